@@ -1,0 +1,243 @@
+"""What one dispatch costs: Hookline beside hand-written loops and other hook libraries.
+
+Run it from the checkout, with the peers of the `bench` extra installed:
+
+    pip install -e '.[bench]'
+    python benchmarks/dispatch.py                        # everything; about two minutes
+    python benchmarks/dispatch.py --only hookline pluggy
+    python benchmarks/dispatch.py --check                # exit code 1 when a threshold is missed
+    python benchmarks/dispatch.py --json result.json
+
+How it measures. All contenders are measured in one process, in rounds: each round takes one short
+sample of every contender at every handler count, in a new random order, so that a slow moment of the
+machine falls on all alike. Trust the minimum and the ratios; absolute times belong to one machine. The
+garbage collector is off while the clock runs.
+
+What is timed is the statement that a call site would write, in a plain `for` loop, for async in the
+same loop inside one coroutine. Each contender has a measuring loop of its own with its own inline
+caches, as call sites have. Handlers do nothing, and are separate functions with separate code.
+
+The meanings. `notify` drops the results (handlers return None). `first` stops at the first result that
+is not None; here every handler returns None, so that all of them run. `chain` hands each result to the
+next handler, `collect` makes a list: handlers return what they were given, an `int`, and Hookline checks
+that it is one.
+
+Before anything is timed, every contender must show that it runs each handler once, and that it isolates
+errors exactly if its row says so: one handler raises, and the others run all the same.
+"""
+
+import argparse
+import asyncio
+import gc
+import importlib.metadata
+import json
+import logging
+import platform
+import random
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kernel import hookline, measure_import, measure_rebuild
+from peers import loops, peers
+from report import Results, print_checks, print_dispatch, print_upkeep
+from rows import Row, clock, make_handler, make_handlers, make_measure
+
+SAMPLE_NS = 1_000_000  # short, so that many samples fall between two interruptions
+FEWEST_SAMPLES = 5  # of a contender so slow that it sits out most rounds
+
+
+@dataclass
+class Case:
+    """One row at one handler count, and the samples taken of it."""
+
+    row: Row
+    handlers: int
+    measure: Callable[[int], Any]
+    runner: asyncio.Runner
+    calls: int = 1  # in one sample
+    every: int = 1  # it takes part in every so many rounds
+    samples: list[float] = field(default_factory=list)
+
+    def run(self, calls: int) -> int:
+        """Dispatch `calls` times and return the nanoseconds it took."""
+        measured = self.measure(calls)
+        return self.runner.run(measured) if self.row.mode == "async" else measured
+
+    def calibrate(self, rounds: int) -> None:
+        """Find how many calls fill a sample, and how often a slow contender can take part."""
+        self.run(2)  # the first call may build something
+        while True:
+            started = clock()
+            elapsed = self.run(self.calls)
+            wall = clock() - started  # counts what runs after the measuring, too
+            if elapsed >= SAMPLE_NS // 2:
+                break
+            self.calls *= 2
+        self.every = min(max(1, wall // (2 * SAMPLE_NS)), max(1, rounds // FEWEST_SAMPLES))
+        self.calls = max(1, self.calls * SAMPLE_NS // elapsed)
+
+    def sample(self) -> None:
+        if self.calls >= 20:
+            self.run(self.calls // 20)  # the processor's caches are full of the contender before
+        self.samples.append(self.run(self.calls) / self.calls)
+
+
+def verify(row: Row, runner: asyncio.Runner) -> None:
+    """Check that the row runs every handler once, and that it tells the truth about errors."""
+
+    def ran(failing: int | None) -> list[int]:
+        ran: list[int] = []
+        handlers = [
+            make_handler(
+                index,
+                row.mode,
+                row.parameters,
+                "raise ValueError" if index == failing else f"ran.append({index}); return {row.returns}",
+                ran=ran,
+            )
+            for index in range(3)
+        ]
+        Case(row, 3, make_measure(row, handlers), runner).run(1)
+        return sorted(ran)
+
+    if (those := ran(failing=None)) != [0, 1, 2]:
+        raise RuntimeError(f"of handlers 0, 1 and 2, these ran: {those}")
+    try:
+        isolates = ran(failing=1) == [0, 2]
+    except Exception:
+        isolates = False
+    if isolates != row.isolates:
+        raise RuntimeError(f"the row says isolates={row.isolates}, which is not so")
+
+
+def prepare(rows: Sequence[Row], runners: dict[str, asyncio.Runner], results: Results) -> list[Case]:
+    """Build every case. A row that cannot be built is kept in the table, with the reason."""
+    cases: list[Case] = []
+    for row in rows:
+        # An event loop each: what one contender leaves running cannot disturb another.
+        runner = runners.setdefault(row.distribution, asyncio.Runner())
+        try:
+            if max(row.counts) > 0:
+                verify(row, runner)
+            cases += [
+                Case(row, count, make_measure(row, make_handlers(row, count)), runner)
+                for count in row.counts
+            ]
+        except Exception as error:
+            missing = isinstance(error, ImportError) and version(row.distribution) is None
+            reason = f"cannot be measured: {type(error).__name__}: {error}"
+            results.unavailable[row] = "not installed" if missing else reason
+    return cases
+
+
+def measure_dispatch(results: Results, rounds: int) -> None:
+    runners: dict[str, asyncio.Runner] = {}
+    logging.disable()  # handlers that fail on purpose are logged by those who isolate them
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cases = prepare(results.rows, runners, results)
+        gc.collect()
+    logging.disable(logging.NOTSET)
+    for case in cases:
+        case.calibrate(rounds)
+    gc.collect()
+    gc.freeze()  # so that collecting after each round is quick
+    gc.disable()
+    try:
+        for turn in range(rounds):
+            random.shuffle(cases)
+            for case in cases:
+                if (turn + case.handlers) % case.every == 0:
+                    case.sample()
+            gc.collect()
+            progress(f"round {turn + 1} of {rounds}")
+    finally:
+        gc.enable()
+        gc.unfreeze()
+        for runner in runners.values():
+            runner.close()
+    for case in sorted(cases, key=lambda case: (results.rows.index(case.row), case.handlers)):
+        results.add(case.row, case.handlers, case.samples, case.calls)
+
+
+def measure_upkeep(results: Results, rounds: int) -> None:
+    progress("rebuilding")
+    gc.disable()
+    try:
+        results.rebuild = measure_rebuild(max(5, rounds // 3))
+    finally:
+        gc.enable()
+    progress("importing")
+    results.imports = measure_import(min(20, max(3, rounds // 10)))
+
+
+def progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:40}", end="\r", file=sys.stderr, flush=True)
+
+
+def version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return None
+
+
+def environment(rows: Sequence[Row], rounds: int) -> dict[str, Any]:
+    distributions = sorted({row.distribution for row in rows if row.distribution})
+    return {
+        "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "rounds": rounds,
+        "versions": {name: version(name) for name in distributions},
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="What one dispatch costs, in ratios and nanoseconds.")
+    parser.add_argument("--rounds", type=int, default=250, help="samples of each contender (%(default)s)")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="contenders; the loops are always there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
+    parser.add_argument("--check", action="store_true", help="test the thresholds; exit code 1 on a miss")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+
+    everyone = [*hookline(), *peers()]
+    if options.only:
+        for word in options.only:
+            if not any(word in row.name or word == row.distribution for row in everyone):
+                names = ", ".join(dict.fromkeys(row.distribution for row in everyone))
+                parser.error(f"--only: no contender called {word!r}; there are {names}")
+        everyone = [
+            row
+            for row in everyone
+            if any(word in row.name or word == row.distribution for word in options.only)
+        ]
+    rows = [*loops(), *everyone]
+    results = Results(rows, environment(rows, options.rounds))
+
+    measure_dispatch(results, options.rounds)
+    if any(timing.row.name == "hookline" for timing in results.timings.values()):
+        measure_upkeep(results, options.rounds)
+    progress("")
+
+    versions = results.environment["versions"]
+    print(f"Python {results.environment['python']}, {options.rounds} rounds")
+    print(", ".join(f"{name} {found or '(no version)'}" for name, found in versions.items()), end="\n\n")
+    print_dispatch(results)
+    print_upkeep(results)
+    if options.json:
+        options.json.write_text(json.dumps(results.as_json(), indent=2) + "\n")
+    if options.check:
+        return 0 if print_checks(results) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,313 @@
+"""The tables, the thresholds and the JSON of one run."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from peers import BARE_LOOP, SAME_MEANING
+from rows import COUNTS, MEANINGS, MODES, THOUSAND, Meaning, Mode, Row
+
+MEANING_TEXT: dict[Meaning, str] = {
+    "notify": "results are dropped",
+    "first": "the first result that is not None; here nobody answers, so all run",
+    "chain": "each result goes to the next handler",
+    "collect": "a list of the results that are not None",
+}
+# pluggy has no chain and awaits no first result: these compare with what it does instead.
+PLUGGY_MEANING: dict[Meaning, Meaning] = {"first": "notify", "chain": "collect"}
+
+
+@dataclass(frozen=True)
+class Timing:
+    row: Row
+    handlers: int
+    min_ns: float
+    median_ns: float
+    samples: int
+    calls_per_sample: int
+
+
+@dataclass
+class Results:
+    rows: Sequence[Row]
+    environment: dict[str, Any]
+    timings: dict[tuple[str, Mode, Meaning, int], Timing] = field(default_factory=dict)
+    unavailable: dict[Row, str] = field(default_factory=dict)
+    rebuild: dict[str, dict[str, float]] = field(default_factory=dict)
+    imports: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def add(self, row: Row, handlers: int, samples: list[float], calls: int) -> None:
+        self.timings[row.name, row.mode, row.meaning, handlers] = Timing(
+            row, handlers, min(samples), statistics.median(samples), len(samples), calls
+        )
+
+    def best(self, name: str, mode: Mode, meaning: Meaning, handlers: int) -> float | None:
+        timing = self.timings.get((name, mode, meaning, handlers))
+        return timing.min_ns if timing else None
+
+    def pluggy(self, mode: Mode, meaning: Meaning, handlers: int) -> float | None:
+        same = self.best("pluggy", mode, meaning, handlers)
+        if same is None and meaning in PLUGGY_MEANING:
+            return self.best("pluggy", mode, PLUGGY_MEANING[meaning], handlers)
+        return same
+
+    def as_json(self) -> dict[str, Any]:
+        dispatch = [
+            {
+                "contender": timing.row.name,
+                "mode": timing.row.mode,
+                "meaning": timing.row.meaning,
+                "handlers": timing.handlers,
+                "call": timing.row.call,
+                "isolates_errors": timing.row.isolates,
+                "note": timing.row.note,
+                "min_ns": timing.min_ns,
+                "median_ns": timing.median_ns,
+                "samples": timing.samples,
+                "calls_per_sample": timing.calls_per_sample,
+                **self.ratios(timing),
+            }
+            for timing in self.timings.values()
+        ]
+        unavailable = [
+            {"contender": row.name, "mode": row.mode, "meaning": row.meaning, "reason": reason}
+            for row, reason in self.unavailable.items()
+        ]
+        return {
+            **self.environment,
+            "dispatch": dispatch,
+            "unavailable": unavailable,
+            "rebuild": self.rebuild,
+            "import": self.imports,
+            "checks": [vars(check) for check in checks(self)],
+        }
+
+    def ratios(self, timing: Timing) -> dict[str, float | None]:
+        mode, meaning, handlers = timing.row.mode, timing.row.meaning, timing.handlers
+        pluggy = self.pluggy(mode, meaning, handlers)
+        return {
+            "times_loop": ratio(timing.min_ns, self.best(BARE_LOOP, mode, meaning, handlers)),
+            "times_same_meaning": ratio(
+                timing.min_ns, self.best(SAME_MEANING, mode, meaning, handlers)
+            ),
+            "faster_than_pluggy": ratio(pluggy, timing.min_ns),
+        }
+
+
+def ratio(numerator: float | None, denominator: float | None) -> float | None:
+    return numerator / denominator if numerator is not None and denominator else None
+
+
+def duration(ns: float) -> str:
+    if ns < 100_000:
+        return f"{ns:.0f}"
+    return f"{ns / 1000:.0f} µs" if ns < 1_000_000 else f"{ns / 1_000_000:.1f} ms"
+
+
+def times(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+# --- Tables ---
+
+
+def print_dispatch(results: Results) -> None:
+    print("Nanoseconds per dispatch: minimum, median, and the minimum as a multiple of the hand-written")
+    print("loop. “pluggy ÷” is how many times faster than pluggy at 5 handlers. “isolates”: one failing")
+    print("handler leaves the others running.")
+    for mode in MODES:
+        for meaning in MEANINGS:
+            rows = [row for row in results.rows if (row.mode, row.meaning) == (mode, meaning)]
+            print(f"\n{mode} {meaning}: {MEANING_TEXT[meaning]}")
+            heads = "".join(f"{plural(count):>25}" for count in COUNTS)
+            print(f"{'':25}{'isolates':>8}{heads}")
+            group = f"{'min':>9}{'median':>9}{'× loop':>7}"
+            print(f"{'':25}{'':>8}{group * len(COUNTS)}{'pluggy ÷':>9}")
+            notes: dict[str, None] = {}
+            for row in rows:
+                if row.note:
+                    notes[f"  {row.name}: {row.note}."] = None
+                print(f"{row.name:26}{'yes' if row.isolates else '–':>7}{cells(results, row)}")
+            print(*notes, sep="\n", end="\n" if notes else "")
+
+
+def cells(results: Results, row: Row) -> str:
+    if row in results.unavailable:
+        return f"     {results.unavailable[row]}"
+    text = ""
+    faster: float | None = None
+    for count in COUNTS:
+        timing = results.timings.get((row.name, row.mode, row.meaning, count))
+        if timing is None:
+            text += " " * 25
+            continue
+        ratios = results.ratios(timing)
+        text += f"{duration(timing.min_ns):>9}{duration(timing.median_ns):>9}"
+        text += f"{times(ratios['times_loop']):>7}"
+        if count == 5:
+            faster = ratios["faster_than_pluggy"]
+    return f"{text}{times(faster):>9}"
+
+
+def plural(count: int) -> str:
+    return f"{count} handler{'' if count == 1 else 's'}"
+
+
+def print_upkeep(results: Results) -> None:
+    print("\nA thousand handlers on one hook (notify): nanoseconds per handler, minimum")
+    print(f"{'':26}{'at 20':>9}{'at 1000':>9}{'1000 : 20':>11}{'× loop at 1000':>16}")
+    for mode in MODES:
+        for name in (BARE_LOOP, "hookline"):
+            at_20, at_1000 = per_handler(results, name, mode, 20), per_handler(results, name, mode)
+            if at_20 is None or at_1000 is None:
+                continue
+            loop = per_handler(results, BARE_LOOP, mode)
+            print(
+                f"{f'{mode} {name}':26}{at_20:>9.1f}{at_1000:>9.1f}"
+                f"{times(at_1000 / at_20):>11}{times(ratio(at_1000, loop)):>16}"
+            )
+    if results.rebuild:
+        pluggy = results.rebuild["pluggy"]["min_ns"]
+        print("\nA fifth handler is registered and the hook is called once (sync): microseconds")
+        print(f"{'':40}{'min':>9}{'median':>9}{'× pluggy':>10}")
+        for name, timing in results.rebuild.items():
+            low, middle = timing["min_ns"], timing["median_ns"]
+            print(f"{name:40}{low / 1e3:>9.1f}{middle / 1e3:>9.1f}{times(low / pluggy):>10}")
+    if results.imports:
+        pluggy = results.imports["pluggy"]["min_ns"]
+        print("\nImport in a new interpreter: milliseconds")
+        print(f"{'':26}{'min':>9}{'median':>9}{'× pluggy':>10}   packages outside the standard library")
+        for module, timing in results.imports.items():
+            low, middle = timing["min_ns"], timing["median_ns"]
+            packages = ", ".join(timing["packages"])
+            print(f"{module:26}{low / 1e6:>9.1f}{middle / 1e6:>9.1f}{times(low / pluggy):>10}   {packages}")
+
+
+def per_handler(results: Results, name: str, mode: Mode, handlers: int = THOUSAND) -> float | None:
+    return ratio(results.best(name, mode, "notify", handlers), handlers)
+
+
+# --- Thresholds ---
+
+
+@dataclass(frozen=True)
+class Check:
+    what: str
+    measured: float | None  # None: not measured in this run
+    limit: float
+    at_least: bool = False
+    unit: str = "×"
+
+    @property
+    def passed(self) -> bool | None:
+        if self.measured is None:
+            return None
+        return self.measured >= self.limit if self.at_least else self.measured <= self.limit
+
+
+def checks(results: Results) -> list[Check]:
+    """Return every threshold with what was measured, all of them minimum against minimum."""
+    return [
+        *against_the_loop(results),
+        *against_pluggy(results),
+        *against_isolating_peers(results),
+        *nothing_attached(results),
+        *upkeep(results),
+    ]
+
+
+def against_the_loop(results: Results) -> Iterator[Check]:
+    for mode in MODES:
+        for meaning in MEANINGS:
+            loop = SAME_MEANING if meaning == "collect" else BARE_LOOP
+            for count in (1, 5, 20):
+                measured = ratio(
+                    results.best("hookline", mode, meaning, count),
+                    results.best(loop, mode, meaning, count),
+                )
+                yield Check(f"{mode} {meaning}, {plural(count)}: against the {loop}", measured, 1.0)
+
+
+def against_pluggy(results: Results) -> Iterator[Check]:
+    for mode in MODES:
+        for meaning in MEANINGS:
+            least = 5 if mode == "async" else 8 if meaning == "collect" else 12
+            measured = ratio(
+                results.pluggy(mode, meaning, 5), results.best("hookline", mode, meaning, 5)
+            )
+            what = f"{mode} {meaning}, 5 handlers: faster than pluggy"
+            yield Check(what, measured, least, at_least=True)
+
+
+def against_isolating_peers(results: Results) -> Iterator[Check]:
+    for row in results.rows:
+        if not row.isolates or row.distribution == "hookline":
+            continue
+        compared = [
+            ratio(
+                results.best("hookline", row.mode, row.meaning, count),
+                results.best(row.name, row.mode, row.meaning, count),
+            )
+            for count in COUNTS
+        ]
+        known = [value for value in compared if value is not None]
+        what = f"{row.mode} {row.meaning}, every count: against {row.name}"
+        yield Check(what, max(known, default=None), 1.0)
+
+
+def nothing_attached(results: Results) -> Iterator[Check]:
+    for mode in MODES:
+        empty = results.best(BARE_LOOP, mode, "notify", 0)
+        guarded = results.best("hookline, if hook.live", mode, "notify", 0)
+        what = f"{mode}, nothing attached: `if hook.live` against an empty loop"
+        yield Check(what, ratio(guarded, empty), 0.3)
+        for meaning in MEANINGS:
+            loop = SAME_MEANING if meaning == "collect" else BARE_LOOP
+            measured = ratio(
+                results.best("hookline", mode, meaning, 0), results.best(loop, mode, meaning, 0)
+            )
+            what = f"{mode} {meaning}, nothing attached: unguarded against an empty {loop}"
+            yield Check(what, measured, 0.8 if mode == "sync" else 0.9)
+
+
+def upkeep(results: Results) -> Iterator[Check]:
+    for shape, limit in (("known", 50), ("new", 1000)):
+        worst = max(
+            (results.rebuild[f"{meaning}, {shape} shape"]["min_ns"] / 1000 for meaning in MEANINGS)
+            if results.rebuild
+            else (),
+            default=None,
+        )
+        yield Check(f"fifth handler and first call, {shape} shape", worst, limit, unit="µs")
+    for mode in MODES:
+        measured = ratio(
+            per_handler(results, "hookline", mode), per_handler(results, "hookline", mode, 20)
+        )
+        # Beyond the unrolled calls there is a loop, so some growth is expected: linear means bounded.
+        yield Check(f"{mode} notify, a handler of 1000 against one of 20", measured, 2.0)
+    if results.imports:
+        ours, pluggy = results.imports["hookline.hooks"], results.imports["pluggy"]
+        over = (ours["min_ns"] - pluggy["min_ns"]) / 1e6
+        foreign = len(set(ours["packages"]) - {"hookline", *pluggy["packages"]})
+    else:
+        over = foreign = None
+    yield Check("import hookline.hooks, over import pluggy", over, 25, unit="ms")
+    yield Check("import hookline.hooks: packages besides pluggy", foreign, 0, unit="")
+
+
+def print_checks(results: Results) -> bool:
+    """Print a line for every threshold; return whether Hookline was measured and none was missed."""
+    print("\nThresholds")
+    words = {True: "pass", False: "FAIL", None: "not measured"}
+    done = checks(results)
+    for check in done:
+        measured = "" if check.measured is None else f"{check.measured:.2f}"
+        bound = f"{'at least' if check.at_least else 'at most'} {check.limit:g} {check.unit}"
+        print(f"{words[check.passed]:13} {measured:>8}  {bound:16} {check.what}")
+    outcomes = [check.passed for check in done]
+    print(f"{outcomes.count(True)} passed, {outcomes.count(False)} failed, ", end="")
+    print(f"{outcomes.count(None)} not measured. Scopes and `emit` with nothing attached: see the tests.")
+    return False not in outcomes and True in outcomes

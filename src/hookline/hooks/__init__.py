@@ -1,0 +1,116 @@
+"""The hook kernel: declared hooks, reducers, compiled dispatch. It knows nothing about agents.
+
+    class Checks(Family, name="checks"):
+        @hookspec(chain("text"), errors=SKIP)
+        def clean(self, text: str) -> Answer[str]:
+            '''Rewrite a text before it is shown.'''
+
+    hooks = Hooks(Catalog(Checks))
+
+    @hooks.on("clean")
+    def strip(text):
+        return text.strip()
+
+    assert await hooks.call("clean", text=" hello ") == "hello"
+"""
+
+from .bus import Caller, Hook, Hooks, Registered, Scope
+from .errors import (
+    CallError,
+    DeclarationError,
+    HooklineError,
+    HookTimeout,
+    MissingArgument,
+    NotAwaited,
+    RegistrationError,
+    UnknownHook,
+    Unsettled,
+    WrongResult,
+)
+from .implementation import Implementation, Options
+from .manager import PluginManager, hookimpl
+from .reducers import (
+    CAPTURE,
+    DENY,
+    NEWEST,
+    OLDEST,
+    RAISE,
+    REDUCERS,
+    SKIP,
+    Errors,
+    Order,
+    Outcome,
+    Reducer,
+    around,
+    chain,
+    collect,
+    first,
+    flatten,
+    gate,
+    join,
+    merge,
+    notify,
+    outcomes,
+    patch,
+)
+from .spec import Answer, Catalog, Event, Family, HookSpec, event, hookspec
+from .trace import Call, Dispatch
+from .verdict import Decision, Denied, Result, Ruling, Verdict
+
+__all__ = [
+    "CAPTURE",
+    "DENY",
+    "NEWEST",
+    "OLDEST",
+    "RAISE",
+    "REDUCERS",
+    "SKIP",
+    "Answer",
+    "Call",
+    "CallError",
+    "Caller",
+    "Catalog",
+    "Decision",
+    "DeclarationError",
+    "Denied",
+    "Dispatch",
+    "Errors",
+    "Event",
+    "Family",
+    "Hook",
+    "HookSpec",
+    "HookTimeout",
+    "HooklineError",
+    "Hooks",
+    "Implementation",
+    "MissingArgument",
+    "NotAwaited",
+    "Options",
+    "Order",
+    "Outcome",
+    "PluginManager",
+    "Reducer",
+    "Registered",
+    "RegistrationError",
+    "Result",
+    "Ruling",
+    "Scope",
+    "UnknownHook",
+    "Unsettled",
+    "Verdict",
+    "WrongResult",
+    "around",
+    "chain",
+    "collect",
+    "event",
+    "first",
+    "flatten",
+    "gate",
+    "hookimpl",
+    "hookspec",
+    "join",
+    "merge",
+    "notify",
+    "outcomes",
+    "patch",
+]

@@ -1,0 +1,66 @@
+"""Every error that Hookline raises on purpose, and how an error is told to people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class HooklineError(Exception):
+    """The root of every error that Hookline raises on purpose."""
+
+
+class DeclarationError(HooklineError, ValueError):
+    """A hook was declared in a way that means nothing."""
+
+
+class UnknownHook(HooklineError, ValueError):
+    """A name that no declared hook has."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"unknown hook {name!r}{suggestion(name, known)}")
+        self.name = name
+
+
+class RegistrationError(HooklineError, ValueError):
+    """A plugin or handler cannot be attached as it is."""
+
+
+class CallError(HooklineError, TypeError):
+    """A hook was called with arguments that it does not take."""
+
+
+class MissingArgument(CallError):
+    """An implementation needs an argument that the caller did not pass."""
+
+
+class WrongResult(HooklineError, TypeError):
+    """An implementation returned something that its hook does not accept."""
+
+
+class HookTimeout(HooklineError, TimeoutError):
+    """An implementation did not answer within its time limit."""
+
+
+class NotAwaited(HooklineError, RuntimeError):
+    """An implementation returned an awaitable to a synchronous call."""
+
+
+class Unsettled(HooklineError, RuntimeError):
+    """Guards rewrote each other's result and did not come to rest."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Offer the nearest known names: `; did you mean 'tool_call'?`."""
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else ""
+
+
+def error_text(error: BaseException) -> str:
+    """Describe an error in one line, even when its own `__str__` raises."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "<its message cannot be shown>"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,322 @@
+"""Implementations: a callable attached to a hook, checked and measured when it is attached."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from re import Pattern
+from types import FunctionType, MethodType
+from typing import Any, TypedDict
+
+from .errors import RegistrationError, suggestion
+from .reducers import DENY, NEWEST
+from .spec import HookSpec, type_name
+
+When = str | Pattern[str] | Callable[..., Any]
+
+
+class Options(TypedDict, total=False):
+    """How an implementation wants to be run."""
+
+    when: When | None
+    """Run only where this holds: a predicate on the hook's parameters, or a pattern on the
+    hook's match field (`shell`, `fs_*`, or a compiled regular expression)."""
+    timeout: float | None
+    tryfirst: bool
+    trylast: bool
+    guard: bool
+    """A failure of this one is a deny; where nothing can be denied, the value is withheld."""
+    once: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a callable takes, in terms of a hook's parameters: `(own name, hook parameter)`."""
+
+    positional: tuple[tuple[str, str], ...] = ()
+    keyword: tuple[tuple[str, str], ...] = ()
+    required: frozenset[str] = frozenset()
+    rest: bool = False
+    """It takes `**kwargs`: everything that was passed."""
+    subject: str | None = None
+    """It takes this one expression on the parameters instead: `event.tool_name`."""
+
+    def missing(self, passed: Iterable[str]) -> list[str]:
+        """The parameters it cannot do without that were not passed."""
+        required = {self.subject.partition(".")[0]} if self.subject else self.required
+        return sorted(required.difference(passed))
+
+    def source(self, params: Iterable[str]) -> str:
+        """The argument list of a call, as source text: `message, state=state`."""
+        if self.subject:
+            return self.subject
+        given = list(params)
+        parts: list[str] = []
+        used: set[str] = set()
+        by_name = False
+        for own, param in self.positional:
+            if param not in given:
+                by_name = True  # a default fills the gap, so what follows is named
+                continue
+            parts.append(f"{own}={param}" if by_name else param)
+            used.add(param)
+        for own, param in self.keyword:
+            if param in given:
+                parts.append(f"{own}={param}")
+                used.add(param)
+        if self.rest:
+            parts.extend(f"{p}={p}" for p in given if p not in used)
+        return ", ".join(parts)
+
+
+class Implementation:
+    """One callable on one hook, with everything that dispatch must know about it."""
+
+    __slots__ = (
+        "arguments", "function", "guard", "index", "is_async", "left_behind", "name", "plugin",
+        "seq", "spec", "take", "timeout", "tryfirst", "trylast", "when", "when_arguments", "wrapper",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        spec: HookSpec,
+        function: Callable[..., Any],
+        options: Options,
+        *,
+        name: str = "",
+        plugin: object = None,
+        seq: int = 0,
+        index: int = 0,
+        wrapper: bool = False,
+    ) -> None:
+        self.spec = spec
+        self.function = function
+        self.name = name or callable_name(function)
+        self.plugin = plugin
+        self.seq = seq
+        self.index = index
+        self.wrapper = wrapper
+        self.guard = options.get("guard", False)
+        self.tryfirst = options.get("tryfirst", False)
+        self.trylast = options.get("trylast", False)
+        self.take: Callable[[], bool] | None = None
+        """Where it may run once only: whether this is that once."""
+        self.timeout = options.get("timeout") or spec.timeout
+        self.left_behind = 0
+        self.is_async = is_async(function)
+        self.arguments = arguments_of(spec, function, by_position=plugin is None)
+        self.when, self.when_arguments = self._filter(options.get("when"))
+        self._check(options)
+
+    @property
+    def location(self) -> str:
+        """Where it is written: `file.py:12`."""
+        return callable_location(self.function)
+
+    @property
+    def sort_key(self) -> tuple[int, int, int, int]:
+        """Where it stands in the run order of its hook."""
+        guards_last = 1 if self.guard and self.spec.reducer.guarded else 0
+        if self.tryfirst:
+            return (guards_last, 0, -self.seq, self.index)
+        if self.trylast:
+            return (guards_last, 2, self.seq, self.index)
+        newest = self.spec.order is NEWEST
+        return (guards_last, 1, -self.seq if newest else self.seq, self.index)
+
+    def is_of(self, function: Callable[..., Any]) -> bool:
+        """Whether this was made from that callable: the same object, or method of the same."""
+        own = self.function
+        if isinstance(own, MethodType) and isinstance(function, MethodType):
+            return own.__self__ is function.__self__ and own.__func__ is function.__func__
+        return own is function
+
+    def refuse(self, reason: str) -> RegistrationError:
+        """The error that says why this cannot be attached, and where it is."""
+        return refusal(self.spec, self.function, reason)
+
+    def _filter(self, when: When | None) -> tuple[Callable[..., Any] | None, Arguments]:
+        if when is None:
+            return None, Arguments()
+        if isinstance(when, str | Pattern):
+            if self.spec.match is None:
+                raise self.refuse("has a pattern in when=, but the hook has no field to match")
+            return matcher(when), Arguments(subject=self.spec.match_source)
+        if not callable(when):
+            raise self.refuse(f"has when={when!r}, which is neither a pattern nor a predicate")
+        if is_async(when):
+            raise self.refuse("has an async predicate in when=; a predicate must be a plain function")
+        return when, arguments_of(self.spec, when, by_position=self.plugin is None)
+
+    def _check(self, options: Options) -> None:
+        reducer = self.spec.reducer
+        limit = options.get("timeout")
+        if limit is not None and not (isinstance(limit, int | float) and limit > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise self.refuse(f"has timeout={limit!r}; a time limit is a number of seconds above zero")
+        if self.tryfirst and self.trylast:
+            raise self.refuse("asks for both tryfirst and trylast")
+        if self.guard and not reducer.can_guard(self.spec):
+            raise self.refuse(
+                f"is a guard, but the reducer `{reducer}` has nothing to deny or withhold; "
+                "guards belong on gate, patch and chain, and on `first` where a value denies"
+            )
+        if reducer.name == "around" and "call_next" not in {p for _, p in self._taken()}:
+            if not self.arguments.rest:
+                raise self.refuse("does not take call_next, so it could never call on")
+        if self.wrapper:
+            self._check_wrapper(options)
+
+    def _taken(self) -> tuple[tuple[str, str], ...]:
+        return (*self.arguments.positional, *self.arguments.keyword)
+
+    def _check_wrapper(self, options: Options) -> None:
+        if not self.spec.reducer.wrappable or self.spec.errors is DENY:
+            raise self.refuse(
+                f"is a wrapper, refused on `{self.spec.reducer}` with {self.spec.errors.name}: "
+                "a wrapper must not turn a deny into an allow"
+            )
+        if not inspect.isgeneratorfunction(self.function):
+            raise self.refuse("is marked wrapper=True but is not a generator with one plain `yield`")
+        for option in ("guard", "timeout"):
+            if options.get(option):
+                raise self.refuse(f"is a wrapper, which cannot take {option}=")
+        self.timeout = None
+
+    def __repr__(self) -> str:
+        return f"<Implementation {self.name} of {self.spec.name}>"
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it is known to give a coroutine."""
+    if isinstance(function, FunctionType | MethodType):
+        return bool(function.__code__.co_flags & inspect.CO_COROUTINE)
+    if inspect.iscoroutinefunction(function):
+        return True
+    return inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
+
+
+def callable_name(function: Callable[..., Any]) -> str:
+    """A handler's name for people: module and qualified name."""
+    if isinstance(function, partial):
+        return callable_name(function.func)
+    qualname = getattr(function, "__qualname__", None) or type(function).__qualname__
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return f"{module}.{qualname}"
+
+
+def callable_location(function: Callable[..., Any]) -> str:
+    """Where a callable is written, as far as it can be known."""
+    if isinstance(function, partial):
+        return callable_location(function.func)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        code = getattr(getattr(type(function), "__call__", None), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else callable_name(function)
+
+
+def refusal(spec: HookSpec, function: Callable[..., Any], reason: str) -> RegistrationError:
+    """The error for an implementation that does not fit its hook."""
+    return RegistrationError(
+        f"{callable_name(function)} on hook {spec.name!r} {reason} ({callable_location(function)})"
+    )
+
+
+def arguments_of(spec: HookSpec, function: Callable[..., Any], *, by_position: bool) -> Arguments:
+    """Map a callable's parameters onto a hook's, or say which one the hook does not have.
+
+    A handler of an event takes the event first, whatever it calls it (`by_position`).
+    A parameter with a default whose name starts with `_` is the function's own.
+    """
+    positional: list[tuple[str, str]] = []
+    keyword: list[tuple[str, str]] = []
+    required: set[str] = set()
+    unknown: list[str] = []
+    rest = starred = False
+    event_first = by_position and spec.event is not None
+    for name, kind, has_default in parameters_of(spec, function):
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            rest = True
+            continue
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            if event_first and not positional:
+                positional.append((name, "event"))
+            starred = True
+            continue
+        takes_event = event_first and not positional and kind is not inspect.Parameter.KEYWORD_ONLY
+        param = "event" if takes_event else name
+        if param not in spec.params:
+            if not (has_default and name.startswith("_")):
+                unknown.append(name)
+            continue
+        if not has_default:
+            required.add(param)
+        by_name = kind is inspect.Parameter.KEYWORD_ONLY
+        (keyword if by_name else positional).append((name, param))
+    if unknown:
+        raise refusal(spec, function, unknown_parameters(spec, unknown))
+    if starred and not (positional or keyword or rest):
+        raise refusal(spec, function, "takes only *args; a hook passes its parameters by name")
+    return Arguments(tuple(positional), tuple(keyword), frozenset(required), rest)
+
+
+def unknown_parameters(spec: HookSpec, unknown: list[str]) -> str:
+    """Say which parameters do not exist, which do, and what was probably meant."""
+    wrong = ", ".join(map(repr, unknown))
+    have = ", ".join(spec.params) or "none"
+    shape = f" ({type_name(spec.event)})" if spec.event else ""
+    return f"asks for {wrong}; its parameters are: {have}{shape}{suggestion(unknown[0], spec.params)}"
+
+
+def parameters_of(
+    spec: HookSpec, function: Callable[..., Any]
+) -> Iterable[tuple[str, Any, bool]]:
+    """Name, kind and whether there is a default, of each parameter."""
+    if isinstance(function, FunctionType | MethodType) and not hasattr(function, "__wrapped__"):
+        return plain_parameters(function)
+    fixed = set(function.keywords) if isinstance(function, partial) else set[str]()
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        raise refusal(spec, function, "has no signature that can be read; wrap it in a def") from None
+    return [
+        (p.name, p.kind, p.default is not p.empty)
+        for p in signature.parameters.values()
+        if p.name not in fixed
+    ]
+
+
+def plain_parameters(function: FunctionType | MethodType) -> list[tuple[str, Any, bool]]:
+    """The same for a def, read off its code: `inspect.signature` costs twenty times as much."""
+    kinds = inspect.Parameter
+    code = function.__code__
+    count, names = code.co_argcount, code.co_varnames
+    defaults = len(function.__defaults__ or ())
+    keyword_defaults = function.__kwdefaults__ or {}
+    found: list[tuple[str, Any, bool]] = [
+        (name, kinds.POSITIONAL_OR_KEYWORD, position >= count - defaults)
+        for position, name in enumerate(names[:count])
+    ]
+    if isinstance(function, MethodType):
+        del found[0:1]
+    end = count + code.co_kwonlyargcount
+    found.extend((n, kinds.KEYWORD_ONLY, n in keyword_defaults) for n in names[count:end])
+    if code.co_flags & inspect.CO_VARARGS:
+        found.append((names[end], kinds.VAR_POSITIONAL, False))
+        end += 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        found.append((names[end], kinds.VAR_KEYWORD, False))
+    return found
+
+
+def matcher(pattern: str | Pattern[str]) -> Callable[[Any], Any]:
+    """A predicate on one value: a glob, alternatives separated by `|`, or a regular expression."""
+    if isinstance(pattern, Pattern):
+        compiled = pattern
+    else:
+        import re
+        from fnmatch import translate
+
+        compiled = re.compile("|".join(translate(part) for part in pattern.split("|")))
+    return lambda value: compiled.fullmatch(value if isinstance(value, str) else str(value))

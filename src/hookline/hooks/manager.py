@@ -1,0 +1,219 @@
+"""Plugins through pluggy: its public interface, with our validation in front of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+import pluggy
+
+from .errors import RegistrationError, UnknownHook
+from .implementation import Implementation, Options, When, callable_location
+from .spec import SPEC, HookSpec
+
+if TYPE_CHECKING:
+    from .bus import Caller, Hooks
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PROJECT = "hookline"
+_mark = pluggy.HookimplMarker(PROJECT)
+
+
+@overload
+def hookimpl(function: F, /) -> F: ...
+@overload
+def hookimpl(
+    *,
+    specname: str | None = None,
+    tryfirst: bool = False,
+    trylast: bool = False,
+    wrapper: bool = False,
+    optionalhook: bool = False,
+    guard: bool = False,
+    timeout: float | None = None,
+    when: When | None = None,
+) -> Callable[[F], F]: ...
+def hookimpl(
+    function: F | None = None,
+    /,
+    *,
+    specname: str | None = None,
+    tryfirst: bool = False,
+    trylast: bool = False,
+    wrapper: bool = False,
+    optionalhook: bool = False,
+    guard: bool = False,
+    timeout: float | None = None,
+    when: When | None = None,
+) -> F | Callable[[F], F]:
+    """Mark a plugin's method or a module's function as the implementation of a hook."""
+
+    def mark(function: F) -> F:
+        marked = _mark(
+            function,
+            specname=specname,
+            tryfirst=tryfirst,
+            trylast=trylast,
+            wrapper=wrapper,
+            optionalhook=optionalhook,
+        )
+        getattr(marked, f"{PROJECT}_impl")["options"] = Options(
+            guard=guard, timeout=timeout, when=when, tryfirst=tryfirst, trylast=trylast
+        )
+        return marked
+
+    return mark if function is None else mark(function)
+
+
+class PluginManager(pluggy.PluginManager):
+    """pluggy's manager, telling the kernel of every change.
+
+    `pm.hook.name(...)` stays pluggy's own call: newest first, plugins only, nothing awaited.
+    """
+
+    def __init__(self, hooks: Hooks) -> None:
+        super().__init__(PROJECT)
+        self._hooks = hooks
+
+    def register(self, plugin: object, name: str | None = None) -> str | None:
+        """Check a plugin, then register it; a blocked name is left out and gives None."""
+        with self._hooks.lock:
+            name = name or self.get_canonical_name(plugin)
+            if self.is_blocked(name):
+                return None
+            self._refuse_twice(plugin, name)
+            found = self._implementations(plugin, name)
+            registered = super().register(plugin, name)
+            self._hooks.attach(found)
+            return registered
+
+    def unregister(self, plugin: object | None = None, name: str | None = None) -> Any | None:
+        """Remove a plugin and everything it implements."""
+        with self._hooks.lock:
+            removed = super().unregister(plugin, name)
+            if removed is not None:
+                self._hooks.detach_plugin(removed)
+            return removed
+
+    def get_canonical_name(self, plugin: object) -> str:
+        """A module's name, or the name of an object's class."""
+        return getattr(plugin, "__name__", None) or type(plugin).__name__
+
+    def add_hookspecs(self, module_or_class: Any) -> None:
+        """Declare further hooks; they appear everywhere like ours."""
+        self._hooks.declare(module_or_class)
+
+    def subset_hook_caller(self, name: str, remove_plugins: Iterable[object]) -> Caller:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Our caller for what remains without these plugins; awaitable on async hooks."""
+        return self._hooks[name].without(remove_plugins)
+
+    def declare_to_pluggy(self, specs: Iterable[HookSpec]) -> None:
+        """Let pluggy know of our hooks, so that it checks and calls by its own rules."""
+        functions: dict[str, Any] = {}
+        marker = pluggy.HookspecMarker(PROJECT)
+        for spec in specs:
+            template = spec.function or _event_template
+            copied = FunctionType(
+                template.__code__, {}, template.__name__, template.__defaults__
+            )
+            functions[spec.name] = marker(copied, firstresult=spec.firstresult)
+        super().add_hookspecs(type("Declared", (), functions))
+
+    def optional_implementations(self, name: str) -> Iterator[Implementation]:
+        """What registered plugins have for a hook that was declared after them."""
+        for plugin_name, plugin in self.list_name_plugin():
+            if plugin is not None:
+                found = self._implementations(plugin, plugin_name)
+                yield from (impl for impl in found if impl.spec.name == name)
+
+    def _refuse_twice(self, plugin: object, name: str) -> None:
+        if self.has_plugin(name):
+            if self.get_plugin(name) is plugin:
+                raise RegistrationError(f"plugin {name!r} is registered already")
+            raise RegistrationError(
+                f"another plugin is registered as {name!r}; pass name= to tell them apart"
+            )
+        if any(plugin is other for other in self.get_plugins()):
+            raise RegistrationError(f"plugin {name!r} is registered already, as {self.get_name(plugin)!r}")
+
+    def _implementations(self, plugin: object, name: str) -> list[Implementation]:
+        """Every implementation that a plugin has, checked; nothing is changed."""
+        if inspect.isclass(plugin):
+            raise RegistrationError(
+                f"plugin {name!r} is a class, not an instance; register {plugin.__name__}() instead"
+            )
+        seq = self._hooks.next_seq()
+        found: list[Implementation] = []
+        optional = False
+        for attribute in dir(plugin):
+            options = cast("dict[str, Any] | None", self.parse_hookimpl_opts(plugin, attribute))
+            if options is None:
+                self._refuse_unmarked(plugin, name, attribute)
+                continue
+            optional = optional or bool(options.get("optionalhook"))
+            impl = self._implementation(plugin, name, attribute, options, seq, len(found))
+            found += [impl] if impl else []
+        if not found and not optional:
+            raise RegistrationError(
+                f"plugin {name!r} implements no hook; mark its methods with @hookimpl"
+            )
+        self._refuse_exclusive(name, found)
+        return found
+
+    def _implementation(
+        self, plugin: object, name: str, attribute: str, options: dict[str, Any], seq: int, index: int
+    ) -> Implementation | None:
+        function = getattr(plugin, attribute)
+        hook_name = options.get("specname") or attribute
+        spec = self._hooks.catalog.get(hook_name)
+        if spec is None:
+            if options.get("optionalhook"):
+                return None
+            unknown = UnknownHook(hook_name, self._hooks.catalog)
+            raise RegistrationError(f"plugin {name!r}: {unknown} ({callable_location(function)})")
+        if options.get("hookwrapper"):
+            raise RegistrationError(
+                f"plugin {name!r} uses the old hookwrapper=True on {hook_name!r}; use wrapper=True "
+                f"and return the value ({callable_location(function)})"
+            )
+        own = Options(**options.get("options", {}))
+        own["tryfirst"], own["trylast"] = bool(options.get("tryfirst")), bool(options.get("trylast"))
+        return Implementation(
+            spec,
+            function,
+            own,
+            name=name,
+            plugin=plugin,
+            seq=seq,
+            index=index,
+            wrapper=bool(options.get("wrapper")),
+        )
+
+    def _refuse_unmarked(self, plugin: object, name: str, attribute: str) -> None:
+        if attribute not in self._hooks.catalog:
+            return
+        static = inspect.getattr_static(plugin, attribute, None)
+        function = static.__func__ if isinstance(static, staticmethod | classmethod) else static
+        if not isinstance(function, FunctionType | MethodType) or hasattr(function, SPEC):
+            return
+        if isinstance(plugin, ModuleType) and function.__module__ != plugin.__name__:
+            return  # a helper that the module imported
+        raise RegistrationError(
+            f"plugin {name!r} has {attribute!r}, named like a hook but not marked: add @hookimpl, "
+            f"or rename it ({callable_location(function)})"
+        )
+
+    def _refuse_exclusive(self, name: str, found: list[Implementation]) -> None:
+        present = {impl.spec.name for impl in found}
+        for impl in found:
+            for other in present.intersection(impl.spec.excludes):
+                raise RegistrationError(
+                    f"plugin {name!r} implements both {other!r} and {impl.spec.name!r}; keep one"
+                )
+
+
+def _event_template(event: Any, ctx: Any) -> Any:
+    """The shape of every event's hook, for pluggy."""

@@ -1,0 +1,201 @@
+"""Verdicts: what became of an event that handlers may patch, question or block.
+
+A handler returns a *result*; `result.verdict()` says what it means, as a `Ruling`. The fold
+of all rulings is the `Verdict`: the strictest decision wins, every patch is applied in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from .errors import Unsettled, WrongResult, error_text
+
+if TYPE_CHECKING:
+    from .implementation import Implementation
+
+E = TypeVar("E")
+
+
+class Decision(IntEnum):
+    """What may happen next; the greater one is the stricter one."""
+
+    ALLOW = 0
+    ASK = 1
+    DENY = 2
+
+
+@dataclass(slots=True)
+class Ruling:
+    """What one handler decided and changed; the verdict's trail is made of these."""
+
+    decision: Decision = Decision.ALLOW
+    reason: str | None = None
+    changes: Mapping[str, Any] | None = None
+    by: str = ""
+    error: Exception | None = None
+
+
+class Judgeable(Protocol):
+    """Anything a handler of a gate or patch may return: it says what it means."""
+
+    def verdict(self) -> Ruling: ...
+
+
+class Result:
+    """Base of result classes: every field that is set patches the event, nothing is decided."""
+
+    __slots__ = ()
+
+    def verdict(self) -> Ruling:
+        """Say what this result means."""
+        return Ruling(changes=self.set_fields())
+
+    def set_fields(self, *omit: str) -> dict[str, Any]:
+        """The fields of this dataclass that hold something, less the ones named."""
+        values = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)  # pyright: ignore[reportArgumentType]
+        }
+        return {k: v for k, v in values.items() if v is not None and k not in omit}
+
+
+@dataclass(frozen=True, slots=True)
+class Denied(Result):
+    """Stands in a list of results where a guard failed."""
+
+    reason: str
+
+    def verdict(self) -> Ruling:
+        """A deny with its reason."""
+        return Ruling(Decision.DENY, self.reason)
+
+
+class Verdict(Generic[E]):
+    """The outcome of a gate or patch: decision, reason, final event, and who did what."""
+
+    __slots__ = ("decision", "event", "reason", "supplied", "trail", "withheld")
+
+    def __init__(self, event: E) -> None:
+        self.decision = Decision.ALLOW
+        self.reason: str | None = None
+        self.event = event
+        self.supplied: dict[str, Any] = {}
+        self.trail: list[Ruling] = []
+        self.withheld = False
+
+    @property
+    def allowed(self) -> bool:
+        """Nobody denied and nobody asked."""
+        return self.decision is Decision.ALLOW
+
+    @property
+    def asked(self) -> bool:
+        """Somebody wants approval, nobody denied."""
+        return self.decision is Decision.ASK
+
+    @property
+    def denied(self) -> bool:
+        """Somebody denied."""
+        return self.decision is Decision.DENY
+
+    @property
+    def decided_by(self) -> str | None:
+        """Who made the decision: the first of those who were strictest."""
+        if self.decision is Decision.ALLOW:
+            return None
+        return next(r.by for r in self.trail if r.decision is self.decision)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The event's fields that results set, with their final values."""
+        changed: dict[str, Any] = {}
+        for ruling in self.trail:
+            changed.update(ruling.changes or {})
+        return {name: value for name, value in changed.items() if name not in self.supplied}
+
+    @property
+    def conflicts(self) -> dict[str, list[str]]:
+        """Fields that more than one handler set, to different values, with who set them."""
+        setters: dict[str, list[tuple[str, Any]]] = {}
+        for ruling in self.trail:
+            for name, value in (ruling.changes or {}).items():
+                setters.setdefault(name, []).append((ruling.by, value))
+        return {
+            name: [by for by, _ in made]
+            for name, made in setters.items()
+            if any(not same(value, made[0][1]) for _, value in made[1:])
+        }
+
+    def apply(self, result: Judgeable, by: Implementation) -> E:
+        """Fold one result in and return the event that the next handler sees."""
+        ruling = result.verdict()
+        if not isinstance(ruling, Ruling):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise WrongResult(f"{type(result).__name__}.verdict() must return a Ruling")
+        ruling.by = by.name
+        self._patch(ruling.changes)
+        self._decide(ruling)
+        return self.event
+
+    def fail(self, error: Exception, by: Implementation) -> E:
+        """Count a failure as a deny, with the error as its reason."""
+        reason = f"{by.name} failed: {error_text(error)}"
+        self._decide(Ruling(Decision.DENY, reason, by=by.name, error=error))
+        return self.event
+
+    def withhold(
+        self, error: Exception, by: Implementation, field: str, wrap: Callable[[str], Any] | None
+    ) -> E:
+        """Replace the event's value by the error text: what a failed guard had to judge is lost."""
+        text = withheld_text(error, by)
+        value = wrap(text) if wrap else text
+        self.withheld = True
+        self._patch({field: value})
+        self.trail.append(Ruling(reason=text, changes={field: value}, by=by.name, error=error))
+        return self.event
+
+    def unsettled(self, by: Implementation) -> Unsettled:
+        """The error for guards that keep rewriting what the others judged."""
+        return unsettled(by)
+
+    def _decide(self, ruling: Ruling) -> None:
+        if ruling.decision > self.decision:
+            self.decision = ruling.decision
+            self.reason = ruling.reason
+        self.trail.append(ruling)
+
+    def _patch(self, changes: Mapping[str, Any] | None) -> None:
+        patched = None
+        for name, value in (changes or {}).items():
+            if not hasattr(self.event, name):
+                self.supplied[name] = value
+            elif not same(getattr(self.event, name), value):
+                patched = patched or copy(self.event)
+                setattr(patched, name, value)
+        if patched is not None:
+            self.event = patched
+
+    def __repr__(self) -> str:
+        reason = f", reason={self.reason!r}" if self.reason else ""
+        return f"Verdict({self.decision.name}{reason}, event={self.event!r})"
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two values are equal, where comparing may itself fail."""
+    try:
+        return left is right or bool(left == right)
+    except Exception:
+        return False
+
+
+def withheld_text(error: Exception, by: Implementation) -> str:
+    """What stands in for a value that a failed guard should have judged."""
+    return f"[withheld: {by.name} failed: {error_text(error)}]"
+
+
+def unsettled(by: Implementation) -> Unsettled:
+    """The error for guards that do not come to rest."""
+    return Unsettled(f"guards do not settle: {by.name} rewrote the result again when asked once more")

@@ -1,20 +1,20 @@
 """The hook kernel: declared hooks, reducers, compiled dispatch. It knows nothing about agents.
 
-    class Checks(Family, name="checks"):
-        @hookspec(chain("text"), errors=SKIP)
-        def clean(self, text: str) -> Answer[str]:
-            '''Rewrite a text before it is shown.'''
+class Checks(Family, name="checks"):
+    @hookspec(chain("text"), errors=SKIP)
+    def clean(self, text: str) -> Answer[str]:
+        '''Rewrite a text before it is shown.'''
 
-    hooks = Hooks(Catalog(Checks))
+hooks = Hooks(Catalog(Checks))
 
-    @hooks.on("clean")
-    def strip(text):
-        return text.strip()
+@hooks.on("clean")
+def strip(text):
+    return text.strip()
 
-    assert await hooks.call("clean", text=" hello ") == "hello"
+assert await hooks.call("clean", text=" hello ") == "hello"
 """
 
-from .bus import Caller, Hook, Hooks, Registered, Scope
+from .bus import Hooks
 from .errors import (
     CallError,
     DeclarationError,
@@ -27,6 +27,8 @@ from .errors import (
     Unsettled,
     WrongResult,
 )
+from .handlers import Registered
+from .hook import Caller, Hook
 from .implementation import Implementation, Options
 from .manager import PluginManager, hookimpl
 from .reducers import (
@@ -53,6 +55,7 @@ from .reducers import (
     outcomes,
     patch,
 )
+from .scope import Scope
 from .spec import Answer, Catalog, Event, Family, HookSpec, event, hookspec
 from .trace import Call, Dispatch
 from .verdict import Decision, Denied, Result, Ruling, Verdict

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from re import Pattern
 from types import FunctionType, MethodType
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from .errors import RegistrationError, suggestion
 from .reducers import DENY, NEWEST
@@ -162,14 +162,14 @@ class Implementation:
                 f"is a guard, but the reducer `{reducer}` has nothing to deny or withhold; "
                 "guards belong on gate, patch and chain, and on `first` where a value denies"
             )
-        if reducer.name == "around" and "call_next" not in {p for _, p in self._taken()}:
-            if not self.arguments.rest:
-                raise self.refuse("does not take call_next, so it could never call on")
+        if reducer.name == "around" and not self._takes("call_next"):
+            raise self.refuse("does not take call_next, so it could never call on")
         if self.wrapper:
             self._check_wrapper(options)
 
-    def _taken(self) -> tuple[tuple[str, str], ...]:
-        return (*self.arguments.positional, *self.arguments.keyword)
+    def _takes(self, parameter: str) -> bool:
+        named = (*self.arguments.positional, *self.arguments.keyword)
+        return self.arguments.rest or any(param == parameter for _, param in named)
 
     def _check_wrapper(self, options: Options) -> None:
         if not self.spec.reducer.wrappable or self.spec.errors is DENY:
@@ -194,7 +194,7 @@ def is_async(function: Callable[..., Any]) -> bool:
         return bool(function.__code__.co_flags & inspect.CO_COROUTINE)
     if inspect.iscoroutinefunction(function):
         return True
-    return inspect.iscoroutinefunction(getattr(type(function), "__call__", None))
+    return inspect.iscoroutinefunction(type(function).__call__)
 
 
 def callable_name(function: Callable[..., Any]) -> str:
@@ -212,7 +212,7 @@ def callable_location(function: Callable[..., Any]) -> str:
         return callable_location(function.func)
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
-        code = getattr(getattr(type(function), "__call__", None), "__code__", None)
+        code = getattr(type(function).__call__, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else callable_name(function)
 
 
@@ -269,15 +269,13 @@ def unknown_parameters(spec: HookSpec, unknown: list[str]) -> str:
     return f"asks for {wrong}; its parameters are: {have}{shape}{suggestion(unknown[0], spec.params)}"
 
 
-def parameters_of(
-    spec: HookSpec, function: Callable[..., Any]
-) -> Iterable[tuple[str, Any, bool]]:
+def parameters_of(spec: HookSpec, function: Callable[..., Any]) -> Iterable[tuple[str, Any, bool]]:
     """Name, kind and whether there is a default, of each parameter."""
     if isinstance(function, FunctionType | MethodType) and not hasattr(function, "__wrapped__"):
         return plain_parameters(function)
-    fixed = set(function.keywords) if isinstance(function, partial) else set[str]()
+    fixed: set[str] = set(getattr(function, "keywords", ()))  # what a partial has filled in
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(cast("Callable[..., Any]", function))
     except (TypeError, ValueError):
         raise refusal(spec, function, "has no signature that can be read; wrap it in a def") from None
     return [
@@ -293,7 +291,7 @@ def plain_parameters(function: FunctionType | MethodType) -> list[tuple[str, Any
     code = function.__code__
     count, names = code.co_argcount, code.co_varnames
     defaults = len(function.__defaults__ or ())
-    keyword_defaults = function.__kwdefaults__ or {}
+    keyword_defaults: dict[str, Any] = getattr(function, "__kwdefaults__", None) or {}
     found: list[tuple[str, Any, bool]] = [
         (name, kinds.POSITIONAL_OR_KEYWORD, position >= count - defaults)
         for position, name in enumerate(names[:count])

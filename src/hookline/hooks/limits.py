@@ -17,6 +17,7 @@ from time import monotonic
 from types import coroutine
 from typing import TYPE_CHECKING, Any
 
+from .awaiting import is_awaitable
 from .errors import HookTimeout
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _limited_thread(impl: Implementation) -> Callable[..., Any]:
         loop = get_running_loop()
         arrived = loop.create_future()
 
-        def deliver(work: _Work) -> None:
+        def deliver() -> None:
             def settle() -> None:
                 if not arrived.done():
                     arrived.set_result(None)
@@ -75,8 +76,8 @@ def _limited_thread(impl: Implementation) -> Callable[..., Any]:
             work.leave_behind()
             raise
         value = work.answer()
-        if isinstance(value, Awaitable):
-            return await within(deadline - monotonic(), value, impl)  # pyright: ignore[reportUnknownArgumentType]
+        if is_awaitable(value):
+            return await within(deadline - monotonic(), value, impl)
         return value
 
     return call
@@ -85,7 +86,7 @@ def _limited_thread(impl: Implementation) -> Callable[..., Any]:
 def _limited_sync(impl: Implementation) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         done = Flag()
-        work = _Work(impl, args, kwargs, lambda _: done.set())
+        work = _Work(impl, args, kwargs, done.set)
         if not done.wait(_limit(impl)):
             work.leave_behind()
             raise late(impl)
@@ -187,7 +188,7 @@ class _Work:
         impl: Implementation,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        deliver: Callable[[_Work], None],
+        deliver: Callable[[], object],
     ) -> None:
         if impl.left_behind >= LEFT_BEHIND:
             raise HookTimeout(
@@ -211,7 +212,7 @@ class _Work:
                 self.finished = True
                 if self.abandoned:
                     impl.left_behind -= 1
-            deliver(self)
+            deliver()
 
         Thread(target=run, name=f"hookline:{impl.spec.name}:{impl.name}", daemon=True).start()
 

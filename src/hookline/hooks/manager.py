@@ -14,7 +14,8 @@ from .implementation import Implementation, Options, When, callable_location
 from .spec import SPEC, HookSpec
 
 if TYPE_CHECKING:
-    from .bus import Caller, Hooks
+    from .bus import Hooks
+    from .hook import Caller
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -116,9 +117,7 @@ class PluginManager(pluggy.PluginManager):
         marker = pluggy.HookspecMarker(PROJECT)
         for spec in specs:
             template = spec.function or _event_template
-            copied = FunctionType(
-                template.__code__, {}, template.__name__, template.__defaults__
-            )
+            copied = FunctionType(template.__code__, {}, template.__name__, template.__defaults__)
             functions[spec.name] = marker(copied, firstresult=spec.firstresult)
         super().add_hookspecs(type("Declared", (), functions))
 
@@ -137,7 +136,9 @@ class PluginManager(pluggy.PluginManager):
                 f"another plugin is registered as {name!r}; pass name= to tell them apart"
             )
         if any(plugin is other for other in self.get_plugins()):
-            raise RegistrationError(f"plugin {name!r} is registered already, as {self.get_name(plugin)!r}")
+            raise RegistrationError(
+                f"plugin {name!r} is registered already, as {self.get_name(plugin)!r}"
+            )
 
     def _implementations(self, plugin: object, name: str) -> list[Implementation]:
         """Every implementation that a plugin has, checked; nothing is changed."""
@@ -195,8 +196,8 @@ class PluginManager(pluggy.PluginManager):
     def _refuse_unmarked(self, plugin: object, name: str, attribute: str) -> None:
         if attribute not in self._hooks.catalog:
             return
-        static = inspect.getattr_static(plugin, attribute, None)
-        function = static.__func__ if isinstance(static, staticmethod | classmethod) else static
+        static: Any = inspect.getattr_static(plugin, attribute, None)
+        function: Any = getattr(static, "__func__", static)
         if not isinstance(function, FunctionType | MethodType) or hasattr(function, SPEC):
             return
         if isinstance(plugin, ModuleType) and function.__module__ != plugin.__name__:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from .errors import DeclarationError
 from .verdict import Verdict
@@ -121,7 +121,6 @@ class First(Reducer):
         return replace(self, deny=deny)
 
     def check(self, spec: HookSpec) -> str | None:
-        """DENY needs a value that denies."""
         if self.deny is not None and not spec.accepts(self.deny):
             return f"first(deny={self.deny!r}) is not of the result type"
         if spec.errors is DENY and not self.can_guard(spec):
@@ -129,7 +128,6 @@ class First(Reducer):
         return None
 
     def can_guard(self, spec: HookSpec) -> bool:
-        """Only where some value denies."""
         return self.denial(spec) is not None
 
     def denial(self, spec: HookSpec) -> Any:
@@ -137,7 +135,6 @@ class First(Reducer):
         return False if self.deny is None and spec.classes == (bool,) else self.deny
 
     def step(self) -> Sequence[str]:
-        """Stop here."""
         return ("return _r",)
 
 
@@ -157,19 +154,15 @@ class Collect(Reducer):
 
     @property
     def every(self) -> bool:
-        """None counts when it is kept."""
         return self.keep_none
 
     def setup(self) -> Sequence[str]:
-        """Start empty."""
         return ("_out = []",)
 
     def step(self) -> Sequence[str]:
-        """Add one."""
         return ("_out.append(_r)",)
 
     def end(self) -> str:
-        """All of them."""
         return "_out"
 
 
@@ -188,23 +181,18 @@ class Flatten(Reducer):
         return replace(self, unique=unique)
 
     def check(self, spec: HookSpec) -> str | None:
-        """Only lists can be flattened."""
         return None if spec.returns_only(list) else "`flatten` needs a result type of list"
 
     def setup(self) -> Sequence[str]:
-        """Start empty."""
         return ("_out = []", "_seen = set()") if self.unique else ("_out = []",)
 
     def step(self) -> Sequence[str]:
-        """Add one list."""
         return ("_add(_out, _seen, _r)",) if self.unique else ("_out.extend(_r)",)
 
     def end(self) -> str:
-        """All of them."""
         return "_out"
 
     def names(self, spec: HookSpec) -> dict[str, Any]:
-        """The unique key."""
         return {"_add": unique_by(self.unique)} if self.unique else {}
 
     def __str__(self) -> str:
@@ -224,11 +212,11 @@ class Merge(Reducer):
 
     def __call__(self, *, deep: bool = False, into: str | None = None) -> Merge:
         """The same; `deep` merges dicts in dicts, `into` names the parameter that carries
-        what was merged so far to the next implementation."""
+        what was merged so far to the next implementation.
+        """
         return replace(self, deep=deep, into=into)
 
     def check(self, spec: HookSpec) -> str | None:
-        """Only dicts can be merged, and a carried one must grow in run order."""
         if not spec.returns_only(dict):
             return "`merge` needs a result type of dict"
         if self.into is None:
@@ -240,11 +228,9 @@ class Merge(Reducer):
         return None
 
     def setup(self) -> Sequence[str]:
-        """Start empty, or from what was passed."""
         return () if self.into else ("_out = []",)
 
     def step(self) -> Sequence[str]:
-        """Keep one fragment."""
         return (f"{self.into} = _merge(({self.into}, _r))",) if self.into else ("_out.append(_r)",)
 
     def end(self) -> str:
@@ -252,7 +238,6 @@ class Merge(Reducer):
         return self.into or "_merge(_lowest_first(_out))"
 
     def names(self, spec: HookSpec) -> dict[str, Any]:
-        """How fragments are put together."""
         return {
             "_merge": merged_deep if self.deep else merged,
             "_lowest_first": lowest_first(spec),
@@ -277,23 +262,18 @@ class Join(Reducer):
         return replace(self, separator=separator)
 
     def check(self, spec: HookSpec) -> str | None:
-        """Only strings can be joined."""
         return None if spec.returns_only(str) else "`join` needs a result type of str"
 
     def setup(self) -> Sequence[str]:
-        """Start empty."""
         return ("_out = []",)
 
     def step(self) -> Sequence[str]:
-        """Keep one fragment."""
         return ("if _r:", "    _out.append(_r)")
 
     def end(self) -> str:
-        """Lowest priority first."""
         return "_separator.join(_lowest_first(_out))"
 
     def names(self, spec: HookSpec) -> dict[str, Any]:
-        """The separator."""
         return {"_separator": self.separator, "_lowest_first": lowest_first(spec)}
 
 
@@ -312,25 +292,21 @@ class Chain(Reducer):
     guarded: ClassVar[bool] = True
 
     def check(self, spec: HookSpec) -> str | None:
-        """The parameters must exist."""
         for parameter in (self.parameter, self.carrier):
             if parameter is not None and parameter not in spec.params:
                 return f"chain names {parameter!r}, which is no parameter of the hook"
         return None
 
     def step(self) -> Sequence[str]:
-        """Replace it."""
         lines = [f"{self.parameter} = _r"]
         if self.carrier:
             lines.append(f"{self.carrier} = _renew({self.carrier}, _r)")
         return lines
 
     def end(self) -> str:
-        """What stands at the end."""
         return self.parameter
 
     def names(self, spec: HookSpec) -> dict[str, Any]:
-        """How the carrier is renewed."""
         return {"_renew": renewing(self.parameter)} if self.carrier else {}
 
     def __str__(self) -> str:
@@ -358,7 +334,6 @@ class Patch(Reducer):
         return replace(self, field=field, withheld=withheld)
 
     def check(self, spec: HookSpec) -> str | None:
-        """Only an event can be patched."""
         if spec.event is None:
             return f"`{self.name}` needs an event"
         if self.field and self.field not in getattr(spec.event, "__dataclass_fields__", {}):
@@ -366,19 +341,15 @@ class Patch(Reducer):
         return None
 
     def setup(self) -> Sequence[str]:
-        """An open verdict."""
         return ("_v = _Verdict(event)",)
 
     def step(self) -> Sequence[str]:
-        """Fold one result in."""
         return ("event = _v.apply(_r, _i)",)
 
     def end(self) -> str:
-        """The verdict."""
         return "_v"
 
     def names(self, spec: HookSpec) -> dict[str, Any]:
-        """The verdict's class."""
         return {"_Verdict": Verdict}
 
 
@@ -412,23 +383,18 @@ class Outcomes(Reducer):
 
     @property
     def every(self) -> bool:
-        """A None is a success too."""
         return True
 
     def setup(self) -> Sequence[str]:
-        """Start empty."""
         return ("_out = []",)
 
     def step(self) -> Sequence[str]:
-        """A success."""
         return ("_out.append(_Outcome(_i.name, True, _r))",)
 
     def end(self) -> str:
-        """All of them."""
         return "_out"
 
     def names(self, spec: HookSpec) -> dict[str, Any]:
-        """The outcome's class."""
         return {"_Outcome": Outcome}
 
 
@@ -452,7 +418,6 @@ class Around(Reducer):
         return replace(self, passing=passing)
 
     def check(self, spec: HookSpec) -> str | None:
-        """The inner call arrives as a parameter."""
         if "call_next" not in spec.params:
             return "`around` needs a parameter named call_next"
         if self.passing is not None and self.passing not in spec.params:
@@ -524,8 +489,9 @@ def merged_deep(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         for key, value in part.items():
             below = out.get(key)
             if isinstance(value, dict):
-                parts_of_key = (below, value) if isinstance(below, dict) else (value,)
-                out[key] = merged_deep(parts_of_key)  # pyright: ignore[reportUnknownArgumentType]
+                out[key] = merged_deep(
+                    cast("list[Any]", [below, value] if isinstance(below, dict) else [value])
+                )
             else:
                 out[key] = value
     return out

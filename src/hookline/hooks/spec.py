@@ -1,16 +1,16 @@
 """Specs: a hook is declared once, as data, and everything else is made from the declaration.
 
-    class TurnHooks(Family, name="turn"):
-        @hookspec(first)
-        def resolve_session(self, message: Envelope) -> Answer[str]:
-            '''Name the session that this message belongs to.'''
+class TurnHooks(Family, name="turn"):
+    @hookspec(first)
+    def resolve_session(self, message: Envelope) -> Answer[str]:
+        '''Name the session that this message belongs to.'''
 
-    @event(gate, family="tool", match="tool_name")
-    @dataclass(slots=True)
-    class ToolCallEvent(Event[ToolCallEventResult]):
-        '''A tool is about to run.'''
-        type: Literal["tool_call"] = field(default="tool_call", init=False)
-        tool_name: str = ""
+@event(gate, family="tool", match="tool_name")
+@dataclass(slots=True)
+class ToolCallEvent(Event[ToolCallEventResult]):
+    '''A tool is about to run.'''
+    type: Literal["tool_call"] = field(default="tool_call", init=False)
+    tool_name: str = ""
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import (
     Literal,
     TypeVar,
     Union,
+    cast,
     get_args,
     get_origin,
     is_typeddict,
@@ -194,7 +195,7 @@ def hookspec(
             function=function,
         )
         setattr(function, SPEC, spec)
-        setattr(function, "firstresult", spec.firstresult)
+        function.firstresult = spec.firstresult  # pyright: ignore[reportFunctionMemberAccess]
         return function
 
     return declare
@@ -358,7 +359,7 @@ def outer_classes(annotation: Any) -> tuple[type, ...] | None:
         return None if None in parts else tuple(c for p in parts for c in p or ())
     if origin is Literal:
         return tuple({type(value): None for value in get_args(annotation)})
-    cls = origin or annotation
+    cls: Any = origin or annotation
     if is_typeddict(cls):
         return (dict,)
     if cls is float:
@@ -366,7 +367,7 @@ def outer_classes(annotation: Any) -> tuple[type, ...] | None:
     unknown = cls is Any or cls is object or getattr(cls, "_is_protocol", False)
     if unknown or not isinstance(cls, type):
         return None
-    return (cls,)
+    return (cast("type", cls),)
 
 
 def fits(value: Any, annotation: Any) -> bool:

@@ -42,7 +42,9 @@ class Ruling:
 class Judgeable(Protocol):
     """Anything a handler of a gate or patch may return: it says what it means."""
 
-    def verdict(self) -> Ruling: ...
+    def verdict(self) -> Ruling:
+        """Say what this result means."""
+        ...
 
 
 class Result:

@@ -1,0 +1,46 @@
+"""The stream of a model's answer.
+
+    async def shout(parent: AsyncStreamEvents) -> AsyncStreamEvents:
+        async def louder():
+            async for event in parent:
+                yield StreamEvent("text", {"delta": event.data["delta"].upper()})
+
+        return AsyncStreamEvents(louder(), state=parent.state)
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+StreamKind: TypeAlias = Literal[
+    "text", "reasoning", "tool_call", "tool_result", "usage", "error", "final"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One piece of an answer: for text, `data["delta"]` is what was added."""
+
+    kind: StreamKind
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class AsyncStreamEvents:
+    """An answer as it comes in, with the state of the run that makes it.
+
+    It is read once. A tap wraps the iterator in its own and passes the state on.
+    """
+
+    __slots__ = ("_iterator", "_state")
+
+    def __init__(self, iterator: AsyncIterable[StreamEvent], state: Any = None) -> None:
+        self._iterator = iterator
+        self._state = state
+
+    @property
+    def state(self) -> Any:
+        """What the run keeps beside its events."""
+        return self._state
+
+    def __aiter__(self) -> AsyncIterator[StreamEvent]:
+        return aiter(self._iterator)

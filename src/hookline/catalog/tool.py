@@ -1,0 +1,113 @@
+"""Interception around tools and models. Oldest first; one that fails is left out, unless said.
+
+An implementation takes only the parameters it wants: `(call)` serves as well as
+`(tool_name, arguments, agent_id)`.
+"""
+
+from collections.abc import AsyncIterable, Awaitable, Callable
+from typing import Any
+
+from hookline.hooks import OLDEST, RAISE, SKIP, Answer, Family, around, chain, collect, hookspec, notify
+
+from .calls import ToolCall
+from .envelope import Message
+from .stream import StreamEvent
+
+
+class ToolHooks(Family, name="tool"):
+    """What stands around the agent's run and each tool call, in the order in which a run meets it."""
+
+    @hookspec(notify, order=OLDEST, errors=SKIP, fires="once per inbound turn, when the agent takes it up")
+    def on_turn_start(self, agent_id: str, messages: list[Message]) -> Answer[None]:
+        """Observe that a turn begins."""
+
+    @hookspec(
+        collect, order=OLDEST, errors=SKIP, fires="once per run of the agent, with the system prompt"
+    )
+    def bootstrap_files(self, agent_id: str) -> Answer[str | list[str]]:
+        """Add text to the system prompt."""
+
+    @hookspec(around(passing="request"), order=OLDEST, errors=RAISE, fires="around every model call")
+    def around_model_call(
+        self, request: Any, call_next: Callable[[Any], Awaitable[AsyncIterable[StreamEvent]]]
+    ) -> Answer[AsyncIterable[StreamEvent]]:
+        """Stand around a model call; `call_next(request)` makes it."""
+
+    @hookspec(
+        chain("arguments", carrier="call"),
+        order=OLDEST,
+        errors=SKIP,
+        scope="session_id",
+        match="tool_name",
+        fires="once per tool call, before anything judges it",
+    )
+    def before_tool_call(
+        self,
+        call: ToolCall,
+        tool_name: str,
+        arguments: dict[str, Any],
+        agent_id: str,
+        session_id: str,
+    ) -> Answer[dict[str, Any]]:
+        """Rewrite a tool's arguments."""
+
+    @hookspec(
+        around,
+        order=OLDEST,
+        errors=RAISE,
+        scope="call.session_id",
+        fires="around every tool that runs, once the call is authorised and on the tape",
+    )
+    def around_tool_call(
+        self, call: ToolCall, call_next: Callable[[], Awaitable[Any]]
+    ) -> Answer[Any]:
+        """Stand around a tool; `call_next()` runs what was authorised."""
+
+    @hookspec(
+        chain("result"),
+        order=OLDEST,
+        errors=SKIP,
+        scope="session_id",
+        match="tool_name",
+        fires="when a tool ran, well or badly",
+    )
+    def after_tool_call(
+        self,
+        call: ToolCall,
+        tool_name: str,
+        arguments: dict[str, Any],
+        result: Any,
+        agent_id: str,
+        session_id: str,
+    ) -> Answer[Any]:
+        """Rewrite a tool's result."""
+
+    @hookspec(
+        chain("result"),
+        order=OLDEST,
+        errors=SKIP,
+        scope="session_id",
+        match="tool_name",
+        fires="last of a tool call, before its result goes on the tape",
+    )
+    def tool_result_persist(
+        self, tool_name: str, result: Any, agent_id: str, session_id: str
+    ) -> Answer[Any]:
+        """Rewrite what the tape keeps; the rest of this turn still sees the live result."""
+
+    @hookspec(
+        notify,
+        order=OLDEST,
+        errors=SKIP,
+        scope="session_id",
+        match="tool_name",
+        fires="when the same call repeats without progress",
+    )
+    def on_loop_warning(
+        self, tool_name: str, pattern: str, count: int, agent_id: str, session_id: str
+    ) -> Answer[None]:
+        """Observe that the agent may be going in circles."""
+
+    @hookspec(notify, order=OLDEST, errors=SKIP, fires="once per inbound turn, when the agent is done")
+    def on_turn_end(self, agent_id: str, response: str) -> Answer[None]:
+        """Observe that a turn ended, and with what answer."""

@@ -1,0 +1,160 @@
+"""Middleware: the implementations of an `around` hook, each around the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from .awaiting import awaited, discard, is_awaitable
+from .code import adapter, forward
+from .errors import CallError
+from .failures import check, not_awaited, note
+from .implementation import Implementation
+from .plan import Plan, bind
+from .reducers import Around
+from .trace import Recorder
+
+Fire = Callable[..., Any]
+UNCHANGED: Any = object()
+
+
+@dataclass(slots=True)
+class Middleware:
+    """One implementation of an `around` hook, ready to be called with all parameters."""
+
+    impl: Implementation
+    call: Fire
+    when: Fire | None
+
+
+def middleware(plan: Plan) -> Fire:
+    """The implementations of an `around` hook, each around the next, the caller's own innermost."""
+    spec, reducer = plan.spec, plan.reducer
+    assert isinstance(reducer, Around)
+    if "call_next" not in plan.passed:
+        raise CallError(f"hook {spec.name!r} needs the argument 'call_next': what it runs around")
+    levels = [level(plan, impl) for impl in plan.implementations]
+    at = plan.passed.index("call_next")
+    passing = plan.passed.index(reducer.passing) if reducer.passing in plan.passed else None
+
+    def with_value(args: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+        if value is UNCHANGED:
+            return args
+        if passing is None:
+            raise CallError(f"call_next() of hook {spec.name!r} takes no argument")
+        return (*args[:passing], value, *args[passing + 1 :])
+
+    def innermost(args: tuple[Any, ...]) -> Any:
+        return args[at]() if passing is None else args[at](args[passing])
+
+    def with_next(args: tuple[Any, ...], call_next: Fire) -> tuple[Any, ...]:
+        return (*args[:at], call_next, *args[at + 1 :])
+
+    def next_step(step: Fire, number: int, args: tuple[Any, ...]) -> Fire:
+        def call_next(value: Any = UNCHANGED, /) -> Any:
+            return step(number + 1, with_value(args, value))
+
+        return call_next
+
+    def run_sync(*args: Any) -> Any:
+        args, recorder = split(plan, args)
+        foreign: list[BaseException] = []
+
+        def step(number: int, args: tuple[Any, ...]) -> Any:
+            if number == len(levels):
+                try:
+                    return innermost(args)
+                except BaseException as error:
+                    foreign.append(error)
+                    raise
+            current = levels[number]
+            started = perf_counter()
+            try:
+                if current.impl.is_async:
+                    not_awaited(current.impl)
+                    return step(number + 1, args)
+                if not applies(current, args):
+                    return step(number + 1, args)
+                inner = with_next(args, next_step(step, number, args))
+                value = check(synchronous(current.call(*inner), current.impl), current.impl)
+            except Exception as error:
+                blame(error, current.impl, foreign, recorder, started)
+                raise
+            if recorder is not None:
+                recorder.returned(current.impl, started, value)
+            return value
+
+        return step(0, args)
+
+    async def run(*args: Any) -> Any:
+        args, recorder = split(plan, args)
+        foreign: list[BaseException] = []
+
+        async def step(number: int, args: tuple[Any, ...]) -> Any:
+            if number == len(levels):
+                try:
+                    return await awaited(innermost(args))
+                except BaseException as error:
+                    foreign.append(error)
+                    raise
+            current = levels[number]
+            started = perf_counter()
+            try:
+                if not applies(current, args):
+                    return await step(number + 1, args)
+                inner = with_next(args, next_step(step, number, args))
+                value = check(await awaited(current.call(*inner)), current.impl)
+            except Exception as error:
+                blame(error, current.impl, foreign, recorder, started)
+                raise
+            if recorder is not None:
+                recorder.returned(current.impl, started, value)
+            return value
+
+        return await step(0, args)
+
+    return run_sync if plan.sync else run
+
+
+def level(plan: Plan, impl: Implementation) -> Middleware:
+    """Bind one implementation as the compiled dispatch would."""
+    bound = bind(plan, impl)
+    when = adapter(bound.when, impl.when_arguments, plan.passed) if bound.when else None
+    return Middleware(impl, forward(bound.call, plan.passed, bound.shape.arguments), when)
+
+
+def applies(current: Middleware, args: tuple[Any, ...]) -> bool:
+    """Whether the filter matches and it has not run its once."""
+    if current.when is not None and not current.when(*args):
+        return False
+    return current.impl.take is None or current.impl.take()
+
+
+def synchronous(value: Any, impl: Implementation) -> Any:
+    """Refuse an awaitable where nothing can await it."""
+    if is_awaitable(value):
+        discard(value)
+        raise not_awaited(impl)
+    return value
+
+
+def blame(
+    error: Exception,
+    impl: Implementation,
+    foreign: list[BaseException],
+    recorder: Recorder | None,
+    started: float,
+) -> None:
+    """Name the implementation on its own error; one that came from inside is not its own."""
+    if not any(error is other for other in foreign):
+        note(error, impl)
+        foreign.append(error)
+    if recorder is not None:
+        recorder.failed(impl, started, error)
+
+
+def split(plan: Plan, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], Recorder | None]:
+    """Take the recorder off the arguments, where there is one."""
+    return (args[:-1], args[-1]) if plan.traced else (args, None)

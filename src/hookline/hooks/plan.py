@@ -1,0 +1,142 @@
+"""Plans: everything that decides how one function dispatches, before a line of it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from .errors import CallError
+from .failures import missing_error, not_awaited
+from .implementation import Arguments, Implementation
+from .limits import limited
+from .reducers import Chain, Errors, Merge, Reducer
+from .spec import HookSpec, has_literal
+
+UNROLL = 64
+"""Handlers up to which every call is written out; beyond, equal shapes run in a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that decides how one function dispatches."""
+
+    spec: HookSpec
+    implementations: tuple[Implementation, ...]
+    reducer: Reducer
+    errors: Errors
+    sync: bool
+    passed: tuple[str, ...]
+    """The parameters that the caller gives, in the hook's order."""
+    emits: bool = False
+    """Each result is also appended to a list that comes as the parameter `_results`."""
+    traced: bool = False
+    """Each call is also reported to a recorder that comes as the parameter `_t`."""
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """The parameters of the function, hidden ones last."""
+        hidden = (("_results", self.emits), ("_t", self.traced))
+        return (*self.passed, *(name for name, wanted in hidden if wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the source of one call depends on."""
+
+    arguments: str
+    awaits: bool
+    when: str | None
+    once: bool
+    guard: bool
+
+
+@dataclass(slots=True)
+class Bound:
+    """One implementation as the generated code sees it."""
+
+    shape: Shape
+    impl: Implementation
+    call: Callable[..., Any]
+    when: Callable[..., Any] | None
+
+
+def bind(plan: Plan, impl: Implementation) -> Bound:
+    """Decide how an implementation is called: what it gets, and what stands in its place."""
+    arguments, when = impl.arguments, impl.when
+    missing = arguments.missing(plan.passed)
+    if when is not None:
+        missing = missing or impl.when_arguments.missing(plan.passed)
+    awaits = impl.is_async and not plan.sync
+    call = impl.function
+    if missing:
+        arguments, when, awaits, call = Arguments(), None, False, raising(missing_error(impl, missing))
+    elif impl.is_async and plan.sync:
+        arguments, call = Arguments(), unawaitable(impl)
+    elif impl.timeout is not None:
+        call = limited(impl, sync=plan.sync)
+        awaits = not plan.sync
+    shape = Shape(
+        arguments.source(plan.passed),
+        awaits,
+        impl.when_arguments.source(plan.passed) if when is not None else None,
+        impl.take is not None,
+        impl.guard,
+    )
+    return Bound(shape, impl, call, when)
+
+
+def check_of(plan: Plan) -> str:
+    """How a result is checked: by class, by value, or not at all."""
+    if not plan.reducer.checked or plan.spec.classes is None:
+        return "nothing"
+    return "value" if has_literal(plan.spec.result) else "class"
+
+
+def layout(bounds: list[Bound]) -> list[tuple[str, list[Bound], bool]]:
+    """Each piece of the source: the suffix of its names, whom it calls, and whether in a loop."""
+    if len(bounds) <= UNROLL:
+        return [(str(n), [bound], False) for n, bound in enumerate(bounds)]
+    pieces: list[tuple[list[Bound], bool]] = []
+    for shape, group in groupby(bounds, key=lambda b: b.shape):
+        alike = list(group)
+        pieces += [([b], False) for b in alike] if shape.guard else [(alike, True)]
+    return [(str(n), group, looped) for n, (group, looped) in enumerate(pieces)]
+
+
+def names_of(suffix: str, bound: Bound) -> dict[str, Any]:
+    """The names of one call; in a loop they are the loop's variables."""
+    names: dict[str, Any] = {f"_h{suffix}": bound.call, f"_i{suffix}": bound.impl}
+    if bound.when is not None:
+        names[f"_w{suffix}"] = bound.when
+    if bound.impl.take is not None:
+        names[f"_o{suffix}"] = bound.impl.take
+    return names
+
+
+def require(plan: Plan) -> None:
+    """A value that is rewritten from one to the next must be passed in."""
+    reducer = plan.reducer
+    carried = reducer.parameter if isinstance(reducer, Chain) else None
+    carried = reducer.into if isinstance(reducer, Merge) else carried
+    if carried is not None and carried not in plan.passed:
+        raise CallError(f"hook {plan.spec.name!r} needs the argument {carried!r}, which it rewrites")
+
+
+def unawaitable(impl: Implementation) -> Callable[[], Any]:
+    """Stands in for an async implementation in a synchronous call."""
+
+    def call() -> Any:
+        raise not_awaited(impl)
+
+    return call
+
+
+def raising(error: Exception) -> Callable[[], Any]:
+    """Stands in for an implementation that cannot be called."""
+
+    def call() -> Any:
+        raise error.with_traceback(None)
+
+    return call

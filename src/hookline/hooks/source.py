@@ -1,0 +1,218 @@
+"""The source of one dispatch, written line by line from its plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .plan import Bound, Plan, Shape, check_of, layout, names_of
+from .reducers import CAPTURE, DENY, RAISE, SKIP, Chain, First, Patch
+
+
+class Writer:
+    """Writes the source of one dispatch."""
+
+    def __init__(self, plan: Plan, bounds: list[Bound]) -> None:
+        self.plan = plan
+        self.bounds = bounds
+        self.reducer = plan.reducer
+        self.check = check_of(plan)
+        self.lines: list[str] = []
+        self.guards = [
+            (suffix, group[0])
+            for suffix, group, _ in layout(bounds)
+            if group[0].impl.guard and plan.reducer.guarded
+        ]
+        self.settling = len(self.guards) > 1
+
+    def source(self) -> str:
+        """The whole function; what it refers to are the globals it will be given."""
+        keyword = "def" if self.plan.sync else "async def"
+        self.add(0, f"{keyword} fire({', '.join(self.plan.params)}):")
+        for line in (*self.absent(), *self.reducer.setup()):
+            self.add(1, line)
+        if self.settling:
+            self.add(1, "_moved = -1")
+        for suffix, group, looped in layout(self.bounds):
+            if looped:
+                self.add(1, f"for {', '.join(names_of('', group[0]))} in _run{suffix}:")
+                self.block(2, "", group[0])
+            else:
+                self.block(1, suffix, group[0], guard=self.guard_number(suffix))
+        if self.settling:
+            self.ask_guards_again()
+        self.add(1, f"return {self.reducer.end()}")
+        return "\n".join(self.lines) + "\n"
+
+    def absent(self) -> Iterator[str]:
+        """A carrier that the caller did not pass is nothing to renew."""
+        reducer = self.reducer
+        if isinstance(reducer, Chain) and reducer.carrier not in (None, *self.plan.passed):
+            yield f"{reducer.carrier} = None"
+
+    def guard_number(self, suffix: str) -> int | None:
+        """Which guard it is, where several must come to rest together."""
+        numbers = {own: n for n, (own, _) in enumerate(self.guards)} if self.settling else {}
+        return numbers.get(suffix)
+
+    def ask_guards_again(self) -> None:
+        """A guard that judged before a later one rewrote is asked once more."""
+        for number, (suffix, bound) in enumerate(self.guards[:-1]):
+            self.add(1, f"if _moved > {number}:")
+            self.block(2, suffix, bound, again=True)
+
+    def block(
+        self, depth: int, number: str, bound: Bound, *, guard: int | None = None, again: bool = False
+    ) -> None:
+        """One call with all that belongs to it."""
+        shape = bound.shape
+        impl = f"_i{number}"
+        if self.plan.traced:
+            self.add(depth, "_s = _clock()")
+        self.add(depth, "try:")
+        inner = depth + 1
+        if shape.when is not None:
+            self.add(inner, f"if _w{number}({shape.when}):")
+            inner += 1
+        if shape.once:
+            self.add(inner, f"if _o{number}():")
+            inner += 1
+        call = f"{'await ' if shape.awaits else ''}_h{number}({shape.arguments})"
+        step = self.step(guard, again)
+        if self.plan.emits or self.plan.traced or self.reducer.every:
+            self.watched(inner, impl, shape, call, step, again=again)
+        else:
+            self.plain(inner, impl, shape, call, step)
+        self.failure(depth, impl, bound)
+
+    def plain(self, depth: int, impl: str, shape: Shape, call: str, step: list[str]) -> None:
+        """Call and reduce, with nothing on the way of a result that is as it should be."""
+        good = self.good()
+        if shape.awaits and not step:
+            self.add(depth, call)
+            return
+        self.add(depth, f"_r = {call}")
+        if not step:
+            self.add(depth, f"if _r is not None and not ({good}):")
+            self.add(depth + 1, self.settle(shape), impl)
+            return
+        closer = [self.settle(shape)]
+        closer += step if shape.awaits else ["if _r is not None:", *(f"    {line}" for line in step)]
+        if shape.awaits and self.check == "nothing":
+            self.add(depth, "if _r is not None:")
+            self.write(depth + 1, step, impl)
+        elif self.reducer.stops or self.reducer.folds:  # mostly None: ask that first
+            self.add(depth, "if _r is not None:")
+            self.either(depth + 1, good, step, "else", closer, impl)
+        else:
+            self.either(depth, good, step, "elif _r is not None", closer, impl)
+
+    def either(
+        self, depth: int, test: str, then: list[str], otherwise: str, closer: list[str], impl: str
+    ) -> None:
+        """Two branches."""
+        self.add(depth, f"if {test}:")
+        self.write(depth + 1, then, impl)
+        self.add(depth, f"{otherwise}:")
+        self.write(depth + 1, closer, impl)
+
+    def good(self) -> str:
+        """The quick test that passes most results; the rest are looked at closely."""
+        if self.check == "class":
+            one = len(self.plan.spec.classes or ()) == 1
+            return "_r.__class__ is _T" if one else "_r.__class__ in _types"
+        return "_fits(_r)" if self.check == "value" else "_r.__class__ in _plain"
+
+    def settle(self, shape: Shape) -> str:
+        """The close look: await what must be awaited, refuse what is of the wrong type."""
+        if shape.awaits:
+            return "_check(_r, _i)"
+        return f"_r = {'' if self.plan.sync else 'await '}_settle(_r, _i)"
+
+    def watched(
+        self, depth: int, impl: str, shape: Shape, call: str, step: list[str], *, again: bool
+    ) -> None:
+        """Call and reduce where every result counts: kept, listed or traced, None too."""
+        plan, folds = self.plan, self.reducer.folds
+        listed = ["_results.append(_r)"] if plan.emits else []
+        if again:
+            listed = [f"if _r is not None: {line}" for line in listed]
+        traced = ["_t.returned(_i, _s, _r)"] if plan.traced else []
+        if folds and plan.traced:
+            traced = ["_t.ruled(_i, _s, _v) if _r is not None else _t.returned(_i, _s, _r)"]
+        self.add(depth, f"_r = {call}")
+        if self.check != "nothing" or not shape.awaits:
+            self.add(depth, f"if _r is not None and not ({self.good()}):")
+            self.add(depth + 1, self.settle(shape), impl)
+        if not folds:
+            self.write(depth, [*traced, *listed], impl)
+        if step and not self.reducer.every:
+            self.add(depth, "if _r is not None:")
+            self.write(depth + 1, step, impl)
+        else:
+            self.write(depth, step, impl)
+        if folds:
+            self.write(depth, [*listed, *traced], impl)
+
+    def step(self, guard: int | None, again: bool) -> list[str]:
+        """The reducer's lines, with the watch on guards that rewrite."""
+        lines = list(self.reducer.step())
+        if guard is None and not again:
+            return lines
+        if self.reducer.folds:
+            if again:
+                return ["if _v.apply(_r, _i) is not event:", "    raise _unsettled(_i)"]
+            return [
+                "_n = _v.apply(_r, _i)",
+                "if _n is not event:",
+                "    event = _n",
+                f"    _moved = {guard}",
+            ]
+        assert isinstance(self.reducer, Chain)
+        changed = f"if not _same(_r, {self.reducer.parameter}):"
+        if again:
+            return [changed, "    raise _unsettled(_i)"]
+        return [changed, f"    _moved = {guard}", *lines]
+
+    def failure(self, depth: int, impl: str, bound: Bound) -> None:
+        """The error policy's lines."""
+        denies = bound.impl.guard or self.plan.errors is DENY
+        trace = ["_t.failed(_i, _s, _e)"] if self.plan.traced else []
+        if self.plan.sync and not denies and self.plan.errors is not CAPTURE:
+            self.add(depth, "except _NotAwaited as _e:")
+            for line in trace or ["pass"]:
+                self.add(depth + 1, line, impl)
+        self.add(depth, "except Exception as _e:")
+        for line in (*trace, *self.policy(denies)):
+            self.add(depth + 1, line, impl)
+
+    def policy(self, denies: bool) -> list[str]:
+        """What an error comes to."""
+        reducer = self.reducer
+        denied = ["_results.append(_denied(_e, _i))"] if self.plan.emits else []
+        if denies and reducer.name == "gate":
+            return ["_log_failed(_e, _i)", "_v.fail(_e, _i)", *denied]
+        if denies and isinstance(reducer, Patch):
+            return ["_log_failed(_e, _i)", *denied, "_v.withhold(_e, _i, _field, _wrap)", "return _v"]
+        if denies and isinstance(reducer, Chain):
+            return ["_log_failed(_e, _i)", *denied, "return _withheld(_e, _i)"]
+        if denies and isinstance(reducer, First):
+            return ["_log_failed(_e, _i)", *denied, "return _denial"]
+        if denies and isinstance(self.plan.spec.reducer, First):
+            return ["_log_failed(_e, _i)", "_out.append(_denial)"]
+        if denies:
+            return ["_skip(_e, _i)"]
+        return {
+            RAISE: ["_note(_e, _i)", "raise"],
+            SKIP: ["_skip(_e, _i)"],
+            CAPTURE: ["_out.append(_Outcome(_i.name, False, None, _e))"],
+        }[self.plan.errors]
+
+    def write(self, depth: int, lines: list[str], impl: str) -> None:
+        """Write several lines."""
+        for line in lines:
+            self.add(depth, line, impl)
+
+    def add(self, depth: int, line: str, impl: str = "") -> None:
+        """Write one line; `_i` in it becomes the implementation at hand."""
+        self.lines.append("    " * depth + (re.sub(r"\b_i\b", impl, line) if impl else line))

@@ -162,10 +162,10 @@ class Implementation:
                 f"is a guard, but the reducer `{reducer}` has nothing to deny or withhold; "
                 "guards belong on gate, patch and chain, and on `first` where a value denies"
             )
-        if reducer.name == "around" and not self._takes("call_next"):
-            raise self.refuse("does not take call_next, so it could never call on")
         if self.wrapper:
             self._check_wrapper(options)
+        elif reducer.name == "around" and not self._takes("call_next"):
+            raise self.refuse("does not take call_next, so it could never call on")
 
     def _takes(self, parameter: str) -> bool:
         named = (*self.arguments.positional, *self.arguments.keyword)

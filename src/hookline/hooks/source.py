@@ -87,25 +87,24 @@ class Writer:
 
     def plain(self, depth: int, impl: str, shape: Shape, call: str, step: list[str]) -> None:
         """Call and reduce, with nothing on the way of a result that is as it should be."""
-        good = self.good()
         if shape.awaits and not step:
             self.add(depth, call)
             return
-        self.add(depth, f"_r = {call}")
+        value = f"(_r := {call})"
         if not step:
-            self.add(depth, f"if _r is not None and not ({good}):")
+            self.add(depth, f"if {value} is not None and not ({self.good('_r')}):")
             self.add(depth + 1, self.settle(shape), impl)
             return
         closer = [self.settle(shape)]
         closer += step if shape.awaits else ["if _r is not None:", *(f"    {line}" for line in step)]
         if shape.awaits and self.check == "nothing":
-            self.add(depth, "if _r is not None:")
+            self.add(depth, f"if {value} is not None:")
             self.write(depth + 1, step, impl)
         elif self.reducer.stops or self.reducer.folds:  # mostly None: ask that first
-            self.add(depth, "if _r is not None:")
-            self.either(depth + 1, good, step, "else", closer, impl)
+            self.add(depth, f"if {value} is not None:")
+            self.either(depth + 1, self.good("_r"), step, "else", closer, impl)
         else:
-            self.either(depth, good, step, "elif _r is not None", closer, impl)
+            self.either(depth, self.good(value), step, "elif _r is not None", closer, impl)
 
     def either(
         self, depth: int, test: str, then: list[str], otherwise: str, closer: list[str], impl: str
@@ -116,12 +115,12 @@ class Writer:
         self.add(depth, f"{otherwise}:")
         self.write(depth + 1, closer, impl)
 
-    def good(self) -> str:
+    def good(self, value: str) -> str:
         """The quick test that passes most results; the rest are looked at closely."""
         if self.check == "class":
             one = len(self.plan.spec.classes or ()) == 1
-            return "_r.__class__ is _T" if one else "_r.__class__ in _types"
-        return "_fits(_r)" if self.check == "value" else "_r.__class__ in _plain"
+            return f"{value}.__class__ is _T" if one else f"{value}.__class__ in _types"
+        return f"_fits({value})" if self.check == "value" else f"{value}.__class__ in _plain"
 
     def settle(self, shape: Shape) -> str:
         """The close look: await what must be awaited, refuse what is of the wrong type."""
@@ -142,7 +141,7 @@ class Writer:
             traced = ["_t.ruled(_i, _s, _v) if _r is not None else _t.returned(_i, _s, _r)"]
         self.add(depth, f"_r = {call}")
         if self.check != "nothing" or not shape.awaits:
-            self.add(depth, f"if _r is not None and not ({self.good()}):")
+            self.add(depth, f"if _r is not None and not ({self.good('_r')}):")
             self.add(depth + 1, self.settle(shape), impl)
         if not folds:
             self.write(depth, [*traced, *listed], impl)

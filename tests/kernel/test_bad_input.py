@@ -607,6 +607,13 @@ class TestDeclarations:
             class NotData(Event[None]):
                 pass
 
+        with pytest.raises(DeclarationError, match="of a result class with verdict"):
+
+            @event(gate)
+            @dataclass
+            class NoResult(Event[None]):
+                type: str = "no_result"
+
         with pytest.raises(DeclarationError, match="needs a field"):
 
             @event(notify)

@@ -163,13 +163,15 @@ class Hooks:
 
     def call(self, hook: Any, /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
         """Dispatch through the declared reducer: a hook by name, or an event (and its context)."""
-        found, kwargs = self._called(hook, args, kwargs)
-        fire = self._fire(found, kwargs)
+        found = self._called(hook, args, kwargs)
+        fire = found.fire if kwargs.keys() == found.names else self._partly(found, kwargs)
         return ready(fire, kwargs) if found.spec.sync else fire(**kwargs)
 
     def call_sync(self, hook: Any, /, *args: Any, **kwargs: Any) -> Any:
         """The same, synchronously: awaitables are skipped with a warning."""
-        found, kwargs = self._called(hook, args, kwargs)
+        found = self._called(hook, args, kwargs)
+        if found.spec.sync and kwargs.keys() == found.names:
+            return found.fire(**kwargs)
         return found.function(sync=True, passed=found.by_name(kwargs))(**kwargs)
 
     async def emit(self, event: Event[Any], ctx: Any = None) -> list[Any]:
@@ -281,25 +283,25 @@ class Hooks:
         for hook in self._hooks.values():
             hook.changed()
 
-    def _called(
-        self, hook: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Hook, dict[str, Any]]:
+    def _called(self, hook: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hook:
+        """The hook that a call means; an event and its context become arguments by name."""
         if isinstance(hook, str):
             if args:
                 raise CallError(f"hook {hook!r} is called by name: pass its arguments as keywords")
-            found = self[hook]
+            found = self._hooks.get(hook)
+            if found is None:
+                raise UnknownHook(hook, self._hooks)
             if found.spec.event is not None:
                 kwargs.setdefault("ctx", None)
-            return found, kwargs
+            return found
         found = self.named(type(hook))
-        ctx = args[0] if args else kwargs.pop("ctx", None)
-        if len(args) > 1 or kwargs:
+        if len(args) > 1 or kwargs.keys() - {"ctx"}:
             raise CallError(f"an event takes its context and nothing else: {found.spec.name!r}")
-        return found, {"event": hook, "ctx": ctx}
+        kwargs["event"] = hook
+        kwargs["ctx"] = args[0] if args else kwargs.get("ctx")
+        return found
 
-    def _fire(self, found: Hook, kwargs: dict[str, Any]) -> Fire:
-        if kwargs.keys() == found.names:
-            return found.fire
+    def _partly(self, found: Hook, kwargs: dict[str, Any]) -> Fire:
         return found.function(passed=found.by_name(kwargs))
 
     def _face(self, face: str, hook: str, kwargs: dict[str, Any]) -> Fire:

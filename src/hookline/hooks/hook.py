@@ -168,8 +168,8 @@ class Hook:
             tuple(i for i in chosen if not i.wrapper),
             reducer,
             errors,
-            sync,
-            passed,
+            sync=sync,
+            passed=passed,
             emits=face == "emit",
             traced=bool(self._hooks.sinks),
         )

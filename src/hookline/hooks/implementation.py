@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from re import Pattern
 from types import FunctionType, MethodType
@@ -31,17 +30,26 @@ class Options(TypedDict, total=False):
     once: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Arguments:
     """What a callable takes, in terms of a hook's parameters: `(own name, hook parameter)`."""
 
-    positional: tuple[tuple[str, str], ...] = ()
-    keyword: tuple[tuple[str, str], ...] = ()
-    required: frozenset[str] = frozenset()
-    rest: bool = False
-    """It takes `**kwargs`: everything that was passed."""
-    subject: str | None = None
-    """It takes this one expression on the parameters instead: `event.tool_name`."""
+    __slots__ = ("keyword", "positional", "required", "rest", "subject")
+
+    def __init__(
+        self,
+        positional: tuple[tuple[str, str], ...] = (),
+        keyword: tuple[tuple[str, str], ...] = (),
+        required: frozenset[str] = frozenset(),
+        rest: bool = False,
+        subject: str | None = None,
+    ) -> None:
+        self.positional = positional
+        self.keyword = keyword
+        self.required = required
+        self.rest = rest
+        """It takes `**kwargs`: everything that was passed."""
+        self.subject = subject
+        """It takes this one expression on the parameters instead: `event.tool_name`."""
 
     def missing(self, passed: Iterable[str]) -> list[str]:
         """The parameters it cannot do without that were not passed."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from .awaiting import awaited, discard, is_awaitable
 from .code import adapter, forward
@@ -20,8 +19,7 @@ Fire = Callable[..., Any]
 UNCHANGED: Any = object()
 
 
-@dataclass(slots=True)
-class Middleware:
+class Middleware(NamedTuple):
     """One implementation of an `around` hook, ready to be called with all parameters."""
 
     impl: Implementation

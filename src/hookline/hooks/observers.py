@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .awaiting import awaited, discard, is_awaitable
 from .errors import error_text
@@ -19,8 +18,7 @@ log = logging.getLogger("hookline.hooks")
 Fire = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
+class Subscriber(NamedTuple):
     """A catch-all observer of events."""
 
     name: str

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import CallError
 from .failures import missing_error, not_awaited
@@ -18,21 +17,36 @@ UNROLL = 64
 """Handlers up to which every call is written out; beyond, equal shapes run in a loop."""
 
 
-@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that decides how one function dispatches."""
 
-    spec: HookSpec
-    implementations: tuple[Implementation, ...]
-    reducer: Reducer
-    errors: Errors
-    sync: bool
-    passed: tuple[str, ...]
-    """The parameters that the caller gives, in the hook's order."""
-    emits: bool = False
-    """Each result is also appended to a list that comes as the parameter `_results`."""
-    traced: bool = False
-    """Each call is also reported to a recorder that comes as the parameter `_t`."""
+    __slots__ = (
+        "emits", "errors", "implementations", "passed", "reducer", "spec", "sync", "traced",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        spec: HookSpec,
+        implementations: tuple[Implementation, ...],
+        reducer: Reducer,
+        errors: Errors,
+        *,
+        sync: bool,
+        passed: tuple[str, ...],
+        emits: bool = False,
+        traced: bool = False,
+    ) -> None:
+        self.spec = spec
+        self.implementations = implementations
+        self.reducer = reducer
+        self.errors = errors
+        self.sync = sync
+        self.passed = passed
+        """The parameters that the caller gives, in the hook's order."""
+        self.emits = emits
+        """Each result is also appended to a list that comes as the parameter `_results`."""
+        self.traced = traced
+        """Each call is also reported to a recorder that comes as the parameter `_t`."""
 
     @property
     def params(self) -> tuple[str, ...]:
@@ -41,8 +55,7 @@ class Plan:
         return (*self.passed, *(name for name, wanted in hidden if wanted))
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """What the source of one call depends on."""
 
     arguments: str
@@ -52,8 +65,7 @@ class Shape:
     guard: bool
 
 
-@dataclass(slots=True)
-class Bound:
+class Bound(NamedTuple):
     """One implementation as the generated code sees it."""
 
     shape: Shape

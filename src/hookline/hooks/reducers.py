@@ -50,9 +50,14 @@ class Outcome:
     error: Exception | None = None
 
 
-@dataclass(frozen=True)
 class Reducer:
-    """What becomes of the results; subclasses are the eleven ways there are."""
+    """What becomes of the results; subclasses are the eleven ways there are.
+
+    A plain class on purpose: a dozen dataclasses would double the cost of importing the kernel.
+    """
+
+    options: tuple[Any, ...] = ()
+    """What it was made with; two of one class with equal options are the same reducer."""
 
     name: ClassVar[str] = ""
     returns: ClassVar[str] = ""
@@ -101,24 +106,31 @@ class Reducer:
         """What the source lines refer to."""
         return {}
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.options == getattr(other, "options", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.options))
+
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True)
 class First(Reducer):
     """The first value that is not None; the rest do not run."""
-
-    deny: Any = None
 
     name: ClassVar[str] = "first"
     returns: ClassVar[str] = "the first value that is not None"
     stops: ClassVar[bool] = True
     errors: ClassVar[frozenset[Errors]] = frozenset({RAISE, SKIP, DENY})
 
+    def __init__(self, deny: Any = None) -> None:
+        self.deny = deny
+        self.options = (deny,)
+
     def __call__(self, *, deny: Any) -> First:
         """The same, with the value that a failure counts as under DENY."""
-        return replace(self, deny=deny)
+        return First(deny)
 
     def check(self, spec: HookSpec) -> str | None:
         if self.deny is not None and not spec.accepts(self.deny):
@@ -138,19 +150,20 @@ class First(Reducer):
         return ("return _r",)
 
 
-@dataclass(frozen=True)
 class Collect(Reducer):
     """A list of the results, in run order."""
-
-    keep_none: bool = False
 
     name: ClassVar[str] = "collect"
     returns: ClassVar[str] = "a list, in run order"
     reduced: ClassVar[type | None] = list
 
+    def __init__(self, keep_none: bool = False) -> None:
+        self.keep_none = keep_none
+        self.options = (keep_none,)
+
     def __call__(self, *, keep_none: bool = False) -> Collect:
         """The same, keeping each None where `keep_none` is set."""
-        return replace(self, keep_none=keep_none)
+        return Collect(keep_none)
 
     @property
     def every(self) -> bool:
@@ -166,19 +179,20 @@ class Collect(Reducer):
         return "_out"
 
 
-@dataclass(frozen=True)
 class Flatten(Reducer):
     """One list out of many, optionally unique by an attribute (first seen wins)."""
-
-    unique: str | None = None
 
     name: ClassVar[str] = "flatten"
     returns: ClassVar[str] = "one list out of many lists"
     reduced: ClassVar[type | None] = list
 
+    def __init__(self, unique: str | None = None) -> None:
+        self.unique = unique
+        self.options = (unique,)
+
     def __call__(self, *, unique: str | None = None) -> Flatten:
         """The same, keeping the first item seen for each value of the attribute `unique`."""
-        return replace(self, unique=unique)
+        return Flatten(unique)
 
     def check(self, spec: HookSpec) -> str | None:
         return None if spec.returns_only(list) else "`flatten` needs a result type of list"
@@ -199,22 +213,23 @@ class Flatten(Reducer):
         return f"flatten(unique={self.unique})" if self.unique else self.name
 
 
-@dataclass(frozen=True)
 class Merge(Reducer):
     """One dict; on a clash the higher-priority implementation's value stands."""
-
-    deep: bool = False
-    into: str | None = None
 
     name: ClassVar[str] = "merge"
     returns: ClassVar[str] = "one dict; on a clash the higher-priority plugin's value stands"
     reduced: ClassVar[type | None] = dict
 
+    def __init__(self, deep: bool = False, into: str | None = None) -> None:
+        self.deep = deep
+        self.into = into
+        self.options = (deep, into)
+
     def __call__(self, *, deep: bool = False, into: str | None = None) -> Merge:
         """The same; `deep` merges dicts in dicts, `into` names the parameter that carries
         what was merged so far to the next implementation.
         """
-        return replace(self, deep=deep, into=into)
+        return Merge(deep, into)
 
     def check(self, spec: HookSpec) -> str | None:
         if not spec.returns_only(dict):
@@ -247,19 +262,20 @@ class Merge(Reducer):
         return "merge(deep)" if self.deep else self.name
 
 
-@dataclass(frozen=True)
 class Join(Reducer):
     """The truthy strings joined by a separator, lowest priority first."""
-
-    separator: str = "\n\n"
 
     name: ClassVar[str] = "join"
     returns: ClassVar[str] = "the truthy strings joined by a separator, lowest priority first"
     reduced: ClassVar[type | None] = str
 
+    def __init__(self, separator: str = "\n\n") -> None:
+        self.separator = separator
+        self.options = (separator,)
+
     def __call__(self, separator: str = "\n\n") -> Join:
         """The same, with another separator."""
-        return replace(self, separator=separator)
+        return Join(separator)
 
     def check(self, spec: HookSpec) -> str | None:
         return None if spec.returns_only(str) else "`join` needs a result type of str"
@@ -277,19 +293,20 @@ class Join(Reducer):
         return {"_separator": self.separator, "_lowest_first": lowest_first(spec)}
 
 
-@dataclass(frozen=True)
 class Chain(Reducer):
     """One parameter, replaced by each result for the next implementation.
 
     `carrier` names a parameter that holds the same value as an attribute: it is renewed too.
     """
 
-    parameter: str
-    carrier: str | None = None
-
     name: ClassVar[str] = "chain"
     returns: ClassVar[str] = "the parameter after each result has replaced it for the next"
     guarded: ClassVar[bool] = True
+
+    def __init__(self, parameter: str, carrier: str | None = None) -> None:
+        self.parameter = parameter
+        self.carrier = carrier
+        self.options = (parameter, carrier)
 
     def check(self, spec: HookSpec) -> str | None:
         for parameter in (self.parameter, self.carrier):
@@ -313,15 +330,11 @@ class Chain(Reducer):
         return f"chain({self.parameter})"
 
 
-@dataclass(frozen=True)
 class Patch(Reducer):
     """The event after each result's set fields were applied, as a `Verdict`.
 
     `field` is what a failed guard withholds; `withheld` makes the stand-in from the error text.
     """
-
-    field: str = ""
-    withheld: Callable[[str], Any] | None = None
 
     name: ClassVar[str] = "patch"
     returns: ClassVar[str] = "a Verdict: the event after each result's set fields were applied"
@@ -329,13 +342,20 @@ class Patch(Reducer):
     guarded: ClassVar[bool] = True
     reduced: ClassVar[type | None] = Verdict
 
+    def __init__(self, field: str = "", withheld: Callable[[str], Any] | None = None) -> None:
+        self.field = field
+        self.withheld = withheld
+        self.options = (field, withheld)
+
     def __call__(self, field: str, withheld: Callable[[str], Any] | None = None) -> Patch:
         """The same for the event's field that carries the value."""
-        return replace(self, field=field, withheld=withheld)
+        return type(self)(field, withheld)
 
     def check(self, spec: HookSpec) -> str | None:
         if spec.event is None:
             return f"`{self.name}` needs an event"
+        if not all(hasattr(cls, "verdict") for cls in spec.classes or (object,)):
+            return f"`{self.name}` needs Event[...] of a result class with verdict()"
         if self.field and self.field not in getattr(spec.event, "__dataclass_fields__", {}):
             return f"{self.name}({self.field!r}) names no field of {spec.event.__name__}"
         return None
@@ -353,7 +373,6 @@ class Patch(Reducer):
         return {"_Verdict": Verdict}
 
 
-@dataclass(frozen=True)
 class Gate(Patch):
     """As `patch`, and a decision: allow, ask or deny; every handler runs, the strictest wins."""
 
@@ -363,7 +382,6 @@ class Gate(Patch):
     wrappable: ClassVar[bool] = False
 
 
-@dataclass(frozen=True)
 class Notify(Reducer):
     """None: results are not looked at."""
 
@@ -372,7 +390,6 @@ class Notify(Reducer):
     checked: ClassVar[bool] = False
 
 
-@dataclass(frozen=True)
 class Outcomes(Reducer):
     """A list with one `Outcome` for each implementation, failed ones too."""
 
@@ -398,14 +415,11 @@ class Outcomes(Reducer):
         return {"_Outcome": Outcome}
 
 
-@dataclass(frozen=True)
 class Around(Reducer):
     """What the outermost implementation returns; each is given `call_next`.
 
     `passing` names the parameter that `call_next` takes; without it `call_next()` takes none.
     """
-
-    passing: str | None = None
 
     name: ClassVar[str] = "around"
     returns: ClassVar[str] = "what the outermost returns; each is given call_next"
@@ -413,9 +427,13 @@ class Around(Reducer):
     errors: ClassVar[frozenset[Errors]] = frozenset({RAISE})
     wrappable: ClassVar[bool] = False
 
+    def __init__(self, passing: str | None = None) -> None:
+        self.passing = passing
+        self.options = (passing,)
+
     def __call__(self, *, passing: str) -> Around:
         """The same, where `call_next(value)` replaces the parameter `passing` for the inner ones."""
-        return replace(self, passing=passing)
+        return Around(passing)
 
     def check(self, spec: HookSpec) -> str | None:
         if "call_next" not in spec.params:

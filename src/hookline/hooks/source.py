@@ -103,6 +103,9 @@ class Writer:
         elif self.reducer.stops or self.reducer.folds:  # mostly None: ask that first
             self.add(depth, f"if {value} is not None:")
             self.either(depth + 1, self.good("_r"), step, "else", closer, impl)
+        elif isinstance(self.reducer, Chain):  # what was handed back as it came changes nothing
+            self.add(depth, f"if {value} is not None and _r is not {self.reducer.parameter}:")
+            self.either(depth + 1, self.good("_r"), step, "else", closer, impl)
         else:
             self.either(depth, self.good(value), step, "elif _r is not None", closer, impl)
 

@@ -350,9 +350,12 @@ def event_result(cls: type) -> Any:
 
 
 def outer_classes(annotation: Any) -> tuple[type, ...] | None:
-    """The classes to check a value against; None where a type says too little to check."""
+    """The classes to check a value against; None where a type says too little to check.
+
+    A hook that returns nothing looks at nothing: what comes back anyway is no error.
+    """
     if annotation is None or annotation is NoneType:
-        return ()
+        return None
     origin = get_origin(annotation)
     if origin in (Union, UnionType):
         parts = [outer_classes(a) for a in get_args(annotation)]

@@ -10,17 +10,21 @@ Run it from the checkout, with the peers of the `bench` extra installed:
 
 How it measures. All contenders are measured in one process, in rounds: each round takes one short
 sample of every contender at every handler count, in a new random order, so that a slow moment of the
-machine falls on all alike. Trust the minimum and the ratios; absolute times belong to one machine. The
+machine falls on all alike. Now and then all are built anew, so that no ratio hangs on where something
+happened to lie in memory. Trust the minimum and the ratios; absolute times belong to one machine. The
 garbage collector is off while the clock runs.
 
 What is timed is the statement that a call site would write, in a plain `for` loop, for async in the
 same loop inside one coroutine. Each contender has a measuring loop of its own with its own inline
 caches, as call sites have. Handlers do nothing, and are separate functions with separate code.
 
+Hookline's own row holds the compiled caller (`fire = hook.fire`), as the loops are held; a call site
+that reads `hook.fire` each time, tests `hook.live` first, or calls by name stands beside it.
+
 The meanings. `notify` drops the results (handlers return None). `first` stops at the first result that
 is not None; here every handler returns None, so that all of them run. `chain` hands each result to the
-next handler, `collect` makes a list: handlers return what they were given, an `int`, and Hookline checks
-that it is one.
+next handler, `collect` makes a list: handlers return what they were given, an `int`, and Hookline
+checks that it is one.
 
 Before anything is timed, every contender must show that it runs each handler once, and that it isolates
 errors exactly if its row says so: one handler raises, and the others run all the same.
@@ -41,13 +45,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kernel import hookline, measure_import, measure_rebuild
+from ours import hookline, measure_import, measure_rebuild
 from peers import loops, peers
 from report import Results, print_checks, print_dispatch, print_upkeep
 from rows import Row, clock, make_handler, make_handlers, make_measure
 
 SAMPLE_NS = 1_000_000  # short, so that many samples fall between two interruptions
 FEWEST_SAMPLES = 5  # of a contender so slow that it sits out most rounds
+BUILDS = 5  # where its objects happen to lie in memory can make a contender some percent slower
 
 
 @dataclass
@@ -57,7 +62,7 @@ class Case:
     row: Row
     handlers: int
     measure: Callable[[int], Any]
-    runner: asyncio.Runner
+    event_loop: asyncio.AbstractEventLoop
     calls: int = 1  # in one sample
     every: int = 1  # it takes part in every so many rounds
     samples: list[float] = field(default_factory=list)
@@ -65,11 +70,11 @@ class Case:
     def run(self, calls: int) -> int:
         """Dispatch `calls` times and return the nanoseconds it took."""
         measured = self.measure(calls)
-        return self.runner.run(measured) if self.row.mode == "async" else measured
+        return self.event_loop.run_until_complete(measured) if self.row.mode == "async" else measured
 
     def calibrate(self, rounds: int) -> None:
         """Find how many calls fill a sample, and how often a slow contender can take part."""
-        self.run(2)  # the first call may build something
+        self.run(self.row.warm_up)
         while True:
             started = clock()
             elapsed = self.run(self.calls)
@@ -86,7 +91,7 @@ class Case:
         self.samples.append(self.run(self.calls) / self.calls)
 
 
-def verify(row: Row, runner: asyncio.Runner) -> None:
+def verify(row: Row, event_loop: asyncio.AbstractEventLoop) -> None:
     """Check that the row runs every handler once, and that it tells the truth about errors."""
 
     def ran(failing: int | None) -> list[int]:
@@ -96,12 +101,14 @@ def verify(row: Row, runner: asyncio.Runner) -> None:
                 index,
                 row.mode,
                 row.parameters,
-                "raise ValueError" if index == failing else f"ran.append({index}); return {row.returns}",
+                "raise ValueError"
+                if index == failing
+                else f"ran.append({index}); return {row.returns}",
                 ran=ran,
             )
             for index in range(3)
         ]
-        Case(row, 3, make_measure(row, handlers), runner).run(1)
+        Case(row, 3, make_measure(row, handlers), event_loop).run(1)
         return sorted(ran)
 
     if (those := ran(failing=None)) != [0, 1, 2]:
@@ -114,34 +121,47 @@ def verify(row: Row, runner: asyncio.Runner) -> None:
         raise RuntimeError(f"the row says isolates={row.isolates}, which is not so")
 
 
-def prepare(rows: Sequence[Row], runners: dict[str, asyncio.Runner], results: Results) -> list[Case]:
-    """Build every case. A row that cannot be built is kept in the table, with the reason."""
-    cases: list[Case] = []
+def refusals(rows: Sequence[Row]) -> dict[Row, str]:
+    """Try every row; return those that cannot be measured, with the reason."""
+    reasons: dict[Row, str] = {}
     for row in rows:
-        # An event loop each: what one contender leaves running cannot disturb another.
-        runner = runners.setdefault(row.distribution, asyncio.Runner())
+        event_loop = asyncio.new_event_loop()
         try:
             if max(row.counts) > 0:
-                verify(row, runner)
-            cases += [
-                Case(row, count, make_measure(row, make_handlers(row, count)), runner)
-                for count in row.counts
-            ]
+                verify(row, event_loop)
         except Exception as error:
             missing = isinstance(error, ImportError) and version(row.distribution) is None
             reason = f"cannot be measured: {type(error).__name__}: {error}"
-            results.unavailable[row] = "not installed" if missing else reason
-    return cases
+            reasons[row] = "not installed" if missing else reason
+        finally:
+            event_loop.close()
+    return reasons
 
 
 def measure_dispatch(results: Results, rounds: int) -> None:
-    runners: dict[str, asyncio.Runner] = {}
     logging.disable()  # handlers that fail on purpose are logged by those who isolate them
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        cases = prepare(results.rows, runners, results)
+        results.unavailable = refusals(results.rows)
         gc.collect()
     logging.disable(logging.NOTSET)
+    rows = [row for row in results.rows if row not in results.unavailable]
+    builds = min(BUILDS, rounds)
+    for build in range(builds):
+        progress(f"build {build + 1} of {builds}")
+        for case in measure_build(rows, rounds // builds + (build < rounds % builds)):
+            results.add(case.row, case.handlers, case.samples, case.calls)
+
+
+def measure_build(rows: Sequence[Row], rounds: int) -> list[Case]:
+    """Build every contender anew and measure them all, round by round."""
+    # An event loop each: what one contender leaves running cannot disturb another.
+    event_loops = {name: asyncio.new_event_loop() for name in {row.distribution for row in rows}}
+    cases = [
+        Case(row, count, make_measure(row, make_handlers(row, count)), event_loops[row.distribution])
+        for row in rows
+        for count in row.counts
+    ]
     for case in cases:
         case.calibrate(rounds)
     gc.collect()
@@ -149,19 +169,16 @@ def measure_dispatch(results: Results, rounds: int) -> None:
     gc.disable()
     try:
         for turn in range(rounds):
-            random.shuffle(cases)
-            for case in cases:
+            for case in random.sample(cases, len(cases)):
                 if (turn + case.handlers) % case.every == 0:
                     case.sample()
             gc.collect()
-            progress(f"round {turn + 1} of {rounds}")
     finally:
         gc.enable()
         gc.unfreeze()
-        for runner in runners.values():
-            runner.close()
-    for case in sorted(cases, key=lambda case: (results.rows.index(case.row), case.handlers)):
-        results.add(case.row, case.handlers, case.samples, case.calls)
+        for event_loop in event_loops.values():
+            event_loop.close()
+    return cases
 
 
 def measure_upkeep(results: Results, rounds: int) -> None:
@@ -200,10 +217,16 @@ def environment(rows: Sequence[Row], rounds: int) -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="What one dispatch costs, in ratios and nanoseconds.")
-    parser.add_argument("--rounds", type=int, default=250, help="samples of each contender (%(default)s)")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="contenders; the loops are always there")
+    parser.add_argument(
+        "--rounds", type=int, default=300, help="samples of each contender (%(default)s)"
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="contenders; the loops are always there"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
-    parser.add_argument("--check", action="store_true", help="test the thresholds; exit code 1 on a miss")
+    parser.add_argument(
+        "--check", action="store_true", help="test the thresholds; exit code 1 on a miss"
+    )
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
@@ -227,9 +250,10 @@ def main() -> int:
         measure_upkeep(results, options.rounds)
     progress("")
 
-    versions = results.environment["versions"]
     print(f"Python {results.environment['python']}, {options.rounds} rounds")
-    print(", ".join(f"{name} {found or '(no version)'}" for name, found in versions.items()), end="\n\n")
+    for name, found in results.environment["versions"].items():
+        print(f"  {name} {found or '(no version: not installed, or imported from a checkout)'}")
+    print()
     print_dispatch(results)
     print_upkeep(results)
     if options.json:

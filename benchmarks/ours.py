@@ -1,13 +1,15 @@
 """Hookline's rows, and what only Hookline is asked: the cost of a change and of the import."""
 
-import asyncio
+import dataclasses
 import functools
 import itertools
+import os
 import random
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -67,7 +69,7 @@ def catalog() -> Any:
         def async_collect(self, event: object) -> int | None:
             """Return the results that are not None."""
 
-        # Handlers take any subset of these parameters: there are enough shapes to always find a new one.
+        # Handlers may take any subset of six parameters: there is always a shape not seen before.
         @hookspec(notify, order=OLDEST, errors=SKIP, sync=True)
         def wide_notify(self, a: int, b: int, c: int, d: int, e: int, f: int) -> None:
             """Drop the results."""
@@ -100,18 +102,6 @@ def attach_hookline(handlers: Sequence[Handler], name: str) -> Names:
     return {"hooks": hooks, "hook": hooks[name]}
 
 
-def attach_held(handlers: Sequence[Handler], name: str, mode: Mode) -> Names:
-    hook = attach_hookline(handlers, name)["hook"]
-    fired = hook.fire(EVENT)  # compiles: from now on `hook.fire` stays what it is
-    if mode == "async":
-        asyncio.run(finish(fired))
-    return {"fire": hook.fire}
-
-
-async def finish(awaitable: Any) -> None:
-    await awaitable
-
-
 def hookline() -> list[Row]:
     return [row for mode in MODES for meaning in MEANINGS for row in hookline_rows(mode, meaning)]
 
@@ -120,15 +110,9 @@ def hookline_rows(mode: Mode, meaning: Meaning) -> list[Row]:
     name = f"{mode}_{meaning}"
     parameter = "value" if meaning == "chain" else "event"
     attach = functools.partial(attach_hookline, name=name)
-    held = functools.partial(attach_held, name=name, mode=mode)
     await_, call = ("await ", "call") if mode == "async" else ("", "call_sync")
 
-    def row(
-        label: str,
-        call: str,
-        attach: Callable[[Sequence[Handler]], Names] = attach,
-        counts: tuple[int, ...] = COUNTS,
-    ) -> Row:
+    def row(label: str, call: str, before: str = "pass", counts: tuple[int, ...] = COUNTS) -> Row:
         return Row(
             label,
             mode,
@@ -139,16 +123,18 @@ def hookline_rows(mode: Mode, meaning: Meaning) -> list[Row]:
             distribution="hookline",
             parameters=parameter,
             returns=parameter if meaning in ("chain", "collect") else "None",
+            before=before,
             counts=counts,
         )
 
+    held = row("hookline", f"{await_}fire(event)", before="fire = hook.fire", counts=COUNTS)
     by_name = row("hookline, by name", f'{await_}hooks.{call}("{name}", {parameter}=event)')
     if meaning != "notify":
-        return [row("hookline", f"{await_}hook.fire(event)"), by_name]
+        return [held, by_name]
     return [
-        row("hookline", f"{await_}hook.fire(event)", counts=(*COUNTS, THOUSAND)),
+        dataclasses.replace(held, counts=(*COUNTS, THOUSAND)),
+        row("hookline, hook.fire", f"{await_}hook.fire(event)"),
         row("hookline, if hook.live", f"if hook.live: {await_}hook.fire(event)"),
-        row("hookline, fire held", f"{await_}fire(event)", held),
         by_name,
     ]
 
@@ -207,14 +193,17 @@ def measure_rebuild(rounds: int) -> dict[str, dict[str, float]]:
     samples: dict[str, list[float]] = {"pluggy": []}
     for meaning in MEANINGS:
         change(meaning, known)
+        for label in ("known", "new"):
+            samples[f"{meaning}, {label} shape"] = []
+            samples[f"{meaning}, {label} shape, first call alone"] = []
     seen.add(known)
     for _ in range(rounds):
         for meaning in random.sample(MEANINGS, len(MEANINGS)):
             for label, shape in (("known", known), ("new", new())):
                 registering, calling = change(meaning, shape)
                 row = f"{meaning}, {label} shape"
-                samples.setdefault(row, []).append(registering + calling)
-                samples.setdefault(f"{row}, first call alone", []).append(calling)
+                samples[row].append(registering + calling)
+                samples[f"{row}, first call alone"].append(calling)
         samples["pluggy"].append(change_pluggy())
     return {name: summary(values) for name, values in samples.items()}
 
@@ -233,20 +222,25 @@ print(elapsed, *sorted(packages - sys.stdlib_module_names))
 
 
 def measure_import(rounds: int) -> dict[str, dict[str, Any]]:
-    """Import each module in a new interpreter, alternating."""
+    """Import each module in a new interpreter, alternating, with bytecode cached for both."""
     samples: dict[str, list[float]] = {"pluggy": [], "hookline.hooks": []}
     packages: dict[str, list[str]] = {}
-    for _ in range(rounds):
-        for module in random.sample(list(samples), len(samples)):
-            done = subprocess.run(
-                [sys.executable, "-c", IMPORT.format(module=module)],
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-            elapsed, *packages[module] = done.stdout.split()
-            samples[module].append(int(elapsed))
+    with tempfile.TemporaryDirectory() as cache:
+        # A checkout may have no bytecode and an environment may forbid it; an installed package has it.
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        for turn in range(rounds + 1):
+            for module in random.sample(list(samples), len(samples)):
+                done = subprocess.run(
+                    [sys.executable, "-c", IMPORT.format(module=module)],
+                    env=environment,
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                )
+                elapsed, *packages[module] = done.stdout.split()
+                if turn > 0:  # the first time compiles
+                    samples[module].append(int(elapsed))
     return {
-        module: {**summary(values), "packages": packages[module]}
-        for module, values in samples.items()
+        module: {**summary(values), "packages": packages[module]} for module, values in samples.items()
     }

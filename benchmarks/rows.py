@@ -11,6 +11,7 @@ Mode = Literal["sync", "async"]
 Meaning = Literal["notify", "first", "chain", "collect"]
 Handler = Callable[..., Any]
 Names = dict[str, Any]
+Attach = Callable[[Sequence[Handler]], Names]  # returns the names that a row's statement uses
 
 MODES: tuple[Mode, ...] = ("sync", "async")
 MEANINGS: tuple[Meaning, ...] = ("notify", "first", "chain", "collect")
@@ -29,12 +30,14 @@ class Row:
     mode: Mode
     meaning: Meaning
     call: str  # the statement that is timed; it may use `event` and what `attach` returns
-    attach: Callable[[Sequence[Handler]], Names]
+    attach: Attach
     isolates: bool  # one failing handler leaves the others running
     distribution: str = ""  # the PyPI name; empty for what is written here
     parameters: str = "event"  # of each handler
     returns: str = "None"  # by each handler
+    before: str = "pass"  # run before the clock starts
     after: str = "pass"  # run when the clock has stopped
+    warm_up: int = 2  # dispatches until its cost is steady
     note: str = ""
     counts: tuple[int, ...] = COUNTS
 
@@ -49,8 +52,7 @@ def make_handler(index: int, mode: Mode, parameters: str, body: str, **names: An
 def make_handlers(row: Row, count: int) -> list[Handler]:
     """Compile the handlers that are measured: they do nothing."""
     return [
-        make_handler(index, row.mode, row.parameters, f"return {row.returns}")
-        for index in range(count)
+        make_handler(index, row.mode, row.parameters, f"return {row.returns}") for index in range(count)
     ]
 
 
@@ -59,6 +61,7 @@ def make_measure(row: Row, handlers: Sequence[Handler]) -> Callable[[int], Any]:
     names: Names = {"event": EVENT, **row.attach(handlers)}
     source = f"""
 {"async def" if row.mode == "async" else "def"} measure(calls, clock, repeat, {", ".join(names)}):
+    {row.before}
     started = clock()
     for _ in repeat(None, calls):
         {row.call}

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 class Ask(Protocol):
     """Puts a question to the person; None means that nobody answered."""
 
-    async def __call__(self, question: str, choices: Sequence[str] = ()) -> str | None: ...
+    async def __call__(self, question: str, choices: Sequence[str] = ()) -> str | None:
+        """Wait for the answer."""
+        ...
 
 
 async def nobody_answers(question: str, choices: Sequence[str] = ()) -> str | None:

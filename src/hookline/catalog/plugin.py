@@ -1,53 +1,60 @@
 """What plugins bring, and the two questions asked of them. Lowest `manifest.order` first."""
 
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from hookline.hooks import CAPTURE, DENY, OLDEST, Answer, Family, PluginManager, first, hookspec, outcomes
+from hookline.hooks import (
+    CAPTURE,
+    DENY,
+    OLDEST,
+    Answer,
+    Family,
+    PluginManager,
+    first,
+    hookspec,
+    outcomes,
+)
 
 Approval: TypeAlias = Literal["approve", "reject"]
+
+lifecycle = partial(hookspec, outcomes, order=OLDEST, errors=CAPTURE)
+"""One outcome for each plugin: whoever fails is reported, the others go on."""
+bootstrap = partial(lifecycle, sync=True)
 
 
 class PluginHooks(Family, name="plugin"):
     """Start and end of a plugin's life, its registrations, and what it may permit."""
 
-    @hookspec(
-        outcomes, order=OLDEST, errors=CAPTURE, sync=True, fires="once, when the tool registry is built"
-    )
+    @bootstrap(fires="once, when the tool registry is built")
     def register_tools(self) -> list[Any] | None:
         """Provide tools, as decorated functions or as specs."""
 
-    @hookspec(
-        outcomes, order=OLDEST, errors=CAPTURE, sync=True, fires="once, when the skill registry is built"
-    )
+    @bootstrap(fires="once, when the skill registry is built")
     def register_skills(self) -> list[Any] | None:
         """Provide skills."""
 
-    @hookspec(
-        outcomes, order=OLDEST, errors=CAPTURE, sync=True, fires="once, when the store registry is built"
-    )
+    @bootstrap(fires="once, when the store registry is built")
     def register_stores(self) -> list[Any] | None:
         """Provide named stores; `${VAR}` in their configuration is filled in and checked."""
 
-    @hookspec(
-        outcomes, order=OLDEST, errors=CAPTURE, sync=True, fires="once, when the policy packs are gathered"
-    )
+    @bootstrap(fires="once, when the policy packs are gathered")
     def register_packs(self) -> list[Any] | None:
         """Provide policy packs."""
 
-    @hookspec(
-        outcomes, order=OLDEST, errors=CAPTURE, sync=True, fires="once, when the slash commands are gathered"
-    )
+    @bootstrap(fires="once, when the slash commands are gathered")
     def register_commands(self) -> list[Any] | None:
         """Provide slash commands for chat and channels."""
 
-    @hookspec(
-        outcomes, order=OLDEST, errors=CAPTURE, fires="once, after all plugins are registered"
-    )
+    @lifecycle(fires="once, after all plugins are registered")
     def hookline_startup(self, pm: PluginManager) -> Answer[None]:
         """Open what the plugin needs while it runs."""
 
     @hookspec(
-        first, order=OLDEST, errors=DENY, timeout=30, fires="before every action, with its final arguments"
+        first,
+        order=OLDEST,
+        errors=DENY,
+        timeout=30,
+        fires="before every action, with its final arguments",
     )
     def authorize_action(self, action: dict[str, Any]) -> Answer[bool]:
         """Allow or deny an action; None leaves it to the next. Policy still has the last word."""
@@ -62,11 +69,6 @@ class PluginHooks(Family, name="plugin"):
     def resolve_approval(self, request: Any) -> Answer[Approval]:
         """Get an answer to a request for approval; silence in time is a rejection."""
 
-    @hookspec(
-        outcomes,
-        order=OLDEST,
-        errors=CAPTURE,
-        fires="once, on graceful shutdown, also after a failed run",
-    )
+    @lifecycle(fires="once, on graceful shutdown, also after a failed run")
     def hookline_shutdown(self, pm: PluginManager) -> Answer[None]:
         """Flush and close what startup opened."""

@@ -1,4 +1,4 @@
-"""The stream of a model's answer.
+"""The stream of a model's answer. A plugin that changes one wraps it:
 
     async def shout(parent: AsyncStreamEvents) -> AsyncStreamEvents:
         async def louder():
@@ -6,6 +6,8 @@
                 yield StreamEvent("text", {"delta": event.data["delta"].upper()})
 
         return AsyncStreamEvents(louder(), state=parent.state)
+
+The state goes on with it.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator

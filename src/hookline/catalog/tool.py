@@ -5,6 +5,7 @@ An implementation takes only the parameters it wants: `(call)` serves as well as
 """
 
 from collections.abc import AsyncIterable, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from hookline.hooks import OLDEST, RAISE, SKIP, Answer, Family, around, chain, collect, hookspec, notify
@@ -13,30 +14,28 @@ from .calls import ToolCall
 from .envelope import Message
 from .stream import StreamEvent
 
+intercept = partial(hookspec, order=OLDEST, errors=SKIP)
+
 
 class ToolHooks(Family, name="tool"):
     """What stands around the agent's run and each tool call, in the order in which a run meets it."""
 
-    @hookspec(notify, order=OLDEST, errors=SKIP, fires="once per inbound turn, when the agent takes it up")
+    @intercept(notify, fires="once per inbound turn, when the agent takes it up")
     def on_turn_start(self, agent_id: str, messages: list[Message]) -> Answer[None]:
         """Observe that a turn begins."""
 
-    @hookspec(
-        collect, order=OLDEST, errors=SKIP, fires="once per run of the agent, with the system prompt"
-    )
+    @intercept(collect, fires="once per run of the agent, with the system prompt")
     def bootstrap_files(self, agent_id: str) -> Answer[str | list[str]]:
         """Add text to the system prompt."""
 
-    @hookspec(around(passing="request"), order=OLDEST, errors=RAISE, fires="around every model call")
+    @intercept(around(passing="request"), errors=RAISE, fires="around every model call")
     def around_model_call(
         self, request: Any, call_next: Callable[[Any], Awaitable[AsyncIterable[StreamEvent]]]
     ) -> Answer[AsyncIterable[StreamEvent]]:
         """Stand around a model call; `call_next(request)` makes it."""
 
-    @hookspec(
+    @intercept(
         chain("arguments", carrier="call"),
-        order=OLDEST,
-        errors=SKIP,
         scope="session_id",
         match="tool_name",
         fires="once per tool call, before anything judges it",
@@ -51,22 +50,17 @@ class ToolHooks(Family, name="tool"):
     ) -> Answer[dict[str, Any]]:
         """Rewrite a tool's arguments."""
 
-    @hookspec(
+    @intercept(
         around,
-        order=OLDEST,
         errors=RAISE,
         scope="call.session_id",
         fires="around every tool that runs, once the call is authorised and on the tape",
     )
-    def around_tool_call(
-        self, call: ToolCall, call_next: Callable[[], Awaitable[Any]]
-    ) -> Answer[Any]:
+    def around_tool_call(self, call: ToolCall, call_next: Callable[[], Awaitable[Any]]) -> Answer[Any]:
         """Stand around a tool; `call_next()` runs what was authorised."""
 
-    @hookspec(
+    @intercept(
         chain("result"),
-        order=OLDEST,
-        errors=SKIP,
         scope="session_id",
         match="tool_name",
         fires="when a tool ran, well or badly",
@@ -82,10 +76,8 @@ class ToolHooks(Family, name="tool"):
     ) -> Answer[Any]:
         """Rewrite a tool's result."""
 
-    @hookspec(
+    @intercept(
         chain("result"),
-        order=OLDEST,
-        errors=SKIP,
         scope="session_id",
         match="tool_name",
         fires="last of a tool call, before its result goes on the tape",
@@ -95,10 +87,8 @@ class ToolHooks(Family, name="tool"):
     ) -> Answer[Any]:
         """Rewrite what the tape keeps; the rest of this turn still sees the live result."""
 
-    @hookspec(
+    @intercept(
         notify,
-        order=OLDEST,
-        errors=SKIP,
         scope="session_id",
         match="tool_name",
         fires="when the same call repeats without progress",
@@ -108,6 +98,6 @@ class ToolHooks(Family, name="tool"):
     ) -> Answer[None]:
         """Observe that the agent may be going in circles."""
 
-    @hookspec(notify, order=OLDEST, errors=SKIP, fires="once per inbound turn, when the agent is done")
+    @intercept(notify, fires="once per inbound turn, when the agent is done")
     def on_turn_end(self, agent_id: str, response: str) -> Answer[None]:
         """Observe that a turn ended, and with what answer."""

@@ -115,7 +115,9 @@ class TurnHooks(Family, name="turn"):
     ) -> Answer[None]:
         """Observe an error; it reaches the caller whatever is done here."""
 
-    @hookspec(join, sync=True, fires="once per run of the agent, when its system prompt is put together")
+    @hookspec(
+        join, sync=True, fires="once per run of the agent, when its system prompt is put together"
+    )
     def system_prompt(self, prompt: Prompt, state: State) -> str | None:
         """Contribute a paragraph to the system prompt."""
 

@@ -37,7 +37,7 @@ from .failures import check, denied, log_failed, not_awaited, note, skip
 from .implementation import Implementation
 from .plan import Bound, Plan, bind, check_of, layout, names_of
 from .reducers import First, Outcome, Patch
-from .source import Writer
+from .source import writer
 from .verdict import Verdict, same, unsettled, withheld_text
 
 PLAIN = frozenset({NoneType, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset})
@@ -53,7 +53,7 @@ def compile_dispatch(plan: Plan) -> Callable[..., Any]:
     )  # fmt: skip
     code = known(key)
     if code is None:
-        code = remember(key, Writer(plan, bounds).source())
+        code = remember(key, writer(plan, bounds).source())
     defaults = None if plan.emits or plan.traced else defaults_of(plan.spec)
     return instantiate(code, plan.spec, environment(plan, bounds), defaults)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from .plan import Bound, Plan, Shape, check_of, layout, names_of
-from .reducers import CAPTURE, DENY, RAISE, SKIP, Chain, First, Patch
+from .plan import UNROLL, Bound, Plan, Shape, check_of, layout, names_of
+from .reducers import CAPTURE, DENY, RAISE, SKIP, Chain, Collect, First, Patch
 
 
 class Writer:
@@ -29,8 +28,7 @@ class Writer:
         """The whole function; what it refers to are the globals it will be given."""
         keyword = "def" if self.plan.sync else "async def"
         self.add(0, f"{keyword} fire({', '.join(self.plan.params)}):")
-        for line in (*self.absent(), *self.reducer.setup()):
-            self.add(1, line)
+        self.write(1, self.setup())
         if self.settling:
             self.add(1, "_moved = -1")
         for suffix, group, looped in layout(self.bounds):
@@ -41,14 +39,20 @@ class Writer:
                 self.block(1, suffix, group[0], guard=self.guard_number(suffix))
         if self.settling:
             self.ask_guards_again()
-        self.add(1, f"return {self.reducer.end()}")
+        self.write(1, self.end())
         return "\n".join(self.lines) + "\n"
 
-    def absent(self) -> Iterator[str]:
-        """A carrier that the caller did not pass is nothing to renew."""
+    def setup(self) -> list[str]:
+        """What comes before the first call."""
         reducer = self.reducer
+        lines = list(reducer.setup())
         if isinstance(reducer, Chain) and reducer.carrier not in (None, *self.plan.passed):
-            yield f"{reducer.carrier} = None"
+            lines.append(f"{reducer.carrier} = None")  # not passed: nothing to renew
+        return lines
+
+    def end(self) -> list[str]:
+        """What comes after the last call."""
+        return [f"return {self.reducer.end()}"]
 
     def guard_number(self, suffix: str) -> int | None:
         """Which guard it is, where several must come to rest together."""
@@ -104,7 +108,7 @@ class Writer:
             self.add(depth, f"if {value} is not None:")
             self.either(depth + 1, self.good("_r"), step, "else", closer, impl)
         elif isinstance(self.reducer, Chain):  # what was handed back as it came changes nothing
-            self.add(depth, f"if {value} is not None and _r is not {self.reducer.parameter}:")
+            self.add(depth, f"if {value} is not {self.reducer.parameter} and _r is not None:")
             self.either(depth + 1, self.good("_r"), step, "else", closer, impl)
         else:
             self.either(depth, self.good(value), step, "elif _r is not None", closer, impl)
@@ -180,13 +184,16 @@ class Writer:
         """The error policy's lines."""
         denies = bound.impl.guard or self.plan.errors is DENY
         trace = ["_t.failed(_i, _s, _e)"] if self.plan.traced else []
+        lost = self.lost(impl)
         if self.plan.sync and not denies and self.plan.errors is not CAPTURE:
             self.add(depth, "except _NotAwaited as _e:")
-            for line in trace or ["pass"]:
-                self.add(depth + 1, line, impl)
+            self.write(depth + 1, [*trace, *lost] or ["pass"], impl)
         self.add(depth, "except Exception as _e:")
-        for line in (*trace, *self.policy(denies)):
-            self.add(depth + 1, line, impl)
+        self.write(depth + 1, [*trace, *lost, *self.policy(denies)], impl)
+
+    def lost(self, impl: str) -> list[str]:
+        """What to do first where a call gave no result."""
+        return []
 
     def policy(self, denies: bool) -> list[str]:
         """What an error comes to."""
@@ -210,7 +217,7 @@ class Writer:
             CAPTURE: ["_out.append(_Outcome(_i.name, False, None, _e))"],
         }[self.plan.errors]
 
-    def write(self, depth: int, lines: list[str], impl: str) -> None:
+    def write(self, depth: int, lines: list[str], impl: str = "") -> None:
         """Write several lines."""
         for line in lines:
             self.add(depth, line, impl)
@@ -218,3 +225,44 @@ class Writer:
     def add(self, depth: int, line: str, impl: str = "") -> None:
         """Write one line; `_i` in it becomes the implementation at hand."""
         self.lines.append("    " * depth + (re.sub(r"\b_i\b", impl, line) if impl else line))
+
+
+class ListWriter(Writer):
+    """Writes a `collect` that puts each result into a variable and makes the list in one go.
+
+    A list that grows costs more than the calls of small handlers are worth.
+    """
+
+    def setup(self) -> list[str]:
+        return ["_gap = False"]
+
+    def plain(self, depth: int, impl: str, shape: Shape, call: str, step: list[str]) -> None:
+        value = slot(impl)
+        if shape.awaits and self.check == "nothing":
+            self.add(depth, f"if ({value} := {call}) is None:")
+            self.add(depth + 1, "_gap = True")
+            return
+        self.add(depth, f"if not ({self.good(f'({value} := {call})')}):")
+        self.add(depth + 1, "_gap = True")
+        self.add(depth + 1, f"if {value} is not None:")
+        self.add(depth + 2, self.settle(shape).replace("_r", value), impl)
+
+    def lost(self, impl: str) -> list[str]:
+        return [f"{slot(impl)} = None", "_gap = True"]
+
+    def end(self) -> list[str]:
+        results = ", ".join(slot(f"_i{suffix}") for suffix, _, _ in layout(self.bounds))
+        return [f"if _gap: return [_r for _r in ({results},) if _r is not None]", f"return [{results}]"]
+
+
+def slot(impl: str) -> str:
+    """The variable that holds the result of one implementation."""
+    return impl.replace("_i", "_r")
+
+
+def writer(plan: Plan, bounds: list[Bound]) -> Writer:
+    """The writer that suits a plan."""
+    listed = plan.reducer == Collect() and not (plan.emits or plan.traced or plan.errors is DENY)
+    plain = all(b.shape.when is None and not b.shape.once and not b.shape.guard for b in bounds)
+    few = 0 < len(bounds) <= UNROLL
+    return (ListWriter if listed and plain and few else Writer)(plan, bounds)

@@ -1,0 +1,5 @@
+"""`python -m hookline`."""
+
+from hookline.cli import main
+
+main()

@@ -1,0 +1,69 @@
+"""What belongs to no other family: notes to the person, their shell, resources, retries."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hookline.hooks import Event, Result, collect, event, notify
+
+
+@dataclass(slots=True)
+class ResourcesDiscoverResult(Result):
+    """Further places to look for skills and hook files."""
+
+    skill_paths: list[str] | None = None
+    hook_paths: list[str] | None = None
+
+
+@event(
+    collect, family="misc", match="reason", fires="when skills and hook files are about to be loaded"
+)
+@dataclass(slots=True)
+class ResourcesDiscoverEvent(Event[ResourcesDiscoverResult]):
+    """Resources are about to be looked for."""
+
+    type: Literal["resources_discover"] = field(default="resources_discover", init=False)
+    cwd: str = ""
+    reason: Literal["startup", "reload"] = "startup"
+
+
+@event(notify, family="misc", match="kind", fires="when the agent waits for a person")
+@dataclass(slots=True)
+class NotificationEvent(Event[None]):
+    """A person should look here."""
+
+    type: Literal["notification"] = field(default="notification", init=False)
+    kind: str = ""
+    text: str = ""
+
+
+@event(notify, family="misc", match="command", fires="when a person runs a shell command of their own")
+@dataclass(slots=True)
+class UserBashEvent(Event[None]):
+    """A person ran a shell command."""
+
+    type: Literal["user_bash"] = field(default="user_bash", init=False)
+    command: str = ""
+    exclude_from_context: bool = False
+    """Whether the model is kept from seeing it."""
+    cwd: str = ""
+
+
+@event(notify, family="misc", fires="before the wait that comes before a retry")
+@dataclass(slots=True)
+class RetryStartEvent(Event[None]):
+    """A model call failed and will be tried again."""
+
+    type: Literal["retry_start"] = field(default="retry_start", init=False)
+    attempt: int = 0
+    max_retries: int = 0
+
+
+@event(notify, family="misc", fires="after each further attempt")
+@dataclass(slots=True)
+class RetryEndEvent(Event[None]):
+    """A further attempt is over."""
+
+    type: Literal["retry_end"] = field(default="retry_end", init=False)
+    attempt: int = 0
+    success: bool = False
+    error: Exception | None = None

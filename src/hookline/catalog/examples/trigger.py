@@ -1,0 +1,50 @@
+"""Triggers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hookline.hooks import hookimpl
+
+from ..trigger import Route
+
+
+class Hourly:
+    """Asks for a report every hour, and whenever a webhook is called."""
+
+    def __init__(self) -> None:
+        self.emit: Callable[[str], Awaitable[None]] | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    @hookimpl
+    def trigger_init(self, deps: dict[str, Any]) -> None:
+        """Keep the way in."""
+        self.emit = deps["emit"]
+
+    @hookimpl
+    async def trigger_start(self, deps: dict[str, Any]) -> None:
+        """Begin to tick."""
+        self.task = asyncio.create_task(self.tick())
+
+    @hookimpl
+    async def trigger_stop(self, deps: dict[str, Any]) -> None:
+        """Stop ticking, and wait until it has stopped."""
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.wait([self.task])
+
+    @hookimpl
+    def trigger_routes(self) -> list[Route]:
+        """Bring one route, in the form that the server's framework has for it."""
+        return [("/report", self.report)]
+
+    async def tick(self) -> None:
+        """Ask once an hour."""
+        while True:
+            await asyncio.sleep(3600)
+            await self.report()
+
+    async def report(self) -> None:
+        """Ask for a report."""
+        if self.emit is not None:
+            await self.emit("Write the hourly report.")

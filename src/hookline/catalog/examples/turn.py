@@ -1,0 +1,166 @@
+"""The turn pipeline."""
+
+import json
+import logging
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hookline.hooks import hookimpl
+
+from ..envelope import Envelope, Message, State
+from ..parts import Prompt
+from ..stream import AsyncStreamEvents, StreamEvent
+from ..turn import Admission, MessageHandler, Stage
+
+if TYPE_CHECKING:
+    import typer
+
+log = logging.getLogger(__name__)
+
+
+class Threads:
+    """Gives each thread a session, and knows who speaks in it."""
+
+    def __init__(self, home: Path = Path()) -> None:
+        self.home = home
+
+    @hookimpl
+    def resolve_session(self, message: Envelope) -> str | None:
+        """Give every thread a session of its own; other messages are not our business."""
+        thread = message.get("thread_id")
+        return f"thread:{thread}" if thread else None
+
+    @hookimpl
+    def admit_message(self, session_id: str, message: Envelope, turn: Any) -> Admission | None:
+        """Let a correction reach the turn that is running."""
+        if turn is not None and message["content"].startswith("no, "):
+            return Admission("steer", reason="a correction")
+        return None
+
+    @hookimpl
+    async def load_state(self, message: Envelope, session_id: str) -> State:
+        """Bring back what was kept of this session."""
+        kept = self.home / f"{session_id}.json"
+        return json.loads(kept.read_text()) if kept.exists() else {}
+
+    @hookimpl
+    def build_prompt(self, message: Envelope, state: State) -> Prompt:
+        """Say who is speaking."""
+        return f"{state.get('user', 'someone')} writes: {message['content']}"
+
+    @hookimpl
+    async def save_state(self, session_id: str, state: State) -> None:
+        """Keep the user's name for the next turn."""
+        kept = self.home / f"{session_id}.json"
+        kept.write_text(json.dumps({"user": state.get("user")}))
+
+
+class Parrot:
+    """A model that needs no model: it repeats the prompt, word by word."""
+
+    @hookimpl
+    async def run_model_stream(
+        self, prompt: Prompt, session_id: str, state: State
+    ) -> AsyncStreamEvents:
+        """Stream the prompt back."""
+
+        async def words():
+            for word in str(prompt).split():
+                yield StreamEvent("text", {"delta": f"{word} "})
+
+        return AsyncStreamEvents(words(), state=state)
+
+
+class Canned:
+    """A model that has one answer."""
+
+    @hookimpl
+    async def run_model(self, prompt: Prompt, session_id: str, state: State) -> str:
+        """Answer in one piece, where there is nothing to stream."""
+        return "We are closed until Monday."
+
+
+class Mailer:
+    """Sends answers as mail."""
+
+    def __init__(self) -> None:
+        self.outbox: list[Envelope] = []
+
+    @hookimpl
+    def render_outbound(self, message: Envelope, model_output: str) -> list[Envelope]:
+        """Send the answer to whoever asked, and a copy to the archive."""
+        answer = {"channel": "mail", "content": model_output}
+        return [{**answer, "to": message["from"]}, {**answer, "to": "archive@example.org"}]
+
+    @hookimpl
+    async def dispatch_outbound(self, message: Envelope) -> bool:
+        """Take what is mail, leave the rest to others."""
+        if message.get("channel") != "mail":
+            return False
+        self.outbox.append(message)
+        return True
+
+    @hookimpl(when="dispatch")
+    def on_error(self, stage: Stage, error: Exception, message: Envelope | None) -> None:
+        """Note what could not be sent."""
+        log.warning("not delivered to %s: %s", message and message.get("to"), error)
+
+    @hookimpl
+    def provide_channels(self, message_handler: MessageHandler) -> list[Any]:
+        """Bring a channel, which hands what it receives to the pipeline."""
+        return [Mailbox(name="mail", receive=message_handler)]
+
+    @hookimpl
+    def onboard_config(self, current_config: dict[str, Any]) -> dict[str, Any] | None:
+        """Propose a setting that is not there yet."""
+        if "mail" in current_config:
+            return None
+        return {"mail": {"host": "localhost", "port": 25}}
+
+
+class Mailbox:
+    """A channel, as far as this example needs one."""
+
+    def __init__(self, name: str, receive: MessageHandler) -> None:
+        self.name = name
+        self.receive = receive
+
+
+class House:
+    """House rules, a tape in one file, and a command."""
+
+    def __init__(self, home: Path = Path()) -> None:
+        self.home = home
+
+    @hookimpl
+    def system_prompt(self, state: State) -> str | None:
+        """Ask for the user's language, where it is known."""
+        language = state.get("language")
+        return f"Answer in {language}." if language else None
+
+    @hookimpl
+    def provide_tape_store(self) -> Iterator[Any]:
+        """Open the store with the run and close it with the run."""
+        connection = sqlite3.connect(self.home / "tape.db")
+        yield connection
+        connection.close()
+
+    @hookimpl
+    def build_tape_context(self) -> Any:
+        """Leave reasoning out when entries become messages."""
+
+        def messages(entries: list[Any]) -> list[Message]:
+            return [entry["payload"] for entry in entries if entry["kind"] != "reasoning"]
+
+        return messages
+
+    @hookimpl
+    def register_cli_commands(self, app: "typer.Typer") -> None:
+        """Add `hookline where`."""
+
+        def where() -> None:
+            print(self.home)
+
+        app.command()(where)

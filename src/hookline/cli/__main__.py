@@ -1,0 +1,5 @@
+"""`python -m hookline.cli`."""
+
+from . import main
+
+main()

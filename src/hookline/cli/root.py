@@ -1,0 +1,41 @@
+"""The root command, to which everything else is attached."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import hooks
+
+
+def create_app() -> typer.Typer:
+    """Build the command line."""
+    app = typer.Typer(
+        name="hookline",
+        help="A hook-first agent runtime.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(root)
+    app.command("hooks")(hooks.show)
+    return app
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"hookline {version('hookline')}")
+        raise typer.Exit
+
+
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Every stage, event and tool call of a complete agent is a declared hook."""

@@ -241,7 +241,11 @@ class Dispatch:
                 getattr(value, "close", lambda: None)()
                 raise NotAwaited("returned an awaitable")
             value = await value
-        if value is not None and self.spec.reducer.name != "notify" and not fits(value, self.spec.result):
+        if (
+            value is not None
+            and self.spec.reducer.name != "notify"
+            and not fits(value, self.spec.result)
+        ):
             raise WrongResult("is not of the hook's result type")
         return value
 
@@ -275,7 +279,9 @@ class Dispatch:
         if self.how == "outcomes":
             self.values.append(Outcome(impl.name, True, value))
         elif self.how == "everything" or (value is None and getattr(reducer, "keep_none", False)):
-            self.values += [value] if self.how in ("everything", "collect") and self.face != "run" else []
+            self.values += (
+                [value] if self.how in ("everything", "collect") and self.face != "run" else []
+            )
         elif value is None or self.how == "notify":
             pass
         elif self.how == "first":
@@ -356,7 +362,9 @@ class Dispatch:
 
     def current(self) -> Any:
         """What guards judge."""
-        return self.arguments[self.spec.reducer.parameter] if self.how == "chain" else self.verdict.event
+        return (
+            self.arguments[self.spec.reducer.parameter] if self.how == "chain" else self.verdict.event
+        )
 
     def reduced(self) -> Any:
         reducer = self.spec.reducer

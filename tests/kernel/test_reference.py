@@ -7,7 +7,6 @@ import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from dataclasses import replace as changed
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -52,7 +51,7 @@ from hookline.hooks import (
     patch,
 )
 
-EXAMPLES = 25
+EXAMPLES = 15
 WRONG = 1j
 """Of no result type that is checked."""
 
@@ -310,15 +309,19 @@ def filters(draw, spec: HookSpec, style: str):
 
 
 @st.composite
-def implementations(draw, spec: HookSpec, count: int):
+def implementations(draw, spec: HookSpec, count: int, focus: str = ""):
+    if focus == "guards" and draw(st.integers(0, 5)):
+        return draw(rewriting_guards(spec))
     reducer = spec.reducer
     style = draw(st.sampled_from(["handler", "handler", "plugin", "plugin", "scope"]))
+    wrapping = focus == "wrappers" and draw(st.booleans())
+    style = "plugin" if wrapping else style
     key = draw(st.sampled_from(["k1", "k2"])) if style == "scope" else None
     kinds = ["def", "def", "def", "async", "async", "promise", "awaitable"]
     wrappable = reducer.name not in ("gate", "outcomes", "around") and spec.errors is not DENY
     if style == "plugin" and wrappable:
         kinds += ["wrapper", "wrapper"]
-    kind = draw(st.sampled_from(kinds))
+    kind = "wrapper" if wrapping else draw(st.sampled_from(kinds))
     needs = "call_next" if reducer.name == "around" else None
     rest = draw(st.sampled_from([False, False, True]))
     takes = draw(taken(spec, style, None if rest and draw(st.booleans()) else needs))
@@ -337,7 +340,7 @@ def implementations(draw, spec: HookSpec, count: int):
         plain = st.sampled_from(
             ["echo", "echo", "none", "before", "after", "unyielding", "again", "catch", "other"]
         ).map(lambda what: (what,))
-        choices = [plain] * 3 + [st.tuples(st.just("replace"), replacements(spec))]
+        choices = [plain] * 4 + [st.tuples(st.just("replace"), replacements(spec))]
     action = draw(st.one_of(choices))
     options = []
     options += draw(st.sampled_from([[], [], [], ["tryfirst"], ["trylast"]]))
@@ -352,6 +355,28 @@ def implementations(draw, spec: HookSpec, count: int):
     effect = draw(effects) if effect is not None else None
     when = draw(filters(spec, style))
     return Does(style, key, kind, takes, rest, action, effect, when, tuple(options))
+
+
+@st.composite
+def rewriting_guards(draw, spec: HookSpec):
+    """Guards that mostly run and mostly rewrite, so that others are asked once more."""
+    if spec.reducer.name == "chain":
+        result = st.sampled_from(["s", "t", "u", None])
+    else:
+        result = st.none() | st.builds(Rules, st.sampled_from(["s", "t", "u", None]))
+        result |= st.builds(Rules, st.sampled_from("stu"), decision=st.sampled_from(Decision))
+    action = ("return", draw(result))
+    if draw(st.integers(0, 7)) == 0:
+        action = draw(st.sampled_from([("raise", RAISES[0]), ("return", WRONG)]))
+    kind = draw(st.sampled_from(["def", "def", "async"]))
+    main = "event" if spec.event else "x"
+    when = None
+    if draw(st.integers(0, 4)) == 0:
+        when = ("predicate", ((main, "plain"),), False, "x")
+    once = ["once"] if draw(st.integers(0, 7)) == 0 else []
+    place = draw(st.sampled_from([[], [], ["tryfirst"], ["trylast"]]))
+    options = ("guard", *once, *place)
+    return Does("handler", None, kind, ((main, "plain"),), False, action, None, when, options)
 
 
 def replacements(spec: HookSpec) -> st.SearchStrategy[Any]:
@@ -396,23 +421,30 @@ def steps(draw, spec: HookSpec):
 
 
 @st.composite
-def cases(draw, kind: str, errors: Errors, order: Order, sync: bool):
+def cases(draw, kind: str, errors: Errors, order: Order, sync: bool, focus: str = ""):
     forms = [r for r in FORMS[kind] if not (order is NEWEST and getattr(r, "into", None))]
     reducer = draw(st.sampled_from(forms))
     as_event = kind in ("gate", "patch") or (
-        kind not in ("around", "chain") and getattr(reducer, "into", None) is None and draw(st.booleans())
+        kind not in ("around", "chain")
+        and getattr(reducer, "into", None) is None
+        and draw(st.booleans())
     )
     results = ANNOTATIONS.get(kind, PLAIN)
     if kind == "first":
-        results = [r for r in (*PLAIN, bool, bool) if reducer.deny is None or r is not None and r is not float and r is not bool]
+        results = [
+            r
+            for r in (*PLAIN, bool, bool)
+            if reducer.deny is None or (r is not None and r is not float and r is not bool)
+        ]
         if errors is DENY and reducer.deny is None:
             results = [bool]
     result = draw(st.sampled_from(results))
-    if kind == "chain" and draw(st.integers(0, 4)) == 0:
+    result = str if kind == "chain" and focus == "guards" else result
+    if kind == "chain" and not focus and draw(st.integers(0, 4)) == 0:
         as_event, reducer, result = True, chain("event"), Happened
     spec = declare(reducer, errors, order, sync, result, as_event)
-    count = draw(st.integers(0, 5))
-    some = implementations(spec, count)
+    count = draw(st.integers(2 if focus else 0, 5))
+    some = implementations(spec, count, focus)
     return Case(
         spec,
         tuple(draw(st.lists(some, min_size=count, max_size=count))),
@@ -516,7 +548,11 @@ class World:
             given = self.note(f"when h{index}", seen)
             if isinstance(answer, BaseException):
                 raise answer.with_traceback(None)
-            return "s" in shown(given.get("x", given.get("event", ""))).__str__() if answer == "x" else answer
+            return (
+                "s" in shown(given.get("x", given.get("event", ""))).__str__()
+                if answer == "x"
+                else answer
+            )
 
         return make("def", False, takes, kwargs, run, f"when{index}")
 
@@ -587,7 +623,9 @@ class World:
                 if what != "catch":
                     raise
                 return f"caught {type(error).__name__}"
-            return await call_on(given) if what == "twice" else f"{inner}{name}" if what == "on" else inner
+            return (
+                await call_on(given) if what == "twice" else f"{inner}{name}" if what == "on" else inner
+            )
 
         async def run_async(seen):
             return await act_later(self.note(name, seen))
@@ -687,7 +725,9 @@ class Compiled(World):
             mark = hookimpl(specname=name, wrapper=does.kind == "wrapper", **options)
             plugin = type("Plugin", (), {"implementation": mark(function)})()
             self.hooks.add(plugin, name=f"p{index}")
-            self.offs[index] = lambda: self.hooks.pm.has_plugin(f"p{index}") and self.hooks.remove(plugin)
+            self.offs[index] = lambda: (
+                self.hooks.pm.has_plugin(f"p{index}") and self.hooks.remove(plugin)
+            )
         elif does.style == "scope":
             off = self.hooks.scope(does.key).register(name, function, **options)
             by_identity = lambda: self.hooks.scope(does.key).unregister(name, function)  # noqa: E731
@@ -783,7 +823,9 @@ class Naive(World):
 
 # --- comparing --------------------------------------------------------------------------------------
 
-OWN_ERRORS = re.compile(r"(failed: (?:MissingArgument|NotAwaited|WrongResult|Unsettled)): .*?(?=\]?$)", re.S)
+OWN_ERRORS = re.compile(
+    r"(failed: (?:MissingArgument|NotAwaited|WrongResult|Unsettled)): .*?(?=\]?$)", re.S
+)
 
 
 def shown(value: Any) -> Any:
@@ -837,16 +879,34 @@ def agree(case: Case) -> None:
         log.propagate = propagate
 
 
-@pytest.mark.parametrize(("kind", "errors", "order", "sync"), VALID)
-def test_kernel_and_reference_agree(kind, errors, order, sync):
+def check_agreement(strategy: st.SearchStrategy[Case]) -> None:
     @settings(
         max_examples=EXAMPLES,
         deadline=None,
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @given(cases(kind, errors, order, sync))
+    @given(strategy)
     def check(case):
         agree(case)
 
     check()
+
+
+GUARDED = [c for c in VALID if c[0] in ("gate", "patch", "chain")]
+WRAPPABLE = [c for c in VALID if c[0] not in ("gate", "outcomes", "around") and c[1] is not DENY]
+
+
+@pytest.mark.parametrize(("kind", "errors", "order", "sync"), VALID)
+def test_kernel_and_reference_agree(kind, errors, order, sync):
+    check_agreement(cases(kind, errors, order, sync))
+
+
+@pytest.mark.parametrize(("kind", "errors", "order", "sync"), GUARDED)
+def test_they_agree_on_guards_that_rewrite_what_others_judged(kind, errors, order, sync):
+    check_agreement(cases(kind, errors, order, sync, "guards"))
+
+
+@pytest.mark.parametrize(("kind", "errors", "order", "sync"), WRAPPABLE)
+def test_they_agree_on_wrappers_in_wrappers(kind, errors, order, sync):
+    check_agreement(cases(kind, errors, order, sync, "wrappers"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
@@ -59,10 +57,10 @@ def describe(spec: HookSpec) -> dict[str, Any]:
 
 
 def example_source(name: str) -> str:
-    """The shipped example of a hook, as its author wrote it."""
-    from .examples import EXAMPLES
+    """The shipped example of a hook."""
+    from . import examples
 
-    return textwrap.dedent(inspect.getsource(EXAMPLES[name])).rstrip()
+    return examples.example_source(name).rstrip()
 
 
 def signature(spec: HookSpec) -> str:
@@ -81,15 +79,13 @@ def payload(spec: HookSpec) -> tuple[Field[Any], ...]:
 
 def lifecycle(catalog: Catalog) -> str:
     """One turn as an indented picture: what is called, and what becomes of the results."""
-    lines: list[str] = []
-    for depth, name in walk():
-        indent = "    " * depth
-        if name not in catalog:
-            lines.append(f"{indent}{name}:")
-            continue
-        spec = catalog[name]
-        lines.append(f"{indent + name:<36}{spec.reducer!s:<20}{spec.doc}")
-    return "\n".join(lines)
+    steps = [("    " * depth + name, catalog.get(name)) for depth, name in walk()]
+    names = max(len(name) for name, _ in steps)
+    reducers = max(len(str(spec.reducer)) for _, spec in steps if spec)
+    return "\n".join(
+        f"{name:<{names}}  {spec.reducer!s:<{reducers}}  {spec.doc}" if spec else f"{name}:"
+        for name, spec in steps
+    )
 
 
 def markdown(catalog: Catalog) -> str:
@@ -103,8 +99,8 @@ def page(catalog: Catalog) -> Iterator[str]:
     yield ""
     yield "<!-- Made by `hookline hooks --markdown > docs/hooks.md`; a test fails when it is stale. -->"
     yield ""
-    yield f"Every hook that Hookline declares: {len(catalog)} of them. [How hooks work](kernel.md) explains the"
-    yield "words; `hookline hooks NAME` shows any of these in the terminal."
+    yield f"Every hook that Hookline declares: {len(catalog)} of them. [How hooks work](kernel.md)"
+    yield "explains the words; `hookline hooks NAME` shows any of these in the terminal."
     yield ""
     yield "## One turn"
     yield ""
@@ -135,15 +131,15 @@ def rules() -> Iterator[str]:
     for reducer in REDUCERS:
         yield reducer_row(reducer)
     yield ""
-    yield "Other combinations are refused when a hook is declared. DENY on `first` needs a result type of"
-    yield "bool, or `first(deny=...)`."
+    yield "Other combinations are refused when a hook is declared. DENY on `first` needs a result type"
+    yield "of bool, or `first(deny=...)`."
     yield ""
     yield "## Who runs first"
     yield ""
-    yield "- **newest**: the most recently registered runs first, so that your plugin beats the builtin."
+    yield "- **newest**: the most recently registered runs first, so that yours beats the builtin."
     yield "- **oldest**: in the order of registration."
-    yield "- `tryfirst` goes before and `trylast` after the rest under both. Guards run after all others on"
-    yield "  gate, patch and chain: what they judge is final."
+    yield "- `tryfirst` goes before and `trylast` after the rest under both. Guards run after all"
+    yield "  others on gate, patch and chain: what they judge is final."
     yield ""
     yield "## What becomes of errors"
     yield ""
@@ -152,8 +148,8 @@ def rules() -> Iterator[str]:
     for policy, meaning in ERRORS.items():
         yield f"| {policy.value} | {meaning} |"
     yield ""
-    yield "A guard's failure is a deny whatever the policy; on a patch or chain it withholds the value. A"
-    yield "result of the wrong type and an answer after the time limit are errors like any other."
+    yield "A guard's failure is a deny whatever the policy; on a patch or chain it withholds the value."
+    yield "A result of the wrong type and an answer after the time limit are errors like any other."
     yield ""
 
 

@@ -52,21 +52,21 @@ class TurnHooks(Family, name="turn"):
     """The stages of one turn, in the order in which it meets them, then what a run needs once."""
 
     @hookspec(first, fires="once per message, before anything of its session is touched")
-    def resolve_session(self, message: Envelope) -> Answer[str]:
+    def resolve_session(self, message: "Envelope") -> Answer[str]:
         """Name the session that this message belongs to."""
 
     @hookspec(first, scope="session_id", fires="once per message, before it is queued")
     def admit_message(
-        self, session_id: str, message: Envelope, turn: Any
+        self, session_id: str, message: "Envelope", turn: Any
     ) -> Answer[AdmissionAction | Admission]:
         """Decide whether a message gets a turn, joins the running one, waits or is dropped."""
 
     @hookspec(merge, scope="session_id", fires="once per turn, when its session is known")
-    def load_state(self, message: Envelope, session_id: str) -> Answer[State]:
+    def load_state(self, message: "Envelope", session_id: str) -> Answer[State]:
         """Add to the state that the hooks of this turn share."""
 
     @hookspec(first, scope="session_id", fires="once per turn, after the input was let through")
-    def build_prompt(self, message: Envelope, session_id: str, state: State) -> Answer[Prompt]:
+    def build_prompt(self, message: "Envelope", session_id: str, state: State) -> Answer[Prompt]:
         """Turn the message into the prompt: text, or content parts."""
 
     @hookspec(
@@ -93,25 +93,25 @@ class TurnHooks(Family, name="turn"):
         collect, scope="session_id", fires="once per turn that had a prompt, after success and failure"
     )
     def save_state(
-        self, session_id: str, state: State, message: Envelope, model_output: str
+        self, session_id: str, state: State, message: "Envelope", model_output: str
     ) -> Answer[None]:
         """Keep what later turns need."""
 
     @hookspec(flatten, scope="session_id", fires="once per turn, after the state was saved")
     def render_outbound(
-        self, message: Envelope, session_id: str, state: State, model_output: str
+        self, message: "Envelope", session_id: str, state: State, model_output: str
     ) -> Answer[list[Envelope]]:
         """Turn the model's output into the envelopes that go out."""
 
     @hookspec(collect, fires="once per outbound envelope")
-    def dispatch_outbound(self, message: Envelope) -> Answer[bool]:
+    def dispatch_outbound(self, message: "Envelope") -> Answer[bool]:
         """Deliver an envelope, and say whether it was sent."""
 
     @hookspec(
         notify, order=OLDEST, errors=SKIP, match="stage", fires="when a stage failed, also at bootstrap"
     )
     def on_error(
-        self, stage: Stage, error: Exception, message: Envelope | None, agent_id: str
+        self, stage: Stage, error: Exception, message: "Envelope | None", agent_id: str
     ) -> Answer[None]:
         """Observe an error; it reaches the caller whatever is done here."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
+from rich.markup import escape
 
 from hookline.catalog import CATALOG
 from hookline.catalog.reference import describe, example_source, lifecycle, markdown
@@ -20,7 +21,7 @@ def show(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the whole reference.")] = False,
     turn: Annotated[bool, typer.Option("--turn", help="Show one turn, hook by hook.")] = False,
 ) -> None:
-    """Show every hook in the order a turn meets them: what becomes of results, who runs first, what an error does."""
+    """Show every hook: what becomes of results, who runs first, what an error does."""
     if turn:
         typer.echo(lifecycle(CATALOG))
     elif as_markdown:
@@ -42,7 +43,9 @@ def chosen(catalog: Catalog, name: str | None, family: str | None) -> list[HookS
         return [spec for specs in families.values() for spec in specs]
     if family not in families:
         known = ", ".join(families)
-        raise DeclarationError(f"no family {family!r}{suggestion(family, families)} (there are: {known})")
+        raise DeclarationError(
+            f"no family {family!r}{suggestion(family, families)} (there are: {known})"
+        )
     return families[family]
 
 
@@ -58,8 +61,8 @@ def table(specs: list[HookSpec]) -> None:
     family = ""
     for spec in specs:
         if spec.family != family:
+            grid.add_row(*([""] if family else []))
             family = spec.family
-            grid.add_row(*([] if grid.row_count == 0 else [""]))
             grid.add_row(f"[bold cyan]{family}[/]")
         told = describe(spec)
         grid.add_row(spec.name, told["reduce"], told["order"], told["errors"], spec.doc)
@@ -68,16 +71,33 @@ def table(specs: list[HookSpec]) -> None:
     console.print(f"\n{len(specs)} hooks. One in detail: [bold]hookline hooks NAME[/]")
 
 
+DETAILS = ("signature", "fires", "family", "reduce", "order", "errors", "mode", "timeout", "payload",
+           "scope", "match", "excludes")  # fmt: skip
+
+
 def detail(spec: HookSpec) -> None:
     """Print one hook with everything that is declared of it, and an example."""
     from rich.console import Console
     from rich.syntax import Syntax
+    from rich.table import Table
 
     console = Console()
-    console.print(f"[bold]{spec.name}[/] — {spec.doc}\n", highlight=False)
-    for label, value in describe(spec).items():
-        if label not in ("name", "doc") and value not in (None, [], ""):
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-            console.print(f"  [cyan]{label:<10}[/] {shown}", highlight=False, markup=True)
-    console.print("\n[bold]Example[/]\n")
-    console.print(Syntax(example_source(spec.name), "python", background_color="default"))
+    console.print(f"{spec.name}: {spec.doc}\n", style="bold", highlight=False, markup=False)
+    told = describe(spec)
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    facts.add_column(style="cyan", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name in DETAILS:
+        value = told[name]
+        if value:
+            facts.add_row(
+                name,
+                escape(", ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)),
+            )
+    console.print(facts, highlight=False)
+    console.print("\nAn example, as a method of a plugin:\n", style="bold")
+    source = example_source(spec.name)
+    if console.is_terminal:
+        console.print(Syntax(source, "python", background_color="default", word_wrap=True))
+    else:
+        typer.echo(source)

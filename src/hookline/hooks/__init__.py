@@ -1,17 +1,22 @@
-"""The hook kernel: declared hooks, reducers, compiled dispatch. It knows nothing about agents.
+"""The hook kernel: declared hooks, reducers, compiled dispatch.
 
-class Checks(Family, name="checks"):
-    @hookspec(chain("text"), errors=SKIP)
-    def clean(self, text: str) -> Answer[str]:
-        '''Rewrite a text before it is shown.'''
+Declare hooks in a `Family`, put families and events in a `Catalog`, and register and call through
+one `Hooks`:
 
-hooks = Hooks(Catalog(Checks))
+    class Checks(Family, name="checks"):
+        @hookspec(chain("text"), errors=SKIP)
+        def clean(self, text: str) -> Answer[str]:
+            '''Rewrite a text before it is shown.'''
 
-@hooks.on("clean")
-def strip(text):
-    return text.strip()
+    hooks = Hooks(Catalog(Checks))
 
-assert await hooks.call("clean", text=" hello ") == "hello"
+    @hooks.on("clean")
+    def strip(text):
+        return text.strip()
+
+    assert await hooks.call("clean", text=" hello ") == "hello"
+
+It knows nothing about agents, and imports pluggy and the standard library only.
 """
 
 from .bus import Hooks

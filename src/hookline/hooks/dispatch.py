@@ -33,7 +33,7 @@ from typing import Any
 from .awaiting import awaited, discard, is_awaitable
 from .code import defaults_of, instantiate, known, remember
 from .errors import NotAwaited
-from .failures import check, denied, log_failed, not_awaited, note, skip
+from .failures import check, denied, deny, not_awaited, note, skip
 from .implementation import Implementation
 from .plan import Bound, Plan, bind, check_of, layout, names_of
 from .reducers import First, Outcome, Patch
@@ -101,7 +101,7 @@ def settling(plan: Plan) -> Callable[[Any, Implementation], Any]:
 
 _COMMON: dict[str, Any] = {
     "__builtins__": builtins, "Exception": Exception,
-    "_check": check, "_note": note, "_skip": skip, "_log_failed": log_failed,
+    "_check": check, "_note": note, "_skip": skip, "_deny": deny,
     "_denied": denied, "_withheld": withheld_text, "_unsettled": unsettled, "_same": same,
     "_plain": PLAIN, "_clock": perf_counter, "_NotAwaited": NotAwaited, "_Outcome": Outcome,
     "_Verdict": Verdict,

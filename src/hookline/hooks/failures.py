@@ -49,26 +49,21 @@ def note(error: BaseException, impl: Implementation) -> None:
     error.add_note(f"in {impl.name} on hook {impl.spec.name!r} ({impl.location})")
 
 
-def skip(error: Exception, impl: Implementation) -> None:
-    """Log an error that is left out."""
-    log.error(
-        "hook.failed hook=%s adapter=%s: %s",
-        impl.spec.name,
-        impl.name,
-        error_text(error),
-        exc_info=error,
-    )
+def skip(error: Exception, impl: Implementation, subject: object = None) -> None:
+    """Log an error that is left out: `hook.tool_call_failed tool_name=shell adapter=acme: ...`."""
+    log_failure("failed", error, impl, subject)
 
 
-def log_failed(error: Exception, impl: Implementation) -> None:
+def deny(error: Exception, impl: Implementation, subject: object = None) -> None:
     """Log an error that counts as a deny."""
-    log.error(
-        "hook.denied hook=%s adapter=%s: %s",
-        impl.spec.name,
-        impl.name,
-        error_text(error),
-        exc_info=error,
-    )
+    log_failure("denied", error, impl, subject)
+
+
+def log_failure(what: str, error: Exception, impl: Implementation, subject: object) -> None:
+    """One line that names the hook, what it was about, the plugin and the error, then the traceback."""
+    about = f" {impl.spec.match}={subject}" if subject is not None else ""
+    name, text = impl.spec.name, error_text(error)
+    log.error("hook.%s_%s%s adapter=%s: %s", name, what, about, impl.name, text, exc_info=error)
 
 
 def denied(error: Exception, impl: Implementation) -> Denied:

@@ -191,6 +191,11 @@ class Writer:
         self.add(depth, "except Exception as _e:")
         self.write(depth + 1, [*trace, *lost, *self.policy(denies)], impl)
 
+    def subject(self) -> str | None:
+        """What a failure was about, where the hook says and the caller passed it."""
+        source = self.plan.spec.match_source
+        return source if source and source.partition(".")[0] in self.plan.passed else None
+
     def lost(self, impl: str) -> list[str]:
         """What to do first where a call gave no result."""
         return []
@@ -198,22 +203,24 @@ class Writer:
     def policy(self, denies: bool) -> list[str]:
         """What an error comes to."""
         reducer = self.reducer
+        about = f", {self.subject()}" if self.subject() else ""
+        denying, skipping = f"_deny(_e, _i{about})", f"_skip(_e, _i{about})"
         denied = ["_results.append(_denied(_e, _i))"] if self.plan.emits else []
         if denies and reducer.name == "gate":
-            return ["_log_failed(_e, _i)", "_v.fail(_e, _i)", *denied]
+            return [denying, "_v.fail(_e, _i)", *denied]
         if denies and isinstance(reducer, Patch):
-            return ["_log_failed(_e, _i)", *denied, "_v.withhold(_e, _i, _field, _wrap)", "return _v"]
+            return [denying, *denied, "_v.withhold(_e, _i, _field, _wrap)", "return _v"]
         if denies and isinstance(reducer, Chain):
-            return ["_log_failed(_e, _i)", *denied, "return _withheld(_e, _i)"]
+            return [denying, *denied, "return _withheld(_e, _i)"]
         if denies and isinstance(reducer, First):
-            return ["_log_failed(_e, _i)", *denied, "return _denial"]
+            return [denying, *denied, "return _denial"]
         if denies and isinstance(self.plan.spec.reducer, First):
-            return ["_log_failed(_e, _i)", "_out.append(_denial)"]
+            return [denying, "_out.append(_denial)"]
         if denies:
-            return ["_skip(_e, _i)"]
+            return [skipping]
         return {
             RAISE: ["_note(_e, _i)", "raise"],
-            SKIP: ["_skip(_e, _i)"],
+            SKIP: [skipping],
             CAPTURE: ["_out.append(_Outcome(_i.name, False, None, _e))"],
         }[self.plan.errors]
 

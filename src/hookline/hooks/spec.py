@@ -1,21 +1,27 @@
 """Specs: a hook is declared once, as data, and everything else is made from the declaration.
 
-class TurnHooks(Family, name="turn"):
-    @hookspec(first)
-    def resolve_session(self, message: Envelope) -> Answer[str]:
-        '''Name the session that this message belongs to.'''
+A function-shaped hook is a method of a `Family`; an event is a dataclass:
 
-@event(gate, family="tool", match="tool_name")
-@dataclass(slots=True)
-class ToolCallEvent(Event[ToolCallEventResult]):
-    '''A tool is about to run.'''
-    type: Literal["tool_call"] = field(default="tool_call", init=False)
-    tool_name: str = ""
+    class TurnHooks(Family, name="turn"):
+        @hookspec(first)
+        def resolve_session(self, message: Envelope) -> Answer[str]:
+            '''Name the session that this message belongs to.'''
+
+    @event(gate, family="tool", match="tool_name")
+    @dataclass(slots=True)
+    class ToolCallEvent(Event[ToolCallEventResult]):
+        '''A tool is about to run.'''
+
+        type: Literal["tool_call"] = field(default="tool_call", init=False)
+        tool_name: str = ""
+
+The bodies of declared hooks are never called.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType, NoneType, UnionType
@@ -62,7 +68,8 @@ class HookSpec:
     scope: str | None = None
     """Where a dispatch carries its scope key: `session_id`, or `ctx.session_id`."""
     match: str | None = None
-    """The parameter, or the event's field, that a pattern in `when=` is held against."""
+    """The parameter, or the event's field (`tool_call.name`), that a pattern in `when=` is held
+    against; the log of a failure names it."""
     family: str = "custom"
     doc: str = ""
     fires: str = ""
@@ -123,7 +130,7 @@ class HookSpec:
             raise DeclarationError(f"timeout must be above zero, not {self.timeout!r}")
         if self.scope is not None and self.scope.partition(".")[0] not in self.params:
             raise DeclarationError(f"scope={self.scope!r} names no parameter of the hook")
-        if self.match is not None and self.match not in self._matchable():
+        if self.match is not None and self.match.partition(".")[0] not in self._matchable():
             raise DeclarationError(f"match={self.match!r} names no parameter or field of the hook")
         if any(hasattr(c, "__await__") for c in self.classes or ()):
             raise DeclarationError("a result that is itself awaitable cannot be told from a promise")
@@ -402,7 +409,7 @@ def type_name(annotation: Any) -> str:
         return " | ".join(repr(a) for a in get_args(annotation))
     if isinstance(annotation, type) and not get_args(annotation):
         return annotation.__name__
-    return str(annotation).replace("typing.", "").replace("collections.abc.", "")
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", str(annotation))
 
 
 __all__ = [

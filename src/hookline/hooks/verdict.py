@@ -105,11 +105,16 @@ class Verdict(Generic[E]):
         return self.decision is Decision.DENY
 
     @property
-    def decided_by(self) -> str | None:
-        """Who made the decision: the first of those who were strictest."""
+    def deciding(self) -> Ruling | None:
+        """The ruling that made the decision: the first of the strictest."""
         if self.decision is Decision.ALLOW:
             return None
-        return next(r.by for r in self.trail if r.decision is self.decision)
+        return next(ruling for ruling in self.trail if ruling.decision is self.decision)
+
+    @property
+    def decided_by(self) -> str | None:
+        """Who made the decision."""
+        return self.deciding.by if self.deciding else None
 
     @property
     def changes(self) -> dict[str, Any]:
@@ -158,10 +163,6 @@ class Verdict(Generic[E]):
         self._patch({field: value})
         self.trail.append(Ruling(reason=text, changes={field: value}, by=by.name, error=error))
         return self.event
-
-    def unsettled(self, by: Implementation) -> Unsettled:
-        """The error for guards that keep rewriting what the others judged."""
-        return unsettled(by)
 
     def _decide(self, ruling: Ruling) -> None:
         if ruling.decision > self.decision:

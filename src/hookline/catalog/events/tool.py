@@ -10,7 +10,7 @@ from ..parts import Content
 from ..results import Blocking
 
 
-@event(notify, family="tool", fires="first of every tool call")
+@event(notify, family="tool", match="tool_call.name", fires="first of every tool call")
 @dataclass(slots=True)
 class ToolExecutionStartEvent(Event[None]):
     """A tool call begins; every start has its end."""
@@ -45,7 +45,9 @@ class ToolCallEvent(Event[ToolCallEventResult]):
     input: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-@event(notify, family="tool", fires="while a tool streams its progress")
+@event(
+    notify, family="tool", match="partial_tool_result.name", fires="while a tool streams its progress"
+)
 @dataclass(slots=True)
 class ToolExecutionUpdateEvent(Event[None]):
     """A running tool has something to show."""
@@ -94,7 +96,12 @@ class ToolExecutionFailureEvent(Event[None]):
     error: Exception | None = None
 
 
-@event(notify, family="tool", fires="once per tool call, when its result is final")
+@event(
+    notify,
+    family="tool",
+    match="tool_result.name",
+    fires="once per tool call, when its result is final",
+)
 @dataclass(slots=True)
 class ToolExecutionEndEvent(Event[None]):
     """A tool call is over."""

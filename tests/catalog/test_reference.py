@@ -28,7 +28,9 @@ def test_the_reference_page_is_up_to_date():
 
 def test_the_page_has_a_section_for_every_hook():
     page = markdown(CATALOG)
-    assert all(f"`{name}`\n" in page and f"](#hook-{name.replace(':', '-')})" in page for name in CATALOG)
+    assert all(
+        f"`{name}`\n" in page and f"](#hook-{name.replace(':', '-')})" in page for name in CATALOG
+    )
 
 
 def test_the_picture_of_a_turn_names_real_hooks():
@@ -60,7 +62,9 @@ class TestCommand:
 
     def test_json_has_every_declared_fact(self):
         told = json.loads(hookline("hooks", "--json").stdout)
-        assert [entry["name"] for entry in told] == [s.name for f in CATALOG.families().values() for s in f]
+        assert [entry["name"] for entry in told] == [
+            s.name for f in CATALOG.families().values() for s in f
+        ]
         [gate] = json.loads(hookline("hooks", "tool_call", "--json").stdout)
         assert (gate["reduce"], gate["match"], gate["scope"]) == ("gate", "tool_name", "ctx.session_id")
         assert gate["payload"] == ["tool_call_id: str", "tool_name: str", "input: dict[str, Any]"]

@@ -214,10 +214,10 @@ class Dispatch:
             if value is ABSENT:
                 return
             self.fold(impl, value)
-            if not again or value is not None:
-                self.raw.append(value)
             if again and self.current() != before:
                 raise Unsettled("a guard rewrote again")
+            if not again or value is not None:
+                self.raw.append(value)
         except Exception as error:
             self.failed(impl, error)
 

@@ -9,8 +9,9 @@ import json, sys
 before = set(sys.modules)
 import hookline.hooks
 new = {name.partition(".")[0] for name in set(sys.modules) - before}
-print(json.dumps([sorted(new - set(sys.stdlib_module_names)), "asyncio" in sys.modules,
-                  [n for n in sys.modules if n.startswith("hookline.") and not n.startswith("hookline.hooks")]]))
+floors = {name.split(".")[1] for name in sys.modules if name.startswith("hookline.")}
+foreign = sorted(new - set(sys.stdlib_module_names))
+print(json.dumps([foreign, "asyncio" in sys.modules, sorted(floors - {"hooks"})]))
 """
 
 

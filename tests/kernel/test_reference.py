@@ -14,7 +14,6 @@ from typing import Any, Literal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import Dispatch, Impl, finish
 
 from hookline.hooks import (
     CAPTURE,
@@ -51,7 +50,9 @@ from hookline.hooks import (
     patch,
 )
 
-EXAMPLES = 15
+from .reference import Dispatch, Impl, finish
+
+EXAMPLES = 10
 WRONG = 1j
 """Of no result type that is checked."""
 
@@ -186,7 +187,7 @@ def test_a_combination_is_refused_when_declared_or_it_runs(kind, errors, order, 
         spec = make()
         hooks = Hooks(Catalog(spec))
         calls = []
-        hooks.register(spec.name, lambda **given: calls.append(1))
+        hooks.register(spec.name, lambda **given: calls.append(1))  # noqa: B023
         passed = {"event": Happened()} if as_event else {"x": {}, "call_next": lambda *_: None}
         passed = {name: value for name, value in passed.items() if name in spec.params}
         hooks.call_sync(spec.name, **passed)

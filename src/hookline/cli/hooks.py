@@ -61,14 +61,15 @@ def table(specs: list[HookSpec]) -> None:
     family = ""
     for spec in specs:
         if spec.family != family:
-            grid.add_row(*([""] if family else []))
+            if family:
+                grid.add_row("")
             family = spec.family
             grid.add_row(f"[bold cyan]{family}[/]")
         told = describe(spec)
         grid.add_row(spec.name, told["reduce"], told["order"], told["errors"], spec.doc)
     console = Console()
-    console.print(grid)
-    console.print(f"\n{len(specs)} hooks. One in detail: [bold]hookline hooks NAME[/]")
+    console.print(grid, highlight=False)
+    console.print(f"\n{len(specs)} hooks. One in detail: [bold]hookline hooks NAME[/]", highlight=False)
 
 
 DETAILS = ("signature", "fires", "family", "reduce", "order", "errors", "mode", "timeout", "payload",

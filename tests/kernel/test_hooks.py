@@ -218,8 +218,11 @@ class TestCalling:
         await greet(hooks)
         await hooks.call("greet", session_id="t")
         assert seen == [
-            ("s", {"guest": "Ada"}), {"guest": "Ada", "session_id": "s"}, ("t", {}), {"session_id": "t"},
-        ]  # fmt: skip
+            ("s", {"guest": "Ada"}),
+            {"guest": "Ada", "session_id": "s"},
+            ("t", {}),
+            {"session_id": "t"},
+        ]
 
     async def test_fire_takes_every_parameter_by_position(self, hooks):
         hook = hooks["greet"]
@@ -271,7 +274,7 @@ class TestCalling:
 
     @pytest.mark.parametrize("hook", ["order", "plate", "serve"])
     async def test_faces_that_would_lose_a_verdict_are_refused(self, hooks, hook):
-        with pytest.raises(CallError, match="use hooks.call"):
+        with pytest.raises(CallError, match=r"use hooks\.call"):
             hooks.run(hook)
         with pytest.raises(CallError, match="its verdict would be lost"):
             await hooks.call_many(hook)

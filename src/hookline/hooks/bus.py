@@ -305,11 +305,11 @@ class Hooks:
         return found.function(passed=found.by_name(kwargs))
 
     def _face(self, face: str, hook: str, kwargs: dict[str, Any]) -> Fire:
-        found = self[hook]
+        found = self._called(hook, (), kwargs)
         return found.function(face, sync=False, passed=found.by_name(kwargs))
 
     def _sync_face(self, face: str, hook: str, kwargs: dict[str, Any]) -> Any:
-        found = self[hook]
+        found = self._called(hook, (), kwargs)
         return found.function(face, sync=True, passed=found.by_name(kwargs))(**kwargs)
 
 

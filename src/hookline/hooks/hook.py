@@ -59,7 +59,11 @@ class Hook:
 
     def without(self, plugins: Iterable[object]) -> Caller:
         """A caller for what remains when these plugins are left out."""
-        return Caller(self, frozenset(map(id, plugins)))
+        return Caller(self, without=frozenset(map(id, plugins)))
+
+    def only(self, implementations: Iterable[Implementation]) -> Caller:
+        """A caller for these of its implementations alone."""
+        return Caller(self, only=frozenset(map(id, implementations)))
 
     def attach(self, impl: Implementation, key: Any = None) -> None:
         """Add one; the hook's functions are made anew when next called."""
@@ -115,15 +119,16 @@ class Hook:
         passed: tuple[str, ...] | None = None,
         key: Any = None,
         without: frozenset[int] = frozenset(),
+        only: frozenset[int] | None = None,
     ) -> Fire:
         """The compiled function for one way of calling this hook."""
         sync = self.spec.sync if sync is None else sync
         passed = self.spec.params if passed is None else passed
-        variant = (face, sync, passed, without)
+        variant = (face, sync, passed, without, only)
         found = self._functions.get(key, {}).get(variant)
         if found is None:
             with self._hooks.lock:
-                found = self._build(face, sync, passed, without, key)
+                found = self._build(face, sync, passed, without, only, key)
                 self._functions.setdefault(key, {})[variant] = found
         return found
 
@@ -159,9 +164,17 @@ class Hook:
         return self._emit(event, ctx)
 
     def _build(
-        self, face: str, sync: bool, passed: tuple[str, ...], without: frozenset[int], key: Any
+        self,
+        face: str,
+        sync: bool,
+        passed: tuple[str, ...],
+        without: frozenset[int],
+        only: frozenset[int] | None,
+        key: Any,
     ) -> Fire:
         chosen = [i for i in self.run_order(key) if id(i.plugin) not in without]
+        if only is not None:
+            chosen = [i for i in chosen if id(i) in only]
         reducer, errors = self._face(face)
         plan = Plan(
             self.spec,
@@ -189,7 +202,7 @@ class Hook:
             return base
 
         def under(key: Any) -> Fire:
-            return self.function(face, sync=sync, passed=passed, key=key, without=without)
+            return self.function(face, sync=sync, passed=passed, key=key, without=without, only=only)
 
         return by_scope(self.spec, passed, base, self._scopes, under)
 
@@ -217,15 +230,25 @@ class Hook:
 
 
 class Caller:
-    """Calls one hook without some of its plugins, by name or by position."""
+    """Calls one hook with some of its implementations, by name or by position."""
 
-    def __init__(self, hook: Hook, without: frozenset[int]) -> None:
+    def __init__(
+        self,
+        hook: Hook,
+        *,
+        without: frozenset[int] = frozenset(),
+        only: frozenset[int] | None = None,
+    ) -> None:
         self._hook = hook
         self._without = without
+        self._only = only
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The hook's reduced value; awaitable on async hooks."""
         if args:
             kwargs = {**dict(zip(self._hook.spec.params, args, strict=False)), **kwargs}
+        if self._hook.spec.event is not None:
+            kwargs.setdefault("ctx", None)
         passed = self._hook.by_name(kwargs)
-        return self._hook.function(passed=passed, without=self._without)(**kwargs)
+        fire = self._hook.function(passed=passed, without=self._without, only=self._only)
+        return fire(**kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from itertools import count
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
@@ -165,7 +166,7 @@ class Hooks:
         """Dispatch through the declared reducer: a hook by name, or an event (and its context)."""
         found = self._called(hook, args, kwargs)
         fire = found.fire if kwargs.keys() == found.names else self._partly(found, kwargs)
-        return ready(fire, kwargs) if found.spec.sync else fire(**kwargs)
+        return ready(fire, **kwargs) if found.spec.sync else fire(**kwargs)
 
     def call_sync(self, hook: Any, /, *args: Any, **kwargs: Any) -> Any:
         """The same, synchronously: awaitables are skipped with a warning."""
@@ -179,7 +180,10 @@ class Hooks:
         hook = self._events.get(type(event))
         if hook is None:
             raise UnknownHook(type(event).__name__, (e.__name__ for e in self._events))
-        return await hook.emit(event, ctx) if hook.live else []
+        if not hook.live:
+            return []
+        results = hook.emit(event, ctx)
+        return results if hook.spec.sync else await results
 
     def run(self, hook: str, /, **kwargs: Any) -> Any:
         """The final value of a chain; of any other hook what was returned, None left out."""
@@ -306,7 +310,8 @@ class Hooks:
 
     def _face(self, face: str, hook: str, kwargs: dict[str, Any]) -> Fire:
         found = self._called(hook, (), kwargs)
-        return found.function(face, sync=False, passed=found.by_name(kwargs))
+        fire = found.function(face, sync=found.spec.sync, passed=found.by_name(kwargs))
+        return partial(ready, fire) if found.spec.sync else fire
 
     def _sync_face(self, face: str, hook: str, kwargs: dict[str, Any]) -> Any:
         found = self._called(hook, (), kwargs)
@@ -316,6 +321,6 @@ class Hooks:
 EVERY_EVENT = HookSpec("*", ("event", "ctx"), notify, event=Event, doc="Any event.")
 
 
-async def ready(fire: Fire, kwargs: dict[str, Any]) -> Any:
+async def ready(fire: Fire, /, **kwargs: Any) -> Any:
     """A synchronous hook, awaited like any other."""
     return fire(**kwargs)

@@ -27,7 +27,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from time import perf_counter
-from types import NoneType
 from typing import Any
 
 from .awaiting import awaited, discard, is_awaitable
@@ -40,7 +39,7 @@ from .reducers import First, Outcome, Patch
 from .source import writer
 from .verdict import Verdict, same, unsettled, withheld_text
 
-PLAIN = frozenset({NoneType, bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset})
+PLAIN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset})
 """Classes that are known not to be awaitable, so that most results need no closer look."""
 
 

@@ -75,7 +75,8 @@ class Arguments:
                 parts.append(f"{own}={param}")
                 used.add(param)
         if self.rest:
-            parts.extend(f"{p}={p}" for p in given if p not in used)
+            own_names = {own for own, _ in self.positional}
+            parts.extend(f"{p}={p}" for p in given if p not in used and p not in own_names)
         return ", ".join(parts)
 
 
@@ -165,6 +166,8 @@ class Implementation:
             raise self.refuse(f"has timeout={limit!r}; a time limit is a number of seconds above zero")
         if self.tryfirst and self.trylast:
             raise self.refuse("asks for both tryfirst and trylast")
+        if self.guard and options.get("once"):
+            raise self.refuse("is a guard that goes after one dispatch, which guards nothing")
         if self.guard and not reducer.can_guard(self.spec):
             raise self.refuse(
                 f"is a guard, but the reducer `{reducer}` has nothing to deny or withhold; "
@@ -258,8 +261,8 @@ def arguments_of(spec: HookSpec, function: Callable[..., Any], *, by_position: b
             if not (has_default and name.startswith("_")):
                 unknown.append(name)
             continue
-        if not has_default:
-            required.add(param)
+        if not has_default or (kind is inspect.Parameter.POSITIONAL_ONLY and not takes_event):
+            required.add(param)  # what goes by position alone cannot be left out in the middle
         by_name = kind is inspect.Parameter.KEYWORD_ONLY
         (keyword if by_name else positional).append((name, param))
     if unknown:
@@ -300,8 +303,13 @@ def plain_parameters(function: FunctionType | MethodType) -> list[tuple[str, Any
     count, names = code.co_argcount, code.co_varnames
     defaults = len(function.__defaults__ or ())
     keyword_defaults: dict[str, Any] = getattr(function, "__kwdefaults__", None) or {}
+    by_position = code.co_posonlyargcount
     found: list[tuple[str, Any, bool]] = [
-        (name, kinds.POSITIONAL_OR_KEYWORD, position >= count - defaults)
+        (
+            name,
+            kinds.POSITIONAL_ONLY if position < by_position else kinds.POSITIONAL_OR_KEYWORD,
+            position >= count - defaults,
+        )
         for position, name in enumerate(names[:count])
     ]
     if isinstance(function, MethodType):

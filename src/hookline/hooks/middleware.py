@@ -31,8 +31,6 @@ def middleware(plan: Plan) -> Fire:
     """The implementations of an `around` hook, each around the next, the caller's own innermost."""
     spec, reducer = plan.spec, plan.reducer
     assert isinstance(reducer, Around)
-    if "call_next" not in plan.passed:
-        raise CallError(f"hook {spec.name!r} needs the argument 'call_next': what it runs around")
     levels = [level(plan, impl) for impl in plan.implementations]
     at = plan.passed.index("call_next")
     passing = plan.passed.index(reducer.passing) if reducer.passing in plan.passed else None
@@ -56,6 +54,24 @@ def middleware(plan: Plan) -> Fire:
 
         return call_next
 
+    def call_sync(
+        current: Middleware, args: tuple[Any, ...], number: int, step: Fire
+    ) -> tuple[Any, bool]:
+        """Call one; where only awaiting would help it is passed over, and what is inside runs once."""
+        inside: list[Any] = []
+        go_on = next_step(step, number, args)
+
+        def call_next(value: Any = UNCHANGED, /) -> Any:
+            inside.append(go_on(value))
+            return inside[-1]
+
+        value = None if current.impl.is_async else current.call(*with_next(args, call_next))
+        if current.impl.is_async or is_awaitable(value):
+            discard(value)
+            not_awaited(current.impl)
+            return (inside[-1] if inside else step(number + 1, args)), True
+        return check(value, current.impl), False
+
     def run_sync(*args: Any) -> Any:
         args, recorder = split(plan, args)
         foreign: list[BaseException] = []
@@ -70,13 +86,11 @@ def middleware(plan: Plan) -> Fire:
             current = levels[number]
             started = perf_counter()
             try:
-                if current.impl.is_async:
-                    not_awaited(current.impl)
-                    return step(number + 1, args)
                 if not applies(current, args):
                     return step(number + 1, args)
-                inner = with_next(args, next_step(step, number, args))
-                value = check(synchronous(current.call(*inner), current.impl), current.impl)
+                value, passed_over = call_sync(current, args, number, step)
+                if passed_over:
+                    return value
             except Exception as error:
                 blame(error, current.impl, foreign, recorder, started)
                 raise
@@ -128,14 +142,6 @@ def applies(current: Middleware, args: tuple[Any, ...]) -> bool:
     if current.when is not None and not current.when(*args):
         return False
     return current.impl.take is None or current.impl.take()
-
-
-def synchronous(value: Any, impl: Implementation) -> Any:
-    """Refuse an awaitable where nothing can await it."""
-    if is_awaitable(value):
-        discard(value)
-        raise not_awaited(impl)
-    return value
 
 
 def blame(

@@ -78,12 +78,12 @@ def bind(plan: Plan, impl: Implementation) -> Bound:
     """Decide how an implementation is called: what it gets, and what stands in its place."""
     arguments, when = impl.arguments, impl.when
     missing = arguments.missing(plan.passed)
-    if when is not None:
-        missing = missing or impl.when_arguments.missing(plan.passed)
+    if when is not None and (unknown := impl.when_arguments.missing(plan.passed)):
+        missing, when = unknown, None  # whether it applies cannot be told: that is a failure too
     awaits = impl.is_async and not plan.sync
     call = impl.function
     if missing:
-        arguments, when, awaits, call = Arguments(), None, False, raising(missing_error(impl, missing))
+        arguments, awaits, call = Arguments(), False, raising(missing_error(impl, missing))
     elif impl.is_async and plan.sync:
         arguments, call = Arguments(), unawaitable(impl)
     elif impl.timeout is not None:
@@ -101,7 +101,8 @@ def bind(plan: Plan, impl: Implementation) -> Bound:
 
 def check_of(plan: Plan) -> str:
     """How a result is checked: by class, by value, or not at all."""
-    if not plan.reducer.checked or plan.spec.classes is None:
+    looked_at = plan.reducer.checked and plan.spec.reducer.checked
+    if not looked_at or plan.spec.classes is None:
         return "nothing"
     return "value" if has_literal(plan.spec.result) else "class"
 
@@ -128,12 +129,17 @@ def names_of(suffix: str, bound: Bound) -> dict[str, Any]:
 
 
 def require(plan: Plan) -> None:
-    """A value that is rewritten from one to the next must be passed in."""
-    reducer = plan.reducer
-    carried = reducer.parameter if isinstance(reducer, Chain) else None
-    carried = reducer.into if isinstance(reducer, Merge) else carried
-    if carried is not None and carried not in plan.passed:
-        raise CallError(f"hook {plan.spec.name!r} needs the argument {carried!r}, which it rewrites")
+    """Refuse a call without what the dispatch itself works on."""
+    reducer, spec = plan.reducer, plan.spec
+    needed = "event" if spec.event is not None else None
+    if isinstance(reducer, Chain):
+        needed = reducer.parameter
+    elif isinstance(reducer, Merge):
+        needed = reducer.into or needed
+    elif reducer.name == "around":
+        needed = "call_next"
+    if needed is not None and needed not in plan.passed:
+        raise CallError(f"a call of hook {spec.name!r} needs the argument {needed!r}")
 
 
 def unawaitable(impl: Implementation) -> Callable[[], Any]:

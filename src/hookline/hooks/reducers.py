@@ -309,6 +309,8 @@ class Chain(Reducer):
         self.options = (parameter, carrier)
 
     def check(self, spec: HookSpec) -> str | None:
+        if spec.event is not None:
+            return "`chain` needs a function-shaped hook; an event is rewritten by patch"
         for parameter in (self.parameter, self.carrier):
             if parameter is not None and parameter not in spec.params:
                 return f"chain names {parameter!r}, which is no parameter of the hook"
@@ -360,6 +362,9 @@ class Patch(Reducer):
             return f"{self.name}({self.field!r}) names no field of {spec.event.__name__}"
         return None
 
+    def can_guard(self, spec: HookSpec) -> bool:
+        return bool(self.field)  # something must be there to withhold
+
     def setup(self) -> Sequence[str]:
         return ("_v = _Verdict(event)",)
 
@@ -380,6 +385,9 @@ class Gate(Patch):
     returns: ClassVar[str] = "a Verdict: as patch, and the strictest decision of all"
     errors: ClassVar[frozenset[Errors]] = frozenset({SKIP, DENY})
     wrappable: ClassVar[bool] = False
+
+    def can_guard(self, spec: HookSpec) -> bool:
+        return True
 
 
 class Notify(Reducer):
@@ -478,8 +486,10 @@ def unique_by(attribute: str | None) -> Callable[[list[Any], set[Any], Iterable[
     """Add items to a list, each value of the attribute once."""
 
     def add(out: list[Any], seen: set[Any], items: Iterable[Any]) -> None:
-        fresh = [(getattr(item, attribute or ""), item) for item in items]
-        for key, item in fresh:
+        fresh: dict[Any, Any] = {}
+        for item in items:
+            fresh.setdefault(getattr(item, attribute or ""), item)
+        for key, item in fresh.items():  # all of a list, or nothing
             if key not in seen:
                 seen.add(key)
                 out.append(item)

@@ -150,15 +150,15 @@ class Writer:
         if self.check != "nothing" or not shape.awaits:
             self.add(depth, f"if _r is not None and not ({self.good('_r')}):")
             self.add(depth + 1, self.settle(shape), impl)
+        early = self.reducer.stops  # what ends the dispatch is listed before it does
         if not folds:
-            self.write(depth, [*traced, *listed], impl)
+            self.write(depth, [*traced, *(listed if early else [])], impl)
         if step and not self.reducer.every:
             self.add(depth, "if _r is not None:")
             self.write(depth + 1, step, impl)
         else:
             self.write(depth, step, impl)
-        if folds:
-            self.write(depth, [*listed, *traced], impl)
+        self.write(depth, [*([] if early else listed), *(traced if folds else [])], impl)
 
     def step(self, guard: int | None, again: bool) -> list[str]:
         """The reducer's lines, with the watch on guards that rewrite."""
@@ -167,7 +167,11 @@ class Writer:
             return lines
         if self.reducer.folds:
             if again:
-                return ["if _v.apply(_r, _i) is not event:", "    raise _unsettled(_i)"]
+                return [
+                    "if (_n := _v.apply(_r, _i)) is not event:",
+                    "    event = _n",
+                    "    raise _unsettled(_i)",
+                ]
             return [
                 "_n = _v.apply(_r, _i)",
                 "if _n is not event:",
@@ -212,12 +216,12 @@ class Writer:
             return [denying, *denied, "_v.withhold(_e, _i, _field, _wrap)", "return _v"]
         if denies and isinstance(reducer, Chain):
             return [denying, *denied, "return _withheld(_e, _i)"]
+        if denies and not isinstance(self.plan.spec.reducer, First):
+            return [skipping]
         if denies and isinstance(reducer, First):
             return [denying, *denied, "return _denial"]
-        if denies and isinstance(self.plan.spec.reducer, First):
-            return [denying, "_out.append(_denial)"]
         if denies:
-            return [skipping]
+            return [denying, "_out.append(_denial)"]
         return {
             RAISE: ["_note(_e, _i)", "raise"],
             SKIP: [skipping],

@@ -142,7 +142,7 @@ class Verdict(Generic[E]):
         ruling = result.verdict()
         if not isinstance(ruling, Ruling):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise WrongResult(f"{type(result).__name__}.verdict() must return a Ruling")
-        ruling.by = by.name
+        ruling = Ruling(ruling.decision, ruling.reason, ruling.changes, by.name, ruling.error)
         self._patch(ruling.changes)
         self._decide(ruling)
         return self.event
@@ -173,7 +173,7 @@ class Verdict(Generic[E]):
     def _patch(self, changes: Mapping[str, Any] | None) -> None:
         patched = None
         for name, value in (changes or {}).items():
-            if not hasattr(self.event, name):
+            if name not in getattr(type(self.event), "__dataclass_fields__", ()):
                 self.supplied[name] = value
             elif not same(getattr(self.event, name), value):
                 patched = patched or copy(self.event)

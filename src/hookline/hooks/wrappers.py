@@ -23,7 +23,8 @@ def wrapped(core: Fire, plan: Plan, wrappers: tuple[Implementation, ...]) -> Fir
     count = len(plan.passed)
     skips = plan.errors is SKIP
 
-    def open_all(args: tuple[Any, ...]) -> Opened:
+    def open_all(args: tuple[Any, ...]) -> tuple[Opened, Exception | None]:
+        """Run each wrapper up to its `yield`; where errors raise, the first one ends it."""
         opened: Opened = []
         for impl, start in starts:
             started = perf_counter()
@@ -33,20 +34,18 @@ def wrapped(core: Fire, plan: Plan, wrappers: tuple[Implementation, ...]) -> Fir
                     enter(impl, generator)
                     opened.append((impl, generator, started))
             except Exception as error:
-                record_failure(args, impl, started, error)
+                if plan.traced:
+                    args[-1].failed(impl, started, error)
                 if not skips:
                     note(error, impl)
-                    close_all(opened, plan, args, None, error)
-                    raise
+                    return opened, error
                 skip(error, impl)
-        return opened
-
-    def record_failure(args: Any, impl: Implementation, started: float, error: Exception) -> None:
-        if plan.traced:
-            args[-1].failed(impl, started, error)
+        return opened, None
 
     def run_sync(*args: Any) -> Any:
-        opened = open_all(args)
+        opened, failure = open_all(args)
+        if failure is not None:
+            return close_all(opened, plan, args, None, failure)
         try:
             value = core(*args)
         except BaseException as error:
@@ -54,7 +53,9 @@ def wrapped(core: Fire, plan: Plan, wrappers: tuple[Implementation, ...]) -> Fir
         return close_all(opened, plan, args, value, None)
 
     async def run(*args: Any) -> Any:
-        opened = open_all(args)
+        opened, failure = open_all(args)
+        if failure is not None:
+            return close_all(opened, plan, args, None, failure)
         try:
             value = await core(*args)
         except BaseException as error:

@@ -1,18 +1,27 @@
-"""The command line: a thin skin over the library."""
+"""The command line: a thin skin over the library.
+
+Exit codes: 0 when all went well; 1 when a turn failed; 2 when the command cannot be carried out as
+it was given; 130 when it was interrupted.
+"""
 
 from __future__ import annotations
 
 import sys
 
+FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+
 
 def main() -> None:
-    """Run `hookline`; an error that a user can mend is one line and exit code 2."""
+    """Run `hookline`; an error that a user can mend is told in a line or two, without a traceback."""
+    from hookline.app import Hookline
     from hookline.hooks import HooklineError
 
-    from .root import create_app
-
+    app = Hookline()
+    app.load_hooks()
     try:
-        create_app()()
+        app.create_cli_app()()
     except HooklineError as error:
         print(f"hookline: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(REFUSED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, cast
+from typing import cast
 
 import typer
 from rich.markup import escape
 
 from hookline.catalog import CATALOG
 from hookline.catalog.reference import describe, example_source, lifecycle, markdown
-from hookline.hooks import Catalog, DeclarationError, HookSpec
+from hookline.hooks import Catalog, DeclarationError, Hooks, HookSpec
 from hookline.hooks.errors import suggestion
 
 
 def show(
-    name: Annotated[str | None, typer.Argument(help="Show this hook in detail.")] = None,
-    family: Annotated[str | None, typer.Option(help="Only the hooks of this family.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the whole reference.")] = False,
-    turn: Annotated[bool, typer.Option("--turn", help="Show one turn, hook by hook.")] = False,
+    hooks: Hooks,
+    name: str | None = None,
+    family: str | None = None,
+    *,
+    as_json: bool = False,
+    as_markdown: bool = False,
+    turn: bool = False,
 ) -> None:
-    """Show every hook: what becomes of results, who runs first, what an error does."""
+    """Show the catalogue in the form that was asked for."""
+    catalog = hooks.catalog
     if turn:
-        typer.echo(lifecycle(CATALOG))
+        typer.echo(lifecycle(catalog))
     elif as_markdown:
         typer.echo(markdown(CATALOG), nl=False)
     elif as_json:
-        typer.echo(json.dumps([describe(spec) for spec in chosen(CATALOG, name, family)], indent=2))
+        told = [{**describe(s), "attached": attached(hooks, s)} for s in chosen(catalog, name, family)]
+        typer.echo(json.dumps(told, indent=2))
     elif name is not None:
-        detail(CATALOG[name])
+        detail(hooks, catalog[name])
     else:
-        table(chosen(CATALOG, name, family))
+        table(chosen(catalog, name, family))
+
+
+def attached(hooks: Hooks, spec: HookSpec) -> list[str]:
+    """Who is attached to a hook, in run order."""
+    return [impl.name for impl in hooks[spec.name].run_order()]
 
 
 def chosen(catalog: Catalog, name: str | None, family: str | None) -> list[HookSpec]:
@@ -76,7 +85,7 @@ DETAILS = ("signature", "fires", "family", "reduce", "order", "errors", "mode", 
            "scope", "match", "excludes")  # fmt: skip
 
 
-def detail(spec: HookSpec) -> None:
+def detail(hooks: Hooks, spec: HookSpec) -> None:
     """Print one hook with everything that is declared of it, and an example."""
     from rich.console import Console
     from rich.syntax import Syntax
@@ -95,6 +104,7 @@ def detail(spec: HookSpec) -> None:
                 name,
                 escape(", ".join(cast("list[str]", value)) if isinstance(value, list) else str(value)),
             )
+    facts.add_row("attached", escape(", ".join(attached(hooks, spec)) or "nothing"))
     console.print(facts, highlight=False)
     console.print("\nAn example, as a method of a plugin:\n", style="bold")
     source = example_source(spec.name)

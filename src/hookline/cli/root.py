@@ -1,4 +1,4 @@
-"""The root command, to which everything else is attached."""
+"""The root command, to which plugins attach everything else."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from . import hooks
-
 
 def create_app() -> typer.Typer:
-    """Build the command line."""
+    """A command line without commands."""
     app = typer.Typer(
         name="hookline",
         help="A hook-first agent runtime.",
@@ -20,7 +18,6 @@ def create_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    app.command("hooks")(hooks.show)
     return app
 
 

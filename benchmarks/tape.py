@@ -1,0 +1,274 @@
+"""What a tape costs: appending beside raw `sqlite3`, and context from a short and a long tape.
+
+    python benchmarks/tape.py                    # about a minute, most of it making the long tape
+    python benchmarks/tape.py --entries 100000   # a shorter long tape
+    python benchmarks/tape.py --check            # exit code 1 when a threshold is missed
+    python benchmarks/tape.py --json result.json
+
+Appending. In interleaved rounds, each contender appends the same payloads, one transaction for each.
+The raw contenders do no more than `json.dumps` and the statement, on a table with the columns of an
+entry, its id unique, with the same pragmas. `indexed` has the indexes of ours too: it shows what they
+cost, and what Python adds. Full text is indexed at the first search, so that no append pays for it;
+that is timed on its own line.
+
+Context. Two tapes end in the same anchor and the same entries; one has a thousand entries before it,
+the other a million. What is timed is `context_entries()` and `TapeContext.messages`, alternately.
+
+Trust the ratios: the medians of the rounds' ratios, since a round sees the same moment of the disk.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import platform
+import sqlite3
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from hookline.tape import SQLiteStore, Tape, TapeContext, new_id
+
+COLUMNS = "id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, parent_id TEXT, kind TEXT NOT NULL, "
+COLUMNS += "time REAL NOT NULL, meta TEXT NOT NULL, payload TEXT NOT NULL"
+INSERT = "INSERT INTO entries (id, session_id, parent_id, kind, time, meta, payload{more}) VALUES "
+AFTER_ANCHOR = 100
+SHORT = 1_000
+
+
+def payload(number: int) -> dict[str, Any]:
+    text = f"Message {number}: " + "the quick brown fox jumps over the lazy dog. " * 5
+    return {"message": {"role": "user" if number % 2 else "assistant", "content": text}}
+
+
+# --- Appending ---
+
+
+class Raw:
+    """One insert in each transaction, by hand."""
+
+    def __init__(self, path: Path, *, indexed: bool) -> None:
+        self.db = sqlite3.connect(path, isolation_level=None)
+        self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute("PRAGMA synchronous = NORMAL")
+        more = ", place INTEGER, jump INTEGER, UNIQUE (session_id, place)" if indexed else ""
+        self.db.execute(f"CREATE TABLE entries (seq INTEGER PRIMARY KEY, {COLUMNS}{more})")
+        marks = "?, ?, ?, ?, ?, ?, ?, ?, ?" if indexed else "?, ?, ?, ?, ?, ?, ?"
+        self.insert = INSERT.format(more=", place, jump" if indexed else "") + f"({marks})"
+        self.indexed = indexed
+        self.count = 0
+        self.parent: str | None = None
+
+    async def append(self, payloads: list[dict[str, Any]]) -> float:
+        ids = [new_id() for _ in payloads]
+        db, insert, parent = self.db, self.insert, self.parent
+        start = perf_counter()
+        for id, each in zip(ids, payloads, strict=True):
+            row = (id, "s", parent, "message", 1.0, "{}", json.dumps(each))
+            if self.indexed:
+                row = (*row, self.count, 0)
+                self.count += 1
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(insert, row)
+            db.execute("COMMIT")
+            parent = id
+        seconds = perf_counter() - start
+        self.parent = parent
+        return seconds
+
+    async def close(self) -> None:
+        self.db.close()
+
+
+class Ours:
+    """`Tape.append`: a new id, the leaf checked, the entry made."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+
+    async def append(self, payloads: list[dict[str, Any]]) -> float:
+        append = self.tape.append
+        start = perf_counter()
+        for each in payloads:
+            await append("message", each)
+        return perf_counter() - start
+
+    async def close(self) -> None:
+        await self.tape.store.close()
+
+
+async def appending(home: Path, rounds: int, each: int) -> dict[str, Any]:
+    contenders: dict[str, Raw | Ours] = {
+        "raw sqlite3": Raw(home / "raw.db", indexed=False),
+        "raw sqlite3, indexed": Raw(home / "indexed.db", indexed=True),
+        "Tape.append": Ours(await Tape.open(SQLiteStore(home / "ours.db"), "s")),
+    }
+    samples: dict[str, list[float]] = {name: [] for name in contenders}
+    names = list(contenders)
+    for number in range(rounds + 1):
+        payloads = [payload(number * each + n) for n in range(each)]
+        for name in names:
+            seconds = await quietly(contenders[name].append, payloads)
+            if number:  # the first round warms up
+                samples[name].append(seconds / each * 1e6)
+        names.append(names.pop(0))
+    for contender in contenders.values():
+        await contender.close()
+    ours = samples["Tape.append"]
+    return {
+        name: {
+            "median_us": statistics.median(times),
+            "min_us": min(times),
+            "ours_relative": statistics.median(
+                raw / own for raw, own in zip(times, ours, strict=True)
+            ),
+        }
+        for name, times in samples.items()
+    }
+
+
+async def quietly(action: Callable[[list[dict[str, Any]]], Any], payloads: Any) -> float:
+    gc.collect()
+    gc.disable()
+    try:
+        return await action(payloads)
+    finally:
+        gc.enable()
+
+
+# --- Context ---
+
+
+async def filled(home: Path, entries: int) -> Tape:
+    tape = await Tape.open(SQLiteStore(home / f"{entries}.db"), "s")
+    for start in range(0, entries, 5_000):
+        count = range(start, min(start + 5_000, entries))
+        await tape.append_many([("message", payload(number)) for number in count])
+    await tape.anchor("here", summary="All of the above.", state={"step": 3})
+    for number in range(AFTER_ANCHOR):
+        await tape.append("message", payload(number))
+    return tape
+
+
+async def context(home: Path, entries: int, rounds: int, each: int) -> dict[str, Any]:
+    start = perf_counter()
+    tapes = {SHORT: await filled(home, SHORT), entries: await filled(home, entries)}
+    made = perf_counter() - start
+    samples: dict[int, list[float]] = {length: [] for length in tapes}
+    builder = TapeContext()
+    order = list(tapes)
+    for number in range(rounds + 1):
+        for length in order:
+            gc.collect()
+            gc.disable()
+            start = perf_counter()
+            for _ in range(each):
+                messages = builder.messages(await tapes[length].context_entries())
+            seconds = perf_counter() - start
+            gc.enable()
+            assert len(messages) == AFTER_ANCHOR + 1
+            if number:
+                samples[length].append(seconds / each * 1e6)
+        order.reverse()
+    long = tapes[entries]
+    start = perf_counter()
+    child = await long.fork()
+    forked = perf_counter() - start
+    start = perf_counter()
+    await Tape.open(long.store, "s")
+    opened = perf_counter() - start
+    start = perf_counter()
+    hits = await tapes[SHORT].search("fox 77")
+    searched = perf_counter() - start
+    assert len(hits) > 0
+    assert child.leaf
+    for tape in tapes.values():
+        await tape.store.close()
+    return {
+        "entries": entries,
+        "made_s": made,
+        "short_us": statistics.median(samples[SHORT]),
+        "long_us": statistics.median(samples[entries]),
+        "ratio": statistics.median(
+            long / short for long, short in zip(samples[entries], samples[SHORT], strict=True)
+        ),
+        "fork_us": forked * 1e6,
+        "open_us": opened * 1e6,
+        "first_search_us_per_entry": searched / (SHORT + AFTER_ANCHOR) * 1e6,
+    }
+
+
+# --- Report ---
+
+
+def report(results: dict[str, Any]) -> None:
+    print("Appending, one transaction each: microseconds, and our speed as a share of theirs")
+    print(f"{'':26}{'median':>9}{'min':>9}{'our speed':>11}")
+    for name, row in results["append"].items():
+        print(
+            f"{name:26}{row['median_us']:>9.1f}{row['min_us']:>9.1f}{row['ours_relative']:>10.0%}"
+        )
+    found = results["context"]
+    print(f"\nContext of {AFTER_ANCHOR} entries after the last anchor: microseconds, median")
+    for length, key in ((SHORT, "short_us"), (found["entries"], "long_us")):
+        print(f"{f'{length:,} entries before':26}{found[key]:>9.1f}")
+    print(f"{'long : short':26}{found['ratio']:>9.2f}")
+    print(f"\nOn the tape of {found['entries']:,} entries: microseconds, once")
+    print(f"{'fork':26}{found['fork_us']:>9.1f}\n{'open':26}{found['open_us']:>9.1f}")
+    print(f"{'first search, per entry':26}{found['first_search_us_per_entry']:>9.1f}")
+    print("\nThresholds")
+    for check in results["checks"]:
+        word = "pass" if check["passed"] else "FAIL"
+        print(f"{word:6}{check['measured']:>7.2f}  {check['what']}")
+
+
+def checks(results: dict[str, Any]) -> list[dict[str, Any]]:
+    speed = results["append"]["raw sqlite3"]["ours_relative"]
+    growth = results["context"]["ratio"]
+    return [
+        {
+            "what": "appending: at least 0.6 of raw sqlite3's speed",
+            "measured": speed,
+            "passed": speed >= 0.6,
+        },
+        {
+            "what": "context: long tape against short, between 0.8 and 1.2",
+            "measured": growth,
+            "passed": 0.8 <= growth <= 1.2,
+        },
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--entries", type=int, default=1_000_000, help="length of the long tape")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--each", type=int, default=1_000, help="appends in a round")
+    parser.add_argument("--directory", help="where the files are made; default: the temporary one")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a threshold is missed")
+    parser.add_argument("--json", metavar="FILE", help="write the results here; - for the terminal")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.directory) as directory:
+        home = Path(directory)
+        results: dict[str, Any] = {
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+            "append": asyncio.run(appending(home, options.rounds, options.each)),
+            "context": asyncio.run(context(home, options.entries, options.rounds, 50)),
+        }
+    results["checks"] = checks(results)
+    if options.json == "-":
+        print(json.dumps(results, indent=2))
+    else:
+        report(results)
+        if options.json:
+            Path(options.json).write_text(json.dumps(results, indent=2) + "\n")
+    return int(options.check and not all(check["passed"] for check in results["checks"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

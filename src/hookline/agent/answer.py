@@ -1,0 +1,207 @@
+"""One model turn: the request, the gates around it, and the answer put together from its stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import uuid4
+
+from hookline.catalog.calls import ToolCall
+from hookline.catalog.context import HookContext
+from hookline.catalog.envelope import Message
+from hookline.catalog.events.agent import ContextEvent
+from hookline.catalog.events.message import (
+    MessageEndEvent,
+    MessageStartEvent,
+    MessageUpdateEvent,
+)
+from hookline.catalog.events.model import ModelCallEvent, ModelResultEvent
+from hookline.catalog.stream import StreamEvent
+from hookline.hooks import Hooks
+from hookline.models import Model, ModelRequest
+
+from .errors import Blocked, CutOff
+
+Emit = Callable[[StreamEvent], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a model said in one turn."""
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    usage: dict[str, Any] = field(default_factory=dict[str, Any])
+    finish_reason: str = ""
+
+    @property
+    def message(self) -> Message:
+        """The same as a model message."""
+        message: Message = {"role": "assistant", "content": self.text}
+        if self.tool_calls:
+            message["tool_calls"] = self.tool_calls
+        return message
+
+
+class ModelTurn:
+    """Makes model calls through `context`, `around_model_call`, `model_call` and `model_result`."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._context = hooks["context"]
+        self._around = hooks["around_model_call"]
+        self._call = hooks["model_call"]
+        self._result = hooks["model_result"]
+        self._start = hooks["message_start"]
+        self._update = hooks["message_update"]
+        self._end = hooks["message_end"]
+
+    async def take(self, model: Model, request: ModelRequest, ctx: HookContext, emit: Emit) -> Answer:
+        """Ask the model once and give what was released of its answer."""
+        if self._context.live:
+            verdict = await self._context.fire(ContextEvent(list(request.messages)), ctx)
+            request = replace(request, messages=verdict.event.messages)
+
+        def ask(request: ModelRequest) -> Awaitable[AsyncIterable[StreamEvent]]:
+            return self._ask(model, request, ctx)
+
+        if self._around.live:
+            stream = await self._around.fire(request, ask)
+            if stream is None:
+                raise CutOff("around_model_call gave no stream: a handler did not return one")
+        else:
+            stream = await ask(request)
+        return await self._read(stream, ctx, emit)
+
+    async def _ask(
+        self, model: Model, request: ModelRequest, ctx: HookContext
+    ) -> AsyncIterable[StreamEvent]:
+        """The innermost call: the gate before the provider, and the one after it."""
+        if self._call.live:
+            event = ModelCallEvent(
+                request.request_id, request.model, list(request.messages), list(request.tools)
+            )
+            verdict = await self._call.fire(event, ctx)
+            if not verdict.allowed:
+                raise Blocked("the model call", verdict.reason, verdict.decided_by)
+            request = replace(request, messages=verdict.event.messages)
+        stream = model.stream(request)
+        return self._judged(stream, request, ctx) if self._result.live else stream
+
+    async def _judged(
+        self, stream: AsyncIterator[StreamEvent], request: ModelRequest, ctx: HookContext
+    ) -> AsyncIterator[StreamEvent]:
+        """Show the whole result to `model_result`; where it can be blocked, hold all of it back."""
+        hold = self._result.count() > 0
+        answer, text = Answer(), list[str]()
+        held: list[StreamEvent] = []
+        async with closing(stream):
+            async for event in stream:
+                collect(answer, text, event)
+                if hold:
+                    held.append(event)
+                else:
+                    yield event
+        answer.text = "".join(text)
+        calls = [parsed_call(raw) for raw in answer.tool_calls]
+        result = ModelResultEvent(
+            request_id=request.request_id,
+            model=request.model,
+            content=answer.text,
+            tool_calls=calls,
+            finish_reason=answer.finish_reason,
+            usage=answer.usage,
+        )
+        verdict = await self._result.fire(result, ctx)
+        if not hold:
+            return
+        if not verdict.allowed:
+            raise Blocked("the model's answer", verdict.reason, verdict.decided_by)
+        for event in released(held, answer, verdict.changes):
+            yield event
+
+    async def _read(self, stream: AsyncIterable[StreamEvent], ctx: HookContext, emit: Emit) -> Answer:
+        """Put the answer together while it comes in, and hand each piece on."""
+        answer, text, reasoning = Answer(), list[str](), list[str]()
+        begun = False
+        async with closing(stream):
+            async for event in stream:
+                if not begun:
+                    begun = True
+                    if self._start.live:
+                        message = {"role": "assistant", "content": ""}
+                        await self._start.fire(MessageStartEvent(message), ctx)
+                collect(answer, text, event)
+                if event.kind == "text" and self._update.live:
+                    delta = {"role": "assistant", "content": event.data["delta"]}
+                    await self._update.fire(MessageUpdateEvent(delta), ctx)
+                elif event.kind == "reasoning":
+                    reasoning.append(event.data["delta"])
+                if event.kind != "final":
+                    await emit(event)
+        answer.text, answer.reasoning = "".join(text), "".join(reasoning)
+        if not answer.finish_reason:
+            raise CutOff("the model's answer was cut off before its end")
+        if self._end.live:
+            await self._end.fire(MessageEndEvent(answer.message), ctx)
+        return answer
+
+
+def collect(answer: Answer, text: list[str], event: StreamEvent) -> None:
+    """Add one piece to an answer; text is joined once, at the end."""
+    if event.kind == "text":
+        text.append(event.data["delta"])
+    elif event.kind == "tool_call":
+        call = dict(event.data)
+        call["id"] = call.get("id") or f"call_{uuid4().hex[:12]}"
+        answer.tool_calls.append(call)
+    elif event.kind == "usage":
+        answer.usage.update(event.data)
+    elif event.kind == "final":
+        answer.finish_reason = event.data.get("finish_reason") or "stop"
+
+
+def released(held: list[StreamEvent], answer: Answer, changes: dict[str, Any]) -> list[StreamEvent]:
+    """The events that may go on, with the text and tool calls that the gate left."""
+    if "content" not in changes and "tool_calls" not in changes:
+        return held
+    events = [e for e in held if e.kind == "reasoning"]
+    if text := changes.get("content", answer.text):
+        events.append(StreamEvent("text", {"delta": text}))
+    calls = answer.tool_calls
+    if "tool_calls" in changes:
+        calls = [raw_call(call, answer.tool_calls) for call in changes["tool_calls"]]
+    events += [StreamEvent("tool_call", call) for call in calls]
+    return [*events, *(e for e in held if e.kind in ("usage", "final"))]
+
+
+def parsed_call(raw: dict[str, Any]) -> ToolCall:
+    """A tool call as handlers see it; arguments that are no JSON object stay out of sight."""
+    try:
+        arguments: Any = json.loads(raw["arguments"] or "{}")
+    except ValueError:
+        arguments = None
+    known: dict[str, Any] = arguments if isinstance(arguments, dict) else {}
+    return ToolCall(raw["id"], raw["name"], known)
+
+
+def raw_call(call: ToolCall, originals: list[dict[str, Any]]) -> dict[str, Any]:
+    """A tool call as the model wrote it, or as a handler rewrote it."""
+    for raw in originals:
+        if raw["id"] == call.id and parsed_call(raw) == call:
+            return raw
+    return {"id": call.id, "name": call.name, "arguments": json.dumps(dict(call.arguments))}
+
+
+@asynccontextmanager
+async def closing(stream: AsyncIterable[StreamEvent]) -> AsyncGenerator[None]:
+    """Close a stream when it is left, read to its end or not: that stops the model."""
+    try:
+        yield
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()

@@ -1,0 +1,377 @@
+"""The engine: one run of the agent, from a prompt to an answer.
+
+The loop runs in a task of its own, under an explicit session key; the stream that `start` gives is fed
+from it. Whoever reads the stream may be in another task, may stop reading (then the run is cancelled),
+and never runs the loop itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from hookline.catalog.calls import ToolResultContent
+from hookline.catalog.context import HookContext
+from hookline.catalog.envelope import Message
+from hookline.catalog.events.agent import (
+    AgentEndEvent,
+    AgentErrorEvent,
+    AgentStartEvent,
+    BeforeAgentStartEvent,
+)
+from hookline.catalog.events.message import (
+    MessageEndEvent,
+    MessageStartEvent,
+    TurnEndEvent,
+    TurnStartEvent,
+)
+from hookline.catalog.parts import Prompt
+from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
+from hookline.hooks import Hooks
+from hookline.models import Model, ModelRequest
+from hookline.specs import SideEffects
+from hookline.tape import Tape, TapeContext
+from hookline.tools.registry import Registry
+from hookline.tools.runner import Admitted, Caller, Requested, ToolOutcome, ToolRunner
+
+from .answer import Answer, ModelTurn
+from .errors import StepLimit
+from .journal import CutOffTurn, TapeJournal, plain_content
+
+INTERRUPTED = (
+    "this call was interrupted before its result was known; it may or may not have taken effect. "
+    "Check before you try again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may use up."""
+
+    steps: int = 50
+    tool_seconds: float | None = 600.0
+    parallel_tools: int = 8
+
+
+@dataclass(slots=True)
+class AgentRun:
+    """One run: what it starts from, and what has become of it so far."""
+
+    prompt: Prompt
+    ctx: HookContext
+    tape: Tape
+    tape_context: TapeContext
+    model: Model
+    workspace: Path
+    state: dict[str, Any] = field(default_factory=dict[str, Any])
+    limits: Limits = field(default_factory=Limits)
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+    tool_choice: Any = "auto"
+    envelope: Any = None
+    resume: CutOffTurn | None = None
+    turn_id: str = field(default_factory=lambda: uuid4().hex)
+
+    system: str = ""
+    messages: list[Message] = field(default_factory=list[Message])
+    usage: dict[str, int] = field(default_factory=dict[str, int])
+    text: str = ""
+    error: Exception | None = None
+
+    async def finish(self, status: str, error: str | None = None) -> None:
+        """Note on the tape how the turn ended."""
+        await TapeJournal(self.tape).finish(self.turn_id, status, error)
+
+    def count(self, usage: dict[str, Any]) -> None:
+        """Add one answer's usage to the run's."""
+        for name, number in usage.items():
+            if isinstance(number, int):
+                self.usage[name] = self.usage.get(name, 0) + number
+
+
+class Engine:
+    """Runs agents: model turns through `ModelTurn`, tool calls through the one runner."""
+
+    def __init__(self, hooks: Hooks, tools: Registry, runner: ToolRunner) -> None:
+        self.tools = tools
+        self.runner = runner
+        self._model_turn = ModelTurn(hooks)
+        self._on_turn_start = hooks["on_turn_start"]
+        self._system_prompt = hooks["system_prompt"]
+        self._bootstrap_files = hooks["bootstrap_files"]
+        self._before_start = hooks["before_agent_start"]
+        self._start = hooks["agent_start"]
+        self._end = hooks["agent_end"]
+        self._error = hooks["agent_error"]
+        self._turn_start = hooks["turn_start"]
+        self._turn_end = hooks["turn_end"]
+        self._message_start = hooks["message_start"]
+        self._message_end = hooks["message_end"]
+        self._on_turn_end = hooks["on_turn_end"]
+
+    def start(self, run: AgentRun) -> AsyncStreamEvents:
+        """Begin a run and give its stream; the run itself is the stream's state."""
+        queue: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
+        task = asyncio.create_task(self._feed(run, queue), name=f"agent {run.ctx.session_id}")
+        return AsyncStreamEvents(read(queue, task), state=run)
+
+    async def _feed(self, run: AgentRun, queue: asyncio.Queue[StreamEvent | None]) -> None:
+        async def emit(event: StreamEvent) -> None:
+            queue.put_nowait(event)
+
+        try:
+            await self._run(run, emit)
+            final = {"text": run.text, "usage": dict(run.usage), "finish_reason": "stop"}
+            queue.put_nowait(StreamEvent("final", final))
+        except Exception as error:
+            run.error = error
+            if self._error.live:
+                await self._error.fire(AgentErrorEvent(error), run.ctx)
+            queue.put_nowait(StreamEvent("error", {"error": error, "message": str(error)}))
+        finally:
+            queue.put_nowait(None)
+
+    async def _run(self, run: AgentRun, emit: Any) -> None:
+        journal = TapeJournal(run.tape)
+        await self._prepare(run, journal)
+        done = await self._take_up(run, journal, emit)
+        index = run.resume.model_turns if run.resume else 0
+        while not done and not self._answered(run):
+            if index >= run.limits.steps:
+                raise StepLimit(
+                    f"the agent stopped after {run.limits.steps} model turns without an answer"
+                )
+            done = await self._step(run, journal, emit, index)
+            index += 1
+        if self._end.live:
+            await self._end.fire(AgentEndEvent(list(run.messages)), run.ctx)
+        if self._on_turn_end.live:
+            await self._on_turn_end.fire(run.ctx.agent_id, run.text)
+
+    # --- before the loop ----------------------------------------------------------------------
+
+    async def _prepare(self, run: AgentRun, journal: TapeJournal) -> None:
+        """Everything before the first model turn; a resumed run has most of it behind it."""
+        if run.resume is not None:
+            run.turn_id = run.resume.turn_id
+        run.messages = run.tape_context.messages(await run.tape.context_entries())
+        message: Message = {"role": "user", "content": run.prompt}
+        if run.resume is None:
+            run.messages.append(message)
+        if self._on_turn_start.live and run.resume is None:
+            await self._on_turn_start.fire(run.ctx.agent_id, list(run.messages))
+        run.system = await self._system(run)
+        if run.resume is not None:
+            return
+        if self._before_start.live:
+            event = BeforeAgentStartEvent(run.prompt, run.system)
+            run.system = (await self._before_start.fire(event, run.ctx)).event.system_prompt
+        if self._start.live:
+            await self._start.fire(AgentStartEvent(), run.ctx)
+        await self._show(message, run.ctx)
+        await journal.begin(plain_message(message), run.turn_id, run.envelope)
+
+    async def _system(self, run: AgentRun) -> str:
+        parts: list[str] = []
+        if self._system_prompt.live:
+            parts.append(self._system_prompt.fire(run.prompt, run.state))
+        if self._bootstrap_files.live:
+            for given in await self._bootstrap_files.fire(run.ctx.agent_id):
+                parts.extend([given] if isinstance(given, str) else given)
+        return "\n\n".join(part for part in parts if part)
+
+    def _answered(self, run: AgentRun) -> bool:
+        """A resumed run may have its answer already."""
+        if run.resume is None:
+            return False
+        last = run.messages[-1] if run.messages else None
+        if last is None or last["role"] != "assistant" or last.get("tool_calls"):
+            return False
+        run.text = str(last["content"])
+        return True
+
+    # --- the loop -----------------------------------------------------------------------------
+
+    async def _step(self, run: AgentRun, journal: TapeJournal, emit: Any, index: int) -> bool:
+        """One model turn and its tools; whether the run is done with it."""
+        ctx = run.ctx
+        if self._turn_start.live:
+            await self._turn_start.fire(TurnStartEvent(index, time.time()), ctx)
+        answer = await self._model_turn.take(run.model, self._request(run, index), ctx, emit)
+        run.count(answer.usage)
+        run.messages.append(answer.message)
+        await journal.assistant(answer.message, answer.usage)
+        outcomes = await self._call_tools(run, journal, emit, requests_of(answer))
+        if self._turn_end.live:
+            results = [outcome.result for outcome in outcomes]
+            await self._turn_end.fire(TurnEndEvent(index, answer.message, results), ctx)
+        if not answer.tool_calls:
+            run.text = answer.text
+            return True
+        if finished(outcomes):
+            run.text = answer.text or text_of_content(outcomes[-1].content)
+            return True
+        return False
+
+    def _request(self, run: AgentRun, index: int) -> ModelRequest:
+        """What the model is asked; a forced tool call is forced once."""
+        return ModelRequest(
+            model=run.model.name,
+            messages=run.messages,
+            system=run.system,
+            tools=self.tools.schemas(),
+            tool_choice=run.tool_choice if index == 0 else "auto",
+            request_id=uuid4().hex,
+            session_id=run.ctx.session_id,
+            options=run.options,
+        )
+
+    # --- tools --------------------------------------------------------------------------------
+
+    async def _call_tools(
+        self, run: AgentRun, journal: TapeJournal, emit: Any, requests: list[Requested]
+    ) -> list[ToolOutcome]:
+        """Admit the calls one after the other, run them together, answer in their order."""
+        if not requests:
+            return []
+        caller = Caller(run.ctx, journal, run.workspace, run.state, run.limits.tool_seconds)
+        admitted = [await self.runner.admit(request, caller) for request in requests]
+        if len(admitted) == 1:
+            outcomes = [await self.runner.execute(admitted[0], caller)]
+        else:
+            outcomes = await self._together(admitted, caller, run.limits.parallel_tools)
+        for outcome in outcomes:
+            await self._answer_call(run, outcome, emit)
+        return outcomes
+
+    async def _together(
+        self, admitted: list[Admitted], caller: Caller, at_once: int
+    ) -> list[ToolOutcome]:
+        places = asyncio.Semaphore(at_once)
+
+        async def one(call: Admitted) -> ToolOutcome:
+            async with places:
+                return await self.runner.execute(call, caller)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(call)) for call in admitted]
+        return [task.result() for task in tasks]
+
+    async def _answer_call(self, run: AgentRun, outcome: ToolOutcome, emit: Any) -> None:
+        message: Message = {
+            "role": "tool",
+            "tool_call_id": outcome.call.id,
+            "name": outcome.call.name,
+            "content": outcome.content,
+        }
+        run.messages.append(message)
+        await self._show(message, run.ctx)
+        data = {
+            "id": outcome.call.id,
+            "name": outcome.call.name,
+            "content": outcome.content,
+            "is_error": outcome.is_error,
+        }
+        await emit(StreamEvent("tool_result", data))
+
+    async def _show(self, message: Message, ctx: HookContext) -> None:
+        if self._message_start.live:
+            await self._message_start.fire(MessageStartEvent(message), ctx)
+        if self._message_end.live:
+            await self._message_end.fire(MessageEndEvent(message), ctx)
+
+    # --- after a crash ------------------------------------------------------------------------
+
+    async def _take_up(self, run: AgentRun, journal: TapeJournal, emit: Any) -> bool:
+        """Finish the tool calls that a crash left open; whether the run is done with them.
+
+        A call that had not started is made now. One that may have run is made again only where that
+        does no harm; otherwise the model is told that it was interrupted.
+        """
+        cut = run.resume
+        last = cut.last_message if cut else None
+        if cut is None or last is None or last["role"] != "assistant" or not last.get("tool_calls"):
+            return False
+        open_calls = [c for c in last["tool_calls"] if c["id"] not in cut.results]
+        run.messages = [
+            m for m in run.messages if m.get("tool_call_id") not in {c["id"] for c in open_calls}
+        ]
+        again: list[Requested] = []
+        for call in open_calls:
+            if call["id"] in cut.started_calls and not self._harmless(call["name"]):
+                await self._interrupted(run, journal, call, emit)
+            else:
+                again.append(Requested(call["id"], call["name"], call["arguments"]))
+        await self._call_tools(run, journal, emit, again)
+        ids = {call["id"] for call in last["tool_calls"]}
+        entries = await run.tape.context_entries()
+        results = [
+            e.payload for e in entries if e.payload.get("tool_call_id") in ids and "ran" in e.payload
+        ]
+        if not all(result["terminate"] for result in results):
+            return False
+        run.text = str(last["content"]) or text_of_content(results[-1]["content"])
+        return True
+
+    def _harmless(self, name: str) -> bool:
+        """Whether a tool may run twice: it only reads, or it knows its own repetitions."""
+        if name not in self.tools:
+            return False
+        spec = self.tools.get(name).spec
+        return spec.side_effects in (SideEffects.none, SideEffects.read) or bool(spec.idempotency_key)
+
+    async def _interrupted(
+        self, run: AgentRun, journal: TapeJournal, call: dict[str, Any], emit: Any
+    ) -> None:
+        result = ToolResultContent(call["id"], call["name"], INTERRUPTED, is_error=True)
+        await journal.tool_result(result, ran=True, terminate=False, rulings=[])
+        message: Message = {
+            "role": "tool", "tool_call_id": call["id"], "name": call["name"], "content": INTERRUPTED,
+        }  # fmt: skip
+        run.messages.append(message)
+        await self._show(message, run.ctx)
+        data = {"id": call["id"], "name": call["name"], "content": INTERRUPTED, "is_error": True}
+        await emit(StreamEvent("tool_result", data))
+
+
+async def read(
+    queue: asyncio.Queue[StreamEvent | None], task: asyncio.Task[None]
+) -> AsyncIterator[StreamEvent]:
+    """What the run's task has put in the queue; leaving early cancels the run."""
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        await task
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def requests_of(answer: Answer) -> list[Requested]:
+    """The tool calls of an answer."""
+    return [Requested(c["id"], c["name"], c["arguments"]) for c in answer.tool_calls]
+
+
+def finished(outcomes: list[ToolOutcome]) -> bool:
+    """Whether every result of a batch says that no further model call is wanted."""
+    return bool(outcomes) and all(outcome.terminate for outcome in outcomes)
+
+
+def plain_message(message: Message) -> Message:
+    """A message as JSON, for the tape."""
+    content = message["content"]
+    if isinstance(content, str) or all(isinstance(part, dict) for part in content):
+        return message
+    return {**message, "content": plain_content(content)}
+
+
+def text_of_content(content: Any) -> str:
+    """The text of a result, whatever it is made of."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(getattr(part, "text", "")) for part in content)

@@ -1,0 +1,27 @@
+"""How a run of the agent can end other than well."""
+
+from __future__ import annotations
+
+from hookline.hooks import HooklineError
+
+
+class AgentError(HooklineError):
+    """The root of the errors of an agent's run."""
+
+
+class Blocked(AgentError):
+    """A gate blocked a model call, its result or the answer."""
+
+    def __init__(self, what: str, reason: str | None, by: str | None) -> None:
+        who = f" by {by}" if by else ""
+        super().__init__(f"{what} was blocked{who}: {reason or 'no reason given'}")
+        self.reason = reason
+        self.by = by
+
+
+class CutOff(AgentError):
+    """A model's stream ended before the answer was complete."""
+
+
+class StepLimit(AgentError):
+    """The agent made as many model turns as it may."""

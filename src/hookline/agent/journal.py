@@ -1,0 +1,161 @@
+"""The journal: how a turn is written on the tape, step by step, before the next step starts.
+
+| entry | payload |
+|---|---|
+| `turn` | `status` started, with the prompt; or finished, with how it ended |
+| `message` | `message`: a user's or assistant's model message |
+| `tool_call` | a call that is about to run: final arguments, the model's own, who decided |
+| `tool_result` | what it came to, as it was kept |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hookline.catalog.calls import ToolCall, ToolResultContent
+from hookline.catalog.envelope import Message
+from hookline.catalog.parts import Content, TextPart
+from hookline.hooks import Ruling
+from hookline.tape import Entry, Tape
+
+TURN = "turn"
+MESSAGE = "message"
+TOOL_CALL = "tool_call"
+TOOL_RESULT = "tool_result"
+
+
+class TapeJournal:
+    """Writes one session's turns on its tape."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+
+    async def begin(self, message: Message, turn_id: str, envelope: Any) -> None:
+        """A turn starts with a user's message; both are one write."""
+        started = {"status": "started", "turn_id": turn_id, "envelope": plain_envelope(envelope)}
+        await self.tape.append_many([(TURN, started), (MESSAGE, {"message": message})])
+
+    async def assistant(self, message: Message, usage: dict[str, Any]) -> None:
+        """The model answered."""
+        await self.tape.append(MESSAGE, {"message": message}, meta={"usage": usage} if usage else None)
+
+    async def tool_call(self, call: ToolCall, requested: Any, rulings: list[Ruling]) -> None:
+        """A tool is about to run."""
+        payload = {
+            "tool_call_id": call.id,
+            "name": call.name,
+            "arguments": dict(call.arguments),
+            "requested": requested if isinstance(requested, str) else dict(requested),
+        }
+        await self.tape.append(TOOL_CALL, payload, meta=decisions(rulings))
+
+    async def tool_result(
+        self, result: ToolResultContent, *, ran: bool, terminate: bool, rulings: list[Ruling]
+    ) -> None:
+        """A tool call has its result."""
+        payload = {
+            "tool_call_id": result.tool_call_id,
+            "name": result.name,
+            "content": plain_content(result.content),
+            "is_error": result.is_error,
+            "ran": ran,
+            "terminate": terminate,
+        }
+        await self.tape.append(TOOL_RESULT, payload, meta=decisions(rulings))
+
+    async def finish(self, turn_id: str, status: str, error: str | None = None) -> None:
+        """The turn is over."""
+        payload = {"status": status, "turn_id": turn_id}
+        if error is not None:
+            payload["error"] = error
+        await self.tape.append(TURN, payload)
+
+
+@dataclass(slots=True)
+class CutOffTurn:
+    """A turn that was started and not finished, as far as it came."""
+
+    turn_id: str
+    envelope: dict[str, Any] | None
+    entries: list[Entry]
+
+    @property
+    def prompt(self) -> Any:
+        """What the user said."""
+        said = (e.payload["message"] for e in self.entries if e.kind == MESSAGE)
+        return next((message["content"] for message in said if message["role"] == "user"), "")
+
+    @property
+    def last_message(self) -> Message | None:
+        """The last thing said by the user or the model."""
+        said = [e.payload["message"] for e in self.entries if e.kind == MESSAGE]
+        return said[-1] if said else None
+
+    @property
+    def started_calls(self) -> set[str]:
+        """The tool calls that may have run."""
+        return {e.payload["tool_call_id"] for e in self.entries if e.kind == TOOL_CALL}
+
+    @property
+    def results(self) -> dict[str, dict[str, Any]]:
+        """The results that were kept, by call."""
+        return {e.payload["tool_call_id"]: e.payload for e in self.entries if e.kind == TOOL_RESULT}
+
+    @property
+    def model_turns(self) -> int:
+        """How many times the model has answered."""
+        said = (e.payload["message"] for e in self.entries if e.kind == MESSAGE)
+        return sum(message["role"] == "assistant" for message in said)
+
+
+def cut_off_turn(entries: Iterable[Entry]) -> CutOffTurn | None:
+    """The turn at the end of a branch that was never finished, if there is one."""
+    found: CutOffTurn | None = None
+    for entry in entries:
+        if entry.kind == TURN:
+            started = entry.payload["status"] == "started"
+            turn_id, envelope = entry.payload["turn_id"], entry.payload.get("envelope")
+            found = CutOffTurn(turn_id, envelope, []) if started else None
+        elif found is not None:
+            found.entries.append(entry)
+    return found
+
+
+def plain_content(content: Content) -> Any:
+    """Content as JSON: text stays text; pictures and sounds are named, not kept."""
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "text", "text": part.text}
+        if isinstance(part, TextPart)
+        else {"type": part.type, "mime_type": part.mime_type, "bytes": len(part.data)}
+        for part in content
+    ]
+
+
+def plain_envelope(envelope: Any) -> dict[str, Any] | None:
+    """The fields of an envelope that JSON can hold, so that a resumed turn knows where to answer."""
+    if envelope is None:
+        return None
+    fields: Any = envelope if isinstance(envelope, Mapping) else getattr(envelope, "__dict__", {})
+    plain = (str, int, float, bool, type(None))
+    return {str(name): value for name, value in fields.items() if isinstance(value, plain)}
+
+
+def decisions(rulings: list[Ruling]) -> dict[str, Any] | None:
+    """Who decided what, for the tape."""
+    if not rulings:
+        return None
+    return {
+        "rulings": [
+            {
+                "by": ruling.by,
+                "decision": ruling.decision.name.lower(),
+                "reason": ruling.reason,
+                "changed": sorted(ruling.changes or ()),
+            }
+            for ruling in rulings
+        ]
+    }

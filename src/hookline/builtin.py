@@ -1,0 +1,142 @@
+"""The builtin plugin: every stage of a turn, on the same hooks as anyone else's plugin."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from hookline.catalog.envelope import Envelope, State, content_of, field_of
+from hookline.catalog.parts import Prompt
+from hookline.catalog.stream import AsyncStreamEvents
+from hookline.hooks import hookimpl
+
+if TYPE_CHECKING:
+    import typer
+
+    from hookline.app import Hookline
+    from hookline.tape import TapeContext, TapeStore
+    from hookline.tools.tool import Tool
+
+log = logging.getLogger("hookline")
+
+SYSTEM_PROMPT = (
+    "You are a helpful assistant working in the user's workspace. Answer briefly and plainly. "
+    "Use the tools you are given when they help, and say so when something cannot be done."
+)
+
+
+class BuiltinPlugin:
+    """What happens where no other plugin has an answer."""
+
+    def __init__(self, app: Hookline) -> None:
+        self.app = app
+
+    @hookimpl
+    def resolve_session(self, message: Envelope) -> str | None:
+        """The session that the message names, or the one of its channel and chat."""
+        named = field_of(message, "session_id")
+        if named:
+            return str(named)
+        channel = field_of(message, "channel") or "default"
+        return f"{channel}:{field_of(message, 'chat_id') or 'default'}"
+
+    @hookimpl
+    def load_state(self, message: Envelope, session_id: str) -> State:
+        """What later stages may want to know."""
+        return {"session_id": session_id, "workspace": str(self.app.workspace)}
+
+    @hookimpl
+    def build_prompt(self, message: Envelope) -> Prompt:
+        """What the message says."""
+        return content_of(message)
+
+    @hookimpl
+    def system_prompt(self) -> str:
+        """Who the agent is."""
+        return SYSTEM_PROMPT
+
+    @hookimpl
+    async def run_model_stream(
+        self, prompt: Prompt, session_id: str, state: State
+    ) -> AsyncStreamEvents:
+        """Run the agent."""
+        from hookline.agent.engine import AgentRun, Limits
+        from hookline.agent.journal import CutOffTurn
+
+        app = self.app
+        resume = state.get("resume")
+        run = AgentRun(
+            prompt=prompt,
+            ctx=app.context(session_id),
+            tape=await app.tape(session_id),
+            tape_context=app.build_tape_context(),
+            model=app.models.get(app.model),
+            workspace=app.workspace,
+            state=state,
+            limits=app.limits or Limits(),
+            options=app.options,
+            tool_choice=app.tool_choice,
+            envelope=state.get("message"),
+            resume=resume if isinstance(resume, CutOffTurn) else None,
+        )
+        app.runs[session_id] = run
+        return app.engine.start(run)
+
+    @hookimpl
+    def save_state(self, session_id: str) -> None:
+        """Nothing: what a turn did is on the tape already."""
+
+    @hookimpl
+    def render_outbound(self, message: Envelope, session_id: str, model_output: str) -> list[Envelope]:
+        """One envelope with the answer, to where the message came from."""
+        from hookline.app import echo
+
+        return [echo(message, session_id, model_output)]
+
+    @hookimpl
+    async def dispatch_outbound(self, message: Envelope) -> bool:
+        """Hand the envelope to the door that this turn came through."""
+        if self.app.deliver is None:
+            return False
+        sent = self.app.deliver(message)
+        return bool(await sent if inspect.isawaitable(sent) else sent)
+
+    @hookimpl
+    def on_error(self, stage: str, error: Exception) -> None:
+        """Log it; the door tells the person."""
+        log.debug("turn.failed stage=%s", stage, exc_info=error)
+
+    @hookimpl
+    async def provide_tape_store(self) -> AsyncIterator[TapeStore]:
+        """One SQLite file in the home, open as long as the scope."""
+        from hookline.tape import SQLiteStore
+
+        self.app.home.mkdir(parents=True, exist_ok=True)
+        store = SQLiteStore(self.app.home / "tape.db")
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    @hookimpl
+    def build_tape_context(self) -> TapeContext:
+        """The default: everything since the last anchor."""
+        from hookline.tape import TapeContext
+
+        return TapeContext()
+
+    @hookimpl
+    def register_tools(self) -> list[Tool]:
+        """Tools to read, list and search files, and a shell."""
+        from hookline.tools.builtin import builtin_tools
+
+        return builtin_tools()
+
+    @hookimpl
+    def register_cli_commands(self, app: typer.Typer) -> None:
+        """The commands that come with Hookline."""
+        from hookline.cli.commands import register
+
+        register(app, self.app)

@@ -1,0 +1,53 @@
+"""`hookline doctor`: what works here and what does not, with what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+import typer
+
+from hookline.hooks.errors import error_text
+
+from . import FAILED
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+
+def examine(app: Hookline) -> None:
+    """Check every part and print a line for each; exit code 1 when something is broken."""
+    say("hookline", f"{version('hookline')}, Python {platform.python_version()}")
+    say("home", str(app.home))
+    tools = app.tools.names()
+    plugins = [name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None]
+    say("plugins", ", ".join(plugins))
+    for failure in app.failures:
+        say("plugin", str(failure), good=False)
+    say("tools", ", ".join(tools))
+    for model in app.models.available():
+        text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
+        chosen = model.name == app.model
+        say("model", text + (" (default)" if chosen else ""), good=model.usable or not chosen)
+    tape = asyncio.run(check_tape(app))
+    say("tape", tape or str(app.home / "tape.db"), good=tape is None)
+    if app.failures or tape is not None:
+        raise typer.Exit(FAILED)
+
+
+async def check_tape(app: Hookline) -> str | None:
+    """Open the tape; what is wrong with it, if anything."""
+    try:
+        async with app.running():
+            await app.store().sessions(limit=1)
+    except Exception as error:
+        return error_text(error)
+    return None
+
+
+def say(what: str, text: str, *, good: bool = True) -> None:
+    """One line of the report."""
+    mark = typer.style("ok", fg="green") if good else typer.style("!!", fg="red")
+    typer.echo(f"{mark}  {what:<9} {text}")

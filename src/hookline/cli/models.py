@@ -1,0 +1,45 @@
+"""`hookline models`: what can answer here."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+
+def show(app: Hookline) -> None:
+    """List the models within reach, and why others are not."""
+    for model in app.models.available():
+        mark = typer.style("ok", fg="green") if model.usable else typer.style("--", fg="yellow")
+        default = " (default)" if model.name == app.model else ""
+        typer.echo(f"{mark}  {model.name:<16} {model.summary}{default}")
+        if not model.usable:
+            typer.echo(f"    {model.reason}")
+
+
+def install(app: Hookline) -> None:
+    """Fetch the local model's weights into the home."""
+    from hookline.models import weights
+
+    path = weights.install(app.home, progress=Progress())
+    typer.echo(f"the local model is ready: {path}")
+
+
+class Progress:
+    """Shows how far a download has come, on one line where that is possible."""
+
+    def __init__(self) -> None:
+        self._step = ""
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Show one step."""
+        share = f" {done * 100 // total} %" if total else ""
+        if sys.stderr.isatty():
+            typer.echo(f"\r{step}{share}\033[K", nl=done >= total > 0, err=True)
+        elif step != self._step:
+            typer.echo(step, err=True)
+        self._step = step

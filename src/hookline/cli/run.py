@@ -1,0 +1,167 @@
+"""`hookline run`: one message in, one answer out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hookline.catalog.envelope import field_of
+from hookline.catalog.stream import StreamEvent
+from hookline.hooks import HooklineError
+from hookline.hooks.errors import error_text
+
+from . import FAILED, REFUSED
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline, TurnResult
+
+
+class BadInput(HooklineError, ValueError):
+    """Something on the command line or on standard input cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for on the command line."""
+
+    message: str | None
+    channel: str
+    chat_id: str
+    sender_id: str
+    session_id: str | None
+    as_json: bool = False
+    stream: bool = True
+    resume: bool = False
+
+
+def run_once(app: Hookline, order: Order) -> None:
+    """Make one turn and leave with its exit code."""
+    printer = Printer(quiet=order.as_json or not order.stream)
+    message = None if order.resume else envelope_of(order)
+    app.deliver = printer.deliver if not order.as_json else None
+    try:
+        result = asyncio.run(turn(app, order, message, printer))
+    except Exception as error:
+        printer.end()
+        raise typer.Exit(tell(error, as_json=order.as_json)) from None
+    printer.end()
+    if order.as_json:
+        typer.echo(json.dumps(as_data(result)))
+    elif result.stopped is not None:
+        typer.echo(f"hookline: {result.stopped}", err=True)
+
+
+async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
+    """One turn inside a running scope."""
+    async with app.running():
+        if message is not None:
+            return await app.process_inbound(message, stream=printer.show)
+        session_id = order.session_id or f"{order.channel}:{order.chat_id}"
+        result = await app.resume(session_id, stream=printer.show)
+        if result is None:
+            raise BadInput(f"session {session_id!r} has no turn that was cut off; nothing to resume")
+        return result
+
+
+class Printer:
+    """Shows an answer on the terminal: text on standard output, what happens beside it on the other."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+        self.said = False
+        self.open_line = False
+
+    def show(self, event: StreamEvent) -> None:
+        """Show one piece of the stream."""
+        if self.quiet:
+            return
+        if event.kind == "text":
+            sys.stdout.write(event.data["delta"])
+            sys.stdout.flush()
+            self.said = True
+            self.open_line = not event.data["delta"].endswith("\n")
+        elif event.kind == "tool_call":
+            self.end()
+            typer.secho(f"→ {event.data['name']} {event.data['arguments']}", err=True, dim=True)
+        elif event.kind == "tool_result" and event.data["is_error"]:
+            typer.secho(f"✗ {event.data['name']}: {event.data['content']}", err=True, dim=True)
+
+    def deliver(self, outbound: Any) -> bool:
+        """Print an outbound envelope that was not shown already as it came."""
+        if not self.said:
+            typer.echo(field_of(outbound, "content", ""))
+        return True
+
+    def end(self) -> None:
+        """Finish the line that was streamed."""
+        if self.open_line:
+            typer.echo()
+        self.open_line = False
+
+
+def envelope_of(order: Order) -> dict[str, Any]:
+    """The inbound message, from the argument or standard input."""
+    content = order.message if order.message is not None else read_input()
+    if not content.strip():
+        raise BadInput('the message is empty: hookline run "your question"')
+    envelope = {
+        "content": content,
+        "channel": order.channel,
+        "chat_id": order.chat_id,
+        "sender_id": order.sender_id,
+    }
+    return {**envelope, "session_id": order.session_id} if order.session_id else envelope
+
+
+def read_input() -> str:
+    """The message from a pipe; a terminal is not waited for."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise BadInput('no message: hookline run "your question", or pipe one in')
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"standard input is not UTF-8 text (byte {error.start}): convert it first"
+        ) from None
+
+
+def check_workspace(workspace: Path) -> Path:
+    """A folder that exists."""
+    if not workspace.is_dir():
+        raise BadInput(f"the workspace {workspace} is not a folder")
+    return workspace.resolve()
+
+
+def tell(error: Exception, *, as_json: bool) -> int:
+    """Tell an error in a line or two, and give the exit code for it."""
+    from hookline.models import ModelUnavailable, UnknownModel
+    from hookline.tape import TapeError
+
+    text = str(error) if isinstance(error, HooklineError) else error_text(error)
+    if as_json:
+        typer.echo(json.dumps({"error": type(error).__name__, "message": text}))
+    else:
+        typer.echo(f"hookline: {text}", err=True)
+    mendable = (BadInput, ModelUnavailable, UnknownModel, TapeError)
+    return REFUSED if isinstance(error, mendable) else FAILED
+
+
+def as_data(result: TurnResult) -> dict[str, Any]:
+    """A turn's result as JSON."""
+    return {
+        "session_id": result.session_id,
+        "content": result.model_output,
+        "outbounds": [
+            {"content": field_of(o, "content", ""), "channel": field_of(o, "channel")}
+            for o in result.outbounds
+        ],
+        "usage": result.usage,
+        "stopped": result.stopped,
+    }

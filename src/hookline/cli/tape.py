@@ -1,0 +1,107 @@
+"""`hookline tape`: sessions listed, shown, searched, exported and imported."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from hookline.tape import Entry, TapeError, TapeStore, export, import_
+
+from .run import BadInput
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+T = TypeVar("T")
+
+
+def with_store(app: Hookline, action: Callable[[TapeStore], Awaitable[T]]) -> T:
+    """Do something with the store, open while it lasts."""
+
+    async def run() -> T:
+        async with app.running():
+            return await action(app.store())
+
+    return asyncio.run(run())
+
+
+def list_sessions(app: Hookline) -> None:
+    """One line for each session, the latest first."""
+    for info in with_store(app, lambda store: store.sessions()):
+        forked = f"  forked from {info.parent}" if info.parent else ""
+        typer.echo(f"{clock(info.updated)}  {info.entries:>6} entries  {info.id}{forked}")
+
+
+def show_session(app: Hookline, session_id: str, *, as_json: bool = False) -> None:
+    """Every entry of a session."""
+    entries = with_store(app, lambda store: store.entries(session_id))
+    if not entries:
+        raise TapeError(f"no session {session_id!r}; `hookline tape list` shows the sessions")
+    for entry in entries:
+        if as_json:
+            typer.echo(json.dumps(asdict(entry)))
+        else:
+            typer.echo(f"{clock(entry.time)}  {entry.id}  {entry.kind:<12} {summary(entry)}")
+
+
+def search_tape(app: Hookline, text: str, session_id: str | None) -> None:
+    """The entries that have these words."""
+    for hit in with_store(app, lambda store: store.search(text, session_id=session_id)):
+        entry = hit.entry
+        typer.echo(f"{clock(entry.time)}  {entry.session_id}  {entry.id}  {hit.snippet}")
+
+
+def export_tape(app: Hookline, file: Path, session_ids: list[str] | None) -> None:
+    """Write JSON Lines; a file appears only when it is complete."""
+
+    async def lines(store: TapeStore) -> list[str]:
+        return [line async for line in export(store, session_ids)]
+
+    text = "".join(with_store(app, lines))
+    if str(file) == "-":
+        sys.stdout.write(text)
+        return
+    part = file.with_name(file.name + ".part")
+    try:
+        part.write_text(text)
+        part.replace(file)
+    except OSError as error:
+        raise BadInput(f"cannot write {file}: {error.strerror}") from None
+
+
+def import_tape(app: Hookline, file: Path) -> None:
+    """Read JSON Lines."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadInput(f"cannot read {file}: {error.strerror}") from None
+    done = with_store(app, lambda store: import_(store, lines))
+    typer.echo(f"{done.added} entries added, {done.skipped} already there")
+
+
+def clock(time: float) -> str:
+    """A time as people read it."""
+    return datetime.fromtimestamp(time).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def summary(entry: Entry) -> str:
+    """An entry in one line."""
+    payload: dict[str, Any] = entry.payload
+    message: dict[str, Any] = payload.get("message") or {}
+    if message:
+        calls = ", ".join(str(c.get("name")) for c in message.get("tool_calls", ()))
+        text = f"{message.get('role')}: {message.get('content')}" + (f" → {calls}" if calls else "")
+    elif "content" in payload:
+        text = f"{payload.get('name')}: {payload['content']}"
+    else:
+        text = json.dumps(payload)
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else line[:99] + "…"

@@ -1,0 +1,10 @@
+"""The folder in which Hookline keeps what it needs between runs."""
+
+import os
+from pathlib import Path
+
+
+def home() -> Path:
+    """`$HOOKLINE_HOME`, or `~/.hookline`. It need not exist yet."""
+    given = os.environ.get("HOOKLINE_HOME")
+    return Path(given).expanduser() if given else Path.home() / ".hookline"

@@ -1,0 +1,72 @@
+"""Models: one streaming interface, the local model and the scripted one.
+
+    models = Models()
+    async for event in models.get("scripted:turns.toml").stream(ModelRequest(messages=[...])):
+        ...
+
+Names are loaded when they are first used: a runtime or a script reader costs nothing until then.
+"""
+
+from typing import TYPE_CHECKING
+
+from .errors import (
+    BadSetting,
+    ContextOverflow,
+    ModelError,
+    ModelFailed,
+    ModelUnavailable,
+    ScriptError,
+    UnknownModel,
+)
+from .model import Model, ModelRequest, ToolChoice, ToolSchema, content_text, last_user_text
+from .registry import DEFAULT_MODEL, Availability, Models, Provider
+
+if TYPE_CHECKING:
+    from .local import LocalModel, LocalSettings
+    from .script import Call, Fault, Turn
+    from .scripted import ScriptedModel
+else:
+    _HOMES = {
+        "Call": "script",
+        "Fault": "script",
+        "LocalModel": "local",
+        "LocalSettings": "local",
+        "ScriptedModel": "scripted",
+        "Turn": "script",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'hookline.models' has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"hookline.models.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "Availability",
+    "BadSetting",
+    "Call",
+    "ContextOverflow",
+    "Fault",
+    "LocalModel",
+    "LocalSettings",
+    "Model",
+    "ModelError",
+    "ModelFailed",
+    "ModelRequest",
+    "ModelUnavailable",
+    "Models",
+    "Provider",
+    "ScriptError",
+    "ScriptedModel",
+    "ToolChoice",
+    "ToolSchema",
+    "Turn",
+    "UnknownModel",
+    "content_text",
+    "last_user_text",
+]

@@ -1,0 +1,46 @@
+"""The providers that Hookline brings: the scripted model and the local one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .errors import UnknownModel
+from .model import Model
+from .registry import Provider
+
+
+def builtin_providers(home: Path | None = None) -> list[Provider]:
+    """The providers, with models kept under `home`."""
+
+    def make_local(model: str, settings: Mapping[str, Any]) -> Model:
+        from .local import LocalModel, LocalSettings
+
+        return LocalModel(model or None, home=home, settings=LocalSettings.read(settings))
+
+    def local_problem() -> str:
+        from .local import local_problem
+
+        return local_problem(home)
+
+    return [
+        Provider(
+            "local", make_local, "a small model in this process: no network, no key", local_problem
+        ),
+        Provider(
+            "scripted", _make_scripted, "plays a conversation from a TOML or Python file", names=_files
+        ),
+    ]
+
+
+def _make_scripted(model: str, settings: Mapping[str, Any]) -> Model:
+    from .scripted import ScriptedModel
+
+    if not model:
+        raise UnknownModel("scripted", [], "; name its file: scripted:turns.toml")
+    return ScriptedModel.from_file(model)
+
+
+def _files() -> list[str]:
+    return ["scripted:FILE"]

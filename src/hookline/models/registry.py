@@ -1,0 +1,150 @@
+"""The models by name: `provider:model`, such as `scripted:turns.toml`, or a provider alone.
+
+    models = Models()
+    model = models.get("scripted:turns.toml")
+
+A provider makes models from what follows the colon. More of them are plugged in with `register`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import ModelError, ModelUnavailable, UnknownModel
+from .model import Model
+
+DEFAULT_MODEL = "local"
+"""What is used when nothing is configured."""
+
+
+def _nothing_wrong() -> str:
+    return ""
+
+
+def _no_names() -> list[str]:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A source of models.
+
+    `make` gets what follows the colon (empty when there is none) and the provider's settings; it is
+    cheap, a model loads when it is first used. `problem` says why the provider cannot be used here
+    and what to do, or nothing. `names` lists full model names, to show and to suggest.
+    """
+
+    name: str
+    make: Callable[[str, Mapping[str, Any]], Model]
+    summary: str = ""
+    problem: Callable[[], str] = _nothing_wrong
+    names: Callable[[], list[str]] = _no_names
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether a model or provider can be used, and why not."""
+
+    name: str
+    summary: str
+    usable: bool
+    reason: str = ""
+    default: bool = False
+
+
+class Models:
+    """All models within reach. A model is made when it is first asked for, and kept.
+
+    `settings` are given to providers by name: `{"local": {"offer_tools": True}}`.
+    """
+
+    def __init__(
+        self,
+        *,
+        default: str = DEFAULT_MODEL,
+        home: Path | None = None,
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+        builtin: bool = True,
+    ) -> None:
+        self.default = default
+        self._settings = dict(settings or {})
+        self._providers: dict[str, Provider] = {}
+        self._models: dict[str, Model] = {}
+        if builtin:
+            from .builtin import builtin_providers
+
+            for provider in builtin_providers(home):
+                self.register(provider)
+
+    def register(self, provider: Provider) -> None:
+        """Plug in a provider; a later one with the same name takes its place."""
+        self._providers[provider.name] = provider
+
+    def add(self, model: Model, name: str = "") -> None:
+        """Make one ready model known, by its own name or another."""
+        self._models[name or model.name] = model
+
+    def get(self, name: str | None = None) -> Model:
+        """The model of that name; without one, the default."""
+        name = name or self.default
+        model = self._models.get(name)
+        if model is None:
+            model = self._models[name] = self._make(name)
+        return model
+
+    def available(self) -> list[Availability]:
+        """What can be used, and why the rest cannot."""
+        found = [
+            Availability(name, "added by hand", True, default=name == self.default)
+            for name in self._models
+            if name.partition(":")[0] not in self._providers
+        ]
+        for provider in self._providers.values():
+            reason = provider.problem()
+            found += [
+                Availability(name, provider.summary, not reason, reason, name == self.default)
+                for name in provider.names() or [provider.name]
+            ]
+        return found
+
+    async def close(self) -> None:
+        """Close every model that was made. A failure does not keep the others open."""
+        models, self._models = list(self._models.values()), {}
+        failures: list[Exception] = []
+        for model in models:
+            try:
+                await model.close()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def _make(self, name: str) -> Model:
+        prefix, _, rest = name.partition(":")
+        provider = self._providers.get(prefix)
+        if provider is None:
+            raise UnknownModel(name, self._known(), self._path_hint(name))
+        try:
+            return provider.make(rest, self._settings.get(prefix, {}))
+        except ModelError:
+            raise
+        except ImportError as error:
+            raise ModelUnavailable(
+                f"model {name!r} needs {error.name or error}, which is not installed"
+            ) from error
+
+    def _known(self) -> list[str]:
+        names = dict.fromkeys(self._models)
+        for provider in self._providers.values():
+            names[provider.name] = None
+            names.update((name, None) for name in provider.names())
+        return list(names)
+
+    def _path_hint(self, name: str) -> str:
+        """A file given without its provider is the likeliest slip."""
+        suffix = Path(name).suffix.lower()
+        prefix = {".gguf": "local", ".toml": "scripted", ".py": "scripted"}.get(suffix)
+        return f"; did you mean '{prefix}:{name}'?" if prefix in self._providers else ""

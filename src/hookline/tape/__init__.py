@@ -1,0 +1,99 @@
+"""The tape: an append-only tree of entries for each session, and the stores that keep it.
+
+store = SQLiteStore("tape.db")
+tape = await Tape.open(store, "s1")
+await tape.append("message", {"message": {"role": "user", "content": "Hello"}})
+messages = TapeContext().messages(await tape.context_entries())
+"""
+
+from .context import TapeContext
+from .entry import (
+    ANCHOR,
+    DECISION,
+    FORK,
+    INBOUND,
+    KINDS,
+    LABEL,
+    MERGE,
+    MESSAGE,
+    MODEL,
+    NOTE,
+    OUTBOUND,
+    STATE,
+    SWITCH,
+    TOOL_CALL,
+    TOOL_RESULT,
+    Entry,
+    new_id,
+)
+from .errors import (
+    BadEntry,
+    BadLine,
+    DuplicateEntry,
+    ForeignEntry,
+    NotATape,
+    SessionExists,
+    TapeClosed,
+    TapeConflict,
+    TapeCorrupt,
+    TapeError,
+    TapeFull,
+    TapeLocked,
+    TapeReadOnly,
+    TapeTooNew,
+    TapeUnavailable,
+    UnknownEntry,
+    UnknownParent,
+)
+from .jsonl import Imported, export, import_
+from .memory import MemoryStore
+from .sqlite import SQLiteStore
+from .store import Hit, SessionInfo, TapeStore
+from .tape import Tape
+
+__all__ = [
+    "ANCHOR",
+    "DECISION",
+    "FORK",
+    "INBOUND",
+    "KINDS",
+    "LABEL",
+    "MERGE",
+    "MESSAGE",
+    "MODEL",
+    "NOTE",
+    "OUTBOUND",
+    "STATE",
+    "SWITCH",
+    "TOOL_CALL",
+    "TOOL_RESULT",
+    "BadEntry",
+    "BadLine",
+    "DuplicateEntry",
+    "Entry",
+    "ForeignEntry",
+    "Hit",
+    "Imported",
+    "MemoryStore",
+    "NotATape",
+    "SQLiteStore",
+    "SessionExists",
+    "SessionInfo",
+    "Tape",
+    "TapeClosed",
+    "TapeConflict",
+    "TapeContext",
+    "TapeCorrupt",
+    "TapeError",
+    "TapeFull",
+    "TapeLocked",
+    "TapeReadOnly",
+    "TapeStore",
+    "TapeTooNew",
+    "TapeUnavailable",
+    "UnknownEntry",
+    "UnknownParent",
+    "export",
+    "import_",
+    "new_id",
+]

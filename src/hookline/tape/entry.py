@@ -1,0 +1,187 @@
+"""One record on a tape: its kinds, its identity, and its form as JSON."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time as clock
+from dataclasses import dataclass, field
+from json import JSONEncoder
+from math import isfinite
+from typing import Any, Final, TypeAlias
+
+from .errors import BadEntry
+
+Json: TypeAlias = dict[str, Any]
+"""A JSON object."""
+
+# kind                        payload
+MESSAGE: Final = "message"  # message: a model message (role, content, tool_calls)
+TOOL_CALL: Final = "tool_call"  # id, name, arguments: written before the tool runs
+TOOL_RESULT: Final = "tool_result"  # tool_call_id, name, content, is_error
+ANCHOR: Final = "anchor"  # name, state, summary, keep_from: where context starts
+SWITCH: Final = "switch"  # entry_id, from_id, summary: the session goes on from that entry
+FORK: Final = "fork"  # session_id, entry_id, position: the first entry of a forked session
+MERGE: Final = "merge"  # session_id, entry_id, count: a fork's entries were copied here
+LABEL: Final = "label"  # entry_id (None takes the label away), name
+MODEL: Final = "model"  # the model chosen from here on
+STATE: Final = "state"  # what a turn leaves for the next one
+DECISION: Final = "decision"  # what a gate decided, about what, and why
+INBOUND: Final = "inbound"  # an envelope that came in
+OUTBOUND: Final = "outbound"  # an envelope that went out
+NOTE: Final = "note"  # anything else worth keeping
+
+KINDS: Final = frozenset(
+    {
+        MESSAGE, TOOL_CALL, TOOL_RESULT, ANCHOR, SWITCH, FORK, MERGE, LABEL, MODEL, STATE, DECISION,
+        INBOUND, OUTBOUND, NOTE,
+    }
+)  # fmt: skip
+"""The kinds that Hookline writes. Others are legal, stored and kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record on a session's tape. It is never changed and never deleted.
+
+    >>> entry = Entry.new("s1", None, "note", {"text": "hello"})
+    >>> entry.kind, entry.payload["text"], len(entry.id)
+    ('note', 'hello', 20)
+    """
+
+    id: str
+    session_id: str
+    parent_id: str | None
+    kind: str
+    payload: Json
+    meta: Json = field(default_factory=dict[str, Any])
+    time: float = 0.0
+
+    @classmethod
+    def new(
+        cls,
+        session_id: str,
+        parent_id: str | None,
+        kind: str,
+        payload: Json,
+        meta: Json | None = None,
+    ) -> Entry:
+        """Make an entry with a new id and the present time."""
+        now = clock.time()
+        return cls(new_id(now), session_id, parent_id, kind, payload, {} if meta is None else meta, now)
+
+
+# --- Identity: 9 characters of milliseconds, 3 of counter, 8 of process, in Crockford's base 32 ---
+
+_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PER_MILLISECOND = 32**3
+
+
+def _base32(number: int, width: int) -> str:
+    return "".join(_DIGITS[number >> shift & 31] for shift in range(5 * (width - 1), -1, -5))
+
+
+class _Ids:
+    """Ids that sort by time, in one process strictly by when they were made."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.milliseconds = 0
+        self.count = 0
+        self.prefix = ""
+        self.process = _base32(int.from_bytes(os.urandom(5), "big"), 8)
+
+    def next(self, now: float) -> str:
+        milliseconds = int(now * 1000)
+        with self.lock:
+            if milliseconds > self.milliseconds:
+                self._turn_to(milliseconds)
+            elif self.count == _PER_MILLISECOND:
+                # A full millisecond, or a clock set back: borrow from the future rather than repeat.
+                self._turn_to(self.milliseconds + 1)
+            count = self.count
+            self.count = count + 1
+            low = _DIGITS[count >> 10] + _DIGITS[count >> 5 & 31] + _DIGITS[count & 31]
+            return self.prefix + low + self.process
+
+    def _turn_to(self, milliseconds: int) -> None:
+        self.milliseconds, self.count, self.prefix = milliseconds, 0, _base32(milliseconds, 9)
+
+
+_ids = _Ids()
+
+
+def _start_again_in_child() -> None:
+    global _ids
+    _ids = _Ids()
+
+
+if hasattr(os, "register_at_fork"):  # a forked process must not go on with its parent's numbers
+    os.register_at_fork(after_in_child=_start_again_in_child)
+
+
+def new_id(now: float | None = None) -> str:
+    """A globally unique id that sorts by time, 20 characters long."""
+    return _ids.next(clock.time() if now is None else now)
+
+
+# --- JSON ---
+
+_encode = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_encode_ascii = JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+Row: TypeAlias = tuple[str, str, str | None, str, float, str, str]
+"""An entry as stores keep it: id, session_id, parent_id, kind, time, meta and payload as JSON."""
+
+
+def row_of(entry: Entry) -> Row:
+    """The entry as stores keep it; refuse what could not be read back."""
+    _check_names(entry)
+    meta = _text_of(entry, "meta", entry.meta) if entry.meta else "{}"
+    payload = _text_of(entry, "payload", entry.payload)
+    return entry.id, entry.session_id, entry.parent_id, entry.kind, entry.time, meta, payload
+
+
+def _check_names(entry: Entry) -> None:
+    for name in ("id", "session_id", "kind"):
+        value: Any = getattr(entry, name)
+        if not isinstance(value, str) or not value or not _is_plain(value):
+            raise BadEntry(f"entry {entry.id!r}: {name} must be text that is not empty, not {value!r}")
+    parent: Any = entry.parent_id
+    if parent is not None and (not isinstance(parent, str) or parent == entry.id):
+        raise BadEntry(
+            f"entry {entry.id!r}: parent_id must be another entry's id or None, not {parent!r}"
+        )
+    time: Any = entry.time
+    if not isinstance(time, float | int) or not isfinite(time):
+        raise BadEntry(f"entry {entry.id!r}: time must be seconds as a number, not {time!r}")
+    if not isinstance(entry.payload, dict) or not isinstance(entry.meta, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise BadEntry(f"entry {entry.id!r}: payload and meta must be dicts; wrap other values in one")
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a database can hold it as a name: no NUL, no half of a surrogate pair."""
+    if "\0" in text:
+        return False
+    return text.isascii() or not _has_surrogate(text)
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _text_of(entry: Entry, name: str, value: Json) -> str:
+    try:
+        text = _encode(value)
+        if text.isascii() or not _has_surrogate(text):
+            return text
+        return _encode_ascii(value)  # half a surrogate pair has no UTF-8, but it has an escape
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadEntry(
+            f"entry {entry.id!r}: {name} is not JSON ({error}); "
+            "convert it to text, numbers, lists and dicts first"
+        ) from error

@@ -1,0 +1,66 @@
+"""Full text in SQLite: indexing what was appended since the last search, and finding it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from .schema import PLACES, transaction
+from .text import Phrase, text_of, words_of
+
+BATCH = 500
+"""How many entries are indexed in one transaction: some milliseconds."""
+
+_BEHIND = f"""
+    SELECT number, coalesce(next, number * {PLACES}) FROM sessions
+    LEFT JOIN indexed ON session = number
+    WHERE EXISTS (SELECT 1 FROM entries WHERE seq = coalesce(next, number * {PLACES}))
+"""
+_NEW = "SELECT seq, time, payload FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq LIMIT ?"
+_NUMBER = "SELECT max(number) FROM texts WHERE number BETWEEN ? AND ?"
+_PER_MILLISECOND = 2**20
+
+
+def catch_up(db: sqlite3.Connection) -> bool:
+    """Index the next entries that are not yet; whether there may be more."""
+    if db.execute(_BEHIND + " LIMIT 1").fetchone() is None:
+        return False
+    room = BATCH
+    with transaction(db):  # another process may index too: only what is read inside counts
+        for session, start in db.execute(_BEHIND + f" LIMIT {BATCH}").fetchall():
+            rows = db.execute(_NEW, (start, (session + 1) * PLACES - 1, room)).fetchall()
+            for seq, time, payload in rows:
+                number = _free_number(db, time)
+                words = " ".join(words_of(text_of(json.loads(payload))))
+                db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, words))
+                db.execute("INSERT INTO texts VALUES (?, ?)", (number, seq))
+            db.execute("INSERT OR REPLACE INTO indexed VALUES (?, ?)", (session, rows[-1][0] + 1))
+            room -= len(rows)
+            if room <= 0:
+                break
+    return True
+
+
+def _free_number(db: sqlite3.Connection, time: float) -> int:
+    """A row number that grows with time."""
+    first = max(0, min(int(time * 1000), 2**42)) * _PER_MILLISECOND
+    (last,) = db.execute(_NUMBER, (first, first + _PER_MILLISECOND - 1)).fetchone()
+    return first if last is None else last + 1
+
+
+def find(
+    db: sqlite3.Connection, phrases: Sequence[Phrase], where: str, values: Sequence[Any], limit: int
+) -> list[int]:
+    """The places of the entries with all these phrases, newest first."""
+    statement = (
+        "SELECT seq FROM words CROSS JOIN texts ON number = words.rowid "
+        f"CROSS JOIN entries USING (seq) WHERE words MATCH ?{where} "
+        "ORDER BY words.rowid DESC LIMIT ?"
+    )
+    return [seq for (seq,) in db.execute(statement, (_query(phrases), *values, limit))]
+
+
+def _query(phrases: Sequence[Phrase]) -> str:
+    return " ".join(f'"{" ".join(p.words)}"{"*" if p.prefix else ""}' for p in phrases)

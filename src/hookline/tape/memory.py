@@ -1,0 +1,182 @@
+"""Tapes in memory: for tests, and for sessions that need not outlive the process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from .entry import Entry, Row, row_of
+from .errors import DuplicateEntry, TapeClosed, TapeConflict, UnknownEntry, UnknownParent
+from .store import Hit, SessionInfo
+from .text import matches, phrases_of, text_of, words_of
+
+
+class MemoryStore:
+    """A `TapeStore` in memory.
+
+    It keeps the entries as JSON, as the others do: what a caller does to a payload afterwards does not
+    reach the tape.
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._numbers: dict[str, int] = {}
+        self._sessions: dict[str, list[int]] = {}
+        self._children: dict[str, list[int]] = {}
+        self._closed = False
+
+    async def append(
+        self, entries: Sequence[Entry], *, expect: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Keep the entries, all or none."""
+        self._check_open()
+        rows = [row_of(entry) for entry in entries]
+        for session_id, expected in (expect or {}).items():
+            leaf = self._leaf_id(session_id)
+            if leaf != expected:
+                raise TapeConflict(session_id, expected, leaf)
+        new: set[str] = set()
+        for entry_id, _, parent, *_ in rows:
+            if entry_id in self._numbers or entry_id in new:
+                raise DuplicateEntry(entry_id)
+            if parent is not None and parent not in self._numbers and parent not in new:
+                raise UnknownParent(entry_id, parent)
+            new.add(entry_id)
+        for row in rows:
+            number = len(self._rows)
+            self._rows.append(row)
+            self._numbers[row[0]] = number
+            self._sessions.setdefault(row[1], []).append(number)
+            if row[2] is not None:
+                self._children.setdefault(row[2], []).append(number)
+
+    async def get(self, entry_id: str) -> Entry | None:
+        """The entry with this id."""
+        self._check_open()
+        number = self._numbers.get(entry_id)
+        return None if number is None else self._entry(number)
+
+    async def leaf(self, session_id: str) -> Entry | None:
+        """The entry last appended to the session."""
+        self._check_open()
+        numbers = self._sessions.get(session_id)
+        return self._entry(numbers[-1]) if numbers else None
+
+    async def branch(
+        self, entry_id: str, *, stop_at: Collection[str] = frozenset(), until: str | None = None
+    ) -> list[Entry]:
+        """The path to this entry, oldest first."""
+        path: list[Entry] = []
+        for number in self._path(entry_id):
+            path.append(self._entry(number))
+            if path[-1].kind in stop_at or path[-1].id == until:
+                break
+        path.reverse()
+        return path
+
+    async def nearest(self, entry_id: str, kinds: Collection[str]) -> Entry | None:
+        """The nearest entry of one of these kinds on the path to the root."""
+        return next((self._entry(n) for n in self._path(entry_id) if self._rows[n][3] in kinds), None)
+
+    async def entries(
+        self,
+        session_id: str,
+        *,
+        kinds: Collection[str] | None = None,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> list[Entry]:
+        """The session's entries as appended."""
+        self._check_open()
+        low = -1 if after is None else self._number_in(session_id, after)
+        high = len(self._rows) if before is None else self._number_in(session_id, before)
+        numbers = [
+            number
+            for number in self._sessions.get(session_id, ())
+            if low < number < high and (kinds is None or self._rows[number][3] in kinds)
+        ]
+        if newest_first:
+            numbers.reverse()
+        return [self._entry(number) for number in numbers[:limit]]
+
+    async def children(self, entry_id: str) -> list[Entry]:
+        """The entries whose parent this is."""
+        self._number(entry_id)
+        children = [self._entry(number) for number in self._children.get(entry_id, ())]
+        return sorted(children, key=lambda entry: (entry.time, entry.id))
+
+    async def sessions(
+        self, *, prefix: str | None = None, limit: int | None = None
+    ) -> list[SessionInfo]:
+        """The sessions, the one written to last first."""
+        self._check_open()
+        found = [item for item in self._sessions.items() if item[0].startswith(prefix or "")]
+        found.sort(key=lambda item: self._age(item[1][-1]), reverse=True)
+        return [
+            SessionInfo.of(self._entry(numbers[0]), self._rows[numbers[-1]][4], len(numbers))
+            for _, numbers in found[:limit]
+        ]
+
+    async def search(
+        self,
+        text: str,
+        *,
+        session_id: str | None = None,
+        kinds: Collection[str] | None = None,
+        limit: int = 20,
+    ) -> list[Hit]:
+        """The entries with all these words, newest first."""
+        self._check_open()
+        phrases = phrases_of(text)
+        hits: list[Hit] = []
+        newest = sorted(range(len(self._rows)), key=self._age, reverse=True) if phrases else []
+        for number in newest:
+            _, session, _, kind, *_ = self._rows[number]
+            if len(hits) >= limit:
+                break
+            if session_id in (None, session) and (kinds is None or kind in kinds):
+                entry = self._entry(number)
+                if matches(phrases, words_of(text_of(entry.payload))):
+                    hits.append(Hit.of(entry, phrases))
+        return hits
+
+    async def close(self) -> None:
+        """Forget everything."""
+        self.__init__()
+        self._closed = True
+
+    def _age(self, number: int) -> tuple[float, str]:
+        return self._rows[number][4], self._rows[number][0]
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise TapeClosed
+
+    def _leaf_id(self, session_id: str) -> str | None:
+        numbers = self._sessions.get(session_id)
+        return self._rows[numbers[-1]][0] if numbers else None
+
+    def _number(self, entry_id: str) -> int:
+        self._check_open()
+        if entry_id not in self._numbers:
+            raise UnknownEntry(entry_id)
+        return self._numbers[entry_id]
+
+    def _number_in(self, session_id: str, entry_id: str) -> int:
+        number = self._number(entry_id)
+        if self._rows[number][1] != session_id:
+            raise UnknownEntry(entry_id, session_id)
+        return number
+
+    def _path(self, entry_id: str) -> Iterator[int]:
+        number = self._number(entry_id)
+        yield number
+        while (parent := self._rows[number][2]) is not None:
+            number = self._numbers[parent]
+            yield number
+
+    def _entry(self, number: int) -> Entry:
+        entry_id, session_id, parent_id, kind, time, meta, payload = self._rows[number]
+        return Entry(entry_id, session_id, parent_id, kind, json.loads(payload), json.loads(meta), time)

@@ -1,0 +1,263 @@
+"""Tapes in one SQLite file: the store that is used when nothing else is configured."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from .appending import SEQ, Appender, span
+from .entry import Entry, row_of
+from .errors import TapeCorrupt, UnknownEntry
+from .index import catch_up, find
+from .schema import MARKS, MARKS_ONLY, PLACES, connect, is_busy, told
+from .store import Hit, SessionInfo
+from .text import phrases_of
+
+T = TypeVar("T")
+
+_FROM = f"FROM entries e CROSS JOIN sessions s ON s.number = e.seq / {PLACES}"
+_SELECT = f"SELECT e.id, s.id, parent_id, kind, time, meta, payload, jump {_FROM}"
+_OUTLINE = f"SELECT e.id, s.id, parent_id, kind, jump {_FROM}"
+_BACK = "WHERE seq BETWEEN ? AND ? ORDER BY seq DESC"
+_CHILDREN = f"""
+    {_SELECT} WHERE seq IN (
+        SELECT seq FROM entries WHERE parent_id = :id AND jump = 1
+        UNION ALL
+        SELECT seq FROM entries WHERE seq = :seq + 1 AND jump = 0
+    ) ORDER BY time, e.id
+"""
+_SESSIONS = f"""
+    SELECT number, (
+        SELECT max(seq) FROM entries
+        WHERE seq BETWEEN number * {PLACES} AND number * {PLACES} + {PLACES - 1}
+    ) AS last, time
+    FROM sessions CROSS JOIN entries ON seq = last
+    WHERE substr(sessions.id, 1, length(:prefix)) = :prefix
+    ORDER BY time DESC, entries.id DESC LIMIT :limit
+"""
+
+
+class SQLiteStore:
+    """A `TapeStore` in one SQLite file, which other processes may use at the same time.
+
+    A commit takes tens of microseconds, so calls are made where they stand, without a thread. When
+    another process is writing, the call waits without blocking the event loop, for `lock_timeout`
+    seconds at most; only opening the file may block that long. With `synchronous="NORMAL"` a commit
+    survives the death of the process; with "FULL" the loss of power too.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+        lock_timeout: float = 10.0,
+    ) -> None:
+        self.path = os.fspath(path)
+        self._lock_timeout = lock_timeout
+        self._db = connect(self.path, synchronous, lock_timeout)
+        self._guard = threading.Lock()  # held for one call at a time, never while waiting
+        self._appender = Appender()
+
+    async def append(
+        self, entries: Sequence[Entry], *, expect: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Keep the entries, all or none."""
+        rows = [row_of(entry) for entry in entries]
+        expected = expect or {}
+        if len(rows) == 1 and len(expected) <= 1 and expected.keys() <= {rows[0][1]}:
+            await self._run("append to", lambda db: self._appender.one(db, rows[0], expected))
+        elif rows or expected:
+            await self._run("append to", lambda db: self._appender.all(db, rows, expected))
+
+    async def get(self, entry_id: str) -> Entry | None:
+        """The entry with this id."""
+        statement = f"{_SELECT} WHERE e.id = ?"
+        return await self._run("read", lambda db: self._one(db.execute(statement, (entry_id,))))
+
+    async def leaf(self, session_id: str) -> Entry | None:
+        """The entry last appended to the session."""
+
+        def select(db: sqlite3.Connection) -> Entry | None:
+            places = span(db, session_id)
+            return places and self._one(db.execute(f"{_SELECT} {_BACK} LIMIT 1", places))
+
+        return await self._run("read", select)
+
+    async def branch(
+        self, entry_id: str, *, stop_at: Collection[str] = frozenset(), until: str | None = None
+    ) -> list[Entry]:
+        """The path to this entry, oldest first."""
+
+        def walk(db: sqlite3.Connection) -> list[Entry]:
+            path: list[Entry] = []
+            for row in self._path(db, entry_id, _SELECT):
+                path.append(self._entry(row))
+                if row[3] in stop_at or row[0] == until:
+                    break
+            path.reverse()
+            return path
+
+        return await self._run("read", walk)
+
+    async def nearest(self, entry_id: str, kinds: Collection[str]) -> Entry | None:
+        """The nearest entry of one of these kinds on the path to the root."""
+
+        def walk(db: sqlite3.Connection) -> str | None:
+            return next((row[0] for row in self._path(db, entry_id, _OUTLINE) if row[3] in kinds), None)
+
+        found = await self._run("read", walk)
+        return None if found is None else await self.get(found)
+
+    def _path(self, db: sqlite3.Connection, entry_id: str, select: str) -> Iterator[tuple[Any, ...]]:
+        """The rows from this entry to the root: from each jump to the one before, a range of places."""
+        next_id: str | None = entry_id
+        while next_id is not None:
+            seq = self._seq(db, next_id)
+            next_id = None
+            for row in db.execute(f"{select} {_BACK}", (seq - seq % PLACES, seq)):
+                yield row
+                if row[-1]:
+                    next_id = row[2]
+                    break
+
+    async def entries(
+        self,
+        session_id: str,
+        *,
+        kinds: Collection[str] | None = None,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> list[Entry]:
+        """The session's entries as appended."""
+
+        def select(db: sqlite3.Connection) -> list[Entry]:
+            places = span(db, session_id)
+            low = self._seq(db, after, session_id) + 1 if after is not None else places and places[0]
+            high = self._seq(db, before, session_id) - 1 if before is not None else places and places[1]
+            if places is None:
+                return []
+            where, values = _of_kinds(" WHERE seq BETWEEN ? AND ?", [low, high], kinds)
+            order = "DESC" if newest_first else "ASC"
+            statement = f"{_SELECT}{where} ORDER BY seq {order} LIMIT ?"
+            rows = db.execute(statement, (*values, -1 if limit is None else limit))
+            return [self._entry(row) for row in rows]
+
+        return await self._run("read", select)
+
+    async def children(self, entry_id: str) -> list[Entry]:
+        """The entries whose parent this is."""
+
+        def select(db: sqlite3.Connection) -> list[Entry]:
+            named = {"id": entry_id, "seq": self._seq(db, entry_id)}
+            return [self._entry(row) for row in db.execute(_CHILDREN, named)]
+
+        return await self._run("read", select)
+
+    async def sessions(
+        self, *, prefix: str | None = None, limit: int | None = None
+    ) -> list[SessionInfo]:
+        """The sessions, the one written to last first."""
+
+        def select(db: sqlite3.Connection) -> list[SessionInfo]:
+            named = {"prefix": prefix or "", "limit": -1 if limit is None else limit}
+            infos: list[SessionInfo] = []
+            for number, last, updated in db.execute(_SESSIONS, named).fetchall():
+                first = db.execute(f"{_SELECT} WHERE seq = ?", (number * PLACES,)).fetchone()
+                infos.append(SessionInfo.of(self._entry(first), updated, last % PLACES + 1))
+            return infos
+
+        return await self._run("read", select)
+
+    async def search(
+        self,
+        text: str,
+        *,
+        session_id: str | None = None,
+        kinds: Collection[str] | None = None,
+        limit: int = 20,
+    ) -> list[Hit]:
+        """The entries with all these words, newest first."""
+        phrases = phrases_of(text)
+        if not phrases:
+            return []
+        while await self._run("index", catch_up):
+            await asyncio.sleep(0)  # a batch at a time, so that others get their turn
+
+        def select(db: sqlite3.Connection) -> list[Hit]:
+            places = None if session_id is None else span(db, session_id)
+            if session_id is not None and places is None:
+                return []
+            where, values = (" AND seq BETWEEN ? AND ?", [*places]) if places else ("", [])
+            where, values = _of_kinds(where, values, kinds)
+            found = find(db, phrases, where, values, limit)
+            rows = [db.execute(f"{_SELECT} WHERE seq = ?", (seq,)).fetchone() for seq in found]
+            return [Hit.of(self._entry(row), phrases) for row in rows]
+
+        return await self._run("search", select)
+
+    async def close(self) -> None:
+        """Close the file. Closing twice does no harm."""
+        with self._guard:
+            self._db.close()
+
+    # --- How a call is made ---
+
+    async def _run(self, doing: str, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Do it now; while another process writes, wait without blocking and try again."""
+        deadline = 0.0
+        pause = 0.0005
+        while True:
+            try:
+                with self._guard:
+                    return action(self._db)
+            except sqlite3.Error as error:
+                now = time.monotonic()
+                deadline = deadline or now + self._lock_timeout
+                if not is_busy(error) or now > deadline:
+                    raise told(error, self.path, doing) from error
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(2 * pause, 0.05)
+
+    def _seq(self, db: sqlite3.Connection, entry_id: str, session_id: str | None = None) -> int:
+        found = db.execute(SEQ, (entry_id,)).fetchone()
+        if found is None:
+            raise UnknownEntry(entry_id)
+        if session_id is not None:
+            places = span(db, session_id)
+            if places is None or not places[0] <= found[0] <= places[1]:
+                raise UnknownEntry(entry_id, session_id)
+        return found[0]
+
+    def _one(self, rows: sqlite3.Cursor) -> Entry | None:
+        row = rows.fetchone()
+        return None if row is None else self._entry(row)
+
+    def _entry(self, row: tuple[Any, ...]) -> Entry:
+        entry_id, session_id, parent_id, kind, when, meta, payload, _ = row
+        try:
+            content = json.loads(payload)
+            about = {} if meta == "{}" else json.loads(meta)
+        except ValueError as error:
+            raise TapeCorrupt(
+                f"{self.path} is damaged: entry {entry_id!r} is not JSON ({error}); restore a copy"
+            ) from error
+        return Entry(entry_id, session_id, parent_id, kind, content, about, when)
+
+
+def _of_kinds(where: str, values: list[Any], kinds: Collection[str] | None) -> tuple[str, list[Any]]:
+    if kinds is None:
+        return where, values
+    where += f" AND kind IN ({', '.join('?' * len(kinds))})"
+    if MARKS.issuperset(kinds):  # these words let the database use the index by kind
+        where += f" AND {MARKS_ONLY}"
+    return where, [*values, *kinds]

@@ -1,0 +1,234 @@
+"""One session's tape: what an agent writes to and reads its context from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from .entry import ANCHOR, FORK, LABEL, SWITCH, TOOL_CALL, TOOL_RESULT, Entry, Json, new_id
+from .errors import ForeignEntry, SessionExists, TapeConflict, UnknownEntry
+from .merging import copies
+from .store import Hit, TapeStore
+
+New: TypeAlias = tuple[str, Json] | tuple[str, Json, Json | None]
+"""An entry to be made: kind, payload, and meta when there is any."""
+
+_ANCHORS = frozenset({ANCHOR})
+
+
+class Tape:
+    """A session on a store. Get one by `await Tape.open(store, session_id)`.
+
+    Entries go to the leaf, which the tape remembers. When somebody else has appended to the session
+    since, an append is refused with `TapeConflict`; `refresh()` reads the leaf again. Tasks may share
+    a tape: their appends follow each other.
+    """
+
+    def __init__(self, store: TapeStore, session_id: str, leaf: Entry | None) -> None:
+        self.store = store
+        self.session_id = session_id
+        self._leaf = leaf
+        self._lock = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, store: TapeStore, session_id: str | None = None) -> Tape:
+        """Open a session; one that does not exist, or has no name yet, begins with its first entry."""
+        if session_id is None:
+            return cls(store, new_id(), None)
+        return cls(store, session_id, await store.leaf(session_id))
+
+    @property
+    def leaf(self) -> Entry | None:
+        """The entry that the next one will follow."""
+        return self._leaf
+
+    async def refresh(self) -> Entry | None:
+        """Read the leaf again, after another writer appended."""
+        async with self._lock:
+            self._leaf = await self.store.leaf(self.session_id)
+            return self._leaf
+
+    # --- Writing ---
+
+    async def append(self, kind: str, payload: Json, *, meta: Json | None = None) -> Entry:
+        """Append an entry after the leaf. It is durable when this returns."""
+        async with self._lock:
+            leaf_id = self._leaf.id if self._leaf else None
+            return await self._write(Entry.new(self.session_id, leaf_id, kind, payload, meta))
+
+    async def append_many(self, entries: Iterable[New]) -> list[Entry]:
+        """Append entries after each other in one transaction: all or none."""
+        async with self._lock:
+            made: list[Entry] = []
+            parent_id = self._leaf.id if self._leaf else None
+            for kind, payload, *meta in entries:
+                made.append(Entry.new(self.session_id, parent_id, kind, payload, *meta))
+                parent_id = made[-1].id
+            if made:
+                await self._write(*made)
+            return made
+
+    async def anchor(
+        self,
+        name: str,
+        *,
+        state: Json | None = None,
+        summary: str | None = None,
+        keep_from: str | None = None,
+    ) -> Entry:
+        """Append an anchor: context starts here from now on, with its summary and state.
+
+        `keep_from` names an entry of this branch from which on entries before the anchor stay in the
+        context, after the summary.
+        """
+        return await self._anchor(name, state, summary, keep_from, None)
+
+    async def handoff(self, name: str, *, state: Json, summary: str | None = None) -> Entry:
+        """Append an anchor with the state that whoever goes on from here needs."""
+        return await self._anchor(name, state, summary, None, {"handoff": True})
+
+    async def _anchor(
+        self,
+        name: str,
+        state: Json | None,
+        summary: str | None,
+        keep_from: str | None,
+        meta: Json | None,
+    ) -> Entry:
+        payload: Json = {"name": name, "state": state or {}, "summary": summary}
+        if keep_from is not None:
+            await self._on_branch(keep_from)
+            payload["keep_from"] = keep_from
+        return await self.append(ANCHOR, payload, meta=meta)
+
+    async def switch(self, entry_id: str, *, summary: str | None = None) -> Entry:
+        """Go on from an earlier entry. `summary` tells the model of the branch left behind."""
+        await self._own(entry_id)
+        async with self._lock:
+            left = self._leaf.id if self._leaf else None
+            payload: Json = {"entry_id": entry_id, "from_id": left, "summary": summary}
+            return await self._write(Entry.new(self.session_id, entry_id, SWITCH, payload))
+
+    async def label(self, entry_id: str | None, name: str) -> Entry:
+        """Give an entry a name; None takes the name away."""
+        if entry_id is not None:
+            await self._own(entry_id)
+        return await self.append(LABEL, {"entry_id": entry_id, "name": name})
+
+    async def fork(
+        self,
+        session_id: str | None = None,
+        *,
+        entry_id: str | None = None,
+        position: Literal["at", "before"] = "at",
+    ) -> Tape:
+        """Begin a session that shares this one's entries up to the leaf, or up to an entry.
+
+        Nothing is copied. With `position="before"` the entry itself is left out.
+        """
+        if position not in ("at", "before"):
+            raise ValueError(f"a fork is 'at' an entry or 'before' it, not {position!r}")
+        at = await self._own(entry_id) if entry_id is not None else self._leaf
+        parent_id = at and (at.id if position == "at" else at.parent_id)
+        payload: Json = {
+            "session_id": self.session_id,
+            "entry_id": at and at.id,
+            "position": position,
+        }
+        child = Tape(self.store, session_id or new_id(), None)
+        try:
+            await child._write(Entry.new(child.session_id, parent_id, FORK, payload))
+        except TapeConflict as error:
+            raise SessionExists(
+                f"session {child.session_id!r} exists; fork into a new one, or open that one"
+            ) from error
+        return child
+
+    async def merge(self, child: Tape) -> list[Entry]:
+        """Copy what a fork of this session wrote on its branch to the end of this tape.
+
+        The copies name their origin in `meta`. A `merge` entry ends them; a second merge takes only
+        what came after it. All in one transaction.
+        """
+        if child.leaf is None or child.session_id == self.session_id:
+            raise ForeignEntry(f"session {child.session_id!r} is not a fork of {self.session_id!r}")
+        async with self._lock:
+            made = await copies(self.store, self.session_id, self._leaf, child.leaf)
+            if made:
+                await self._write(*made)
+            return made
+
+    async def _write(self, *entries: Entry) -> Entry:
+        leaf_id = self._leaf.id if self._leaf else None
+        await self.store.append(entries, expect={self.session_id: leaf_id})
+        self._leaf = entries[-1]
+        return self._leaf
+
+    # --- Reading ---
+
+    async def branch(self) -> list[Entry]:
+        """The path from the root to the leaf."""
+        return await self.store.branch(self._leaf.id) if self._leaf else []
+
+    async def context_entries(self) -> list[Entry]:
+        """The branch from its last anchor on: the anchor, what it keeps, what came after it."""
+        if self._leaf is None:
+            return []
+        entries = await self.store.branch(self._leaf.id, stop_at=_ANCHORS)
+        keep_from = entries[0].payload.get("keep_from") if entries[0].kind == ANCHOR else None
+        if keep_from is None or entries[0].parent_id is None:
+            return entries
+        kept = await self.store.branch(entries[0].parent_id, until=keep_from)
+        if kept[0].id != keep_from:  # a copied anchor may name an entry of another branch
+            return entries
+        return [entries[0], *(entry for entry in kept if entry.kind != ANCHOR), *entries[1:]]
+
+    async def pending_tool_calls(self) -> list[Entry]:
+        """The tool calls in the context that have no result: what a crash cut off."""
+        pending: dict[str, Entry] = {}
+        for entry in await self.context_entries():
+            if entry.kind == TOOL_CALL:
+                pending[entry.payload.get("id") or entry.id] = entry
+            elif entry.kind == TOOL_RESULT:
+                pending.pop(entry.payload.get("tool_call_id") or "", None)
+        return list(pending.values())
+
+    async def last(self, kind: str) -> Entry | None:
+        """The last entry of this kind on the branch."""
+        return await self.store.nearest(self._leaf.id, {kind}) if self._leaf else None
+
+    async def labels(self) -> dict[str, str]:
+        """The names given in this session, each with its entry's id."""
+        names: dict[str, str] = {}
+        for entry in await self.store.entries(self.session_id, kinds={LABEL}):
+            name, entry_id = entry.payload["name"], entry.payload["entry_id"]
+            names.pop(name, None)
+            if entry_id is not None:
+                names[name] = entry_id
+        return names
+
+    async def search(self, text: str, *, limit: int = 20) -> list[Hit]:
+        """The session's entries with all these words, newest first."""
+        return await self.store.search(text, session_id=self.session_id, limit=limit)
+
+    async def _own(self, entry_id: str) -> Entry:
+        """The entry, if it is this session's, or on the branch that the session was forked from."""
+        entry = await self.store.get(entry_id)
+        if entry is None:
+            raise UnknownEntry(entry_id)
+        if entry.session_id != self.session_id:
+            first = await self.store.entries(self.session_id, limit=1)
+            parent_id = first[0].parent_id if first else None
+            path = await self.store.branch(parent_id, until=entry_id) if parent_id else []
+            if not path or path[0].id != entry_id:
+                raise ForeignEntry(
+                    f"entry {entry_id!r} belongs to session {entry.session_id!r}; "
+                    f"open that session, or name an entry of {self.session_id!r}"
+                )
+        return entry
+
+    async def _on_branch(self, entry_id: str) -> None:
+        path = await self.store.branch(self._leaf.id, until=entry_id) if self._leaf else []
+        if not path or path[0].id != entry_id:
+            raise ForeignEntry(f"entry {entry_id!r} is not on the branch; name one that is")

@@ -1,0 +1,40 @@
+"""`list_files`: the names of files, by glob."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hookline.specs import SideEffects
+from hookline.tools.context import ToolContext
+from hookline.tools.tool import tool
+
+from .files import files_in
+from .globs import glob_pattern
+from .paths import folder, shown
+
+
+@tool(side_effects=SideEffects.read, registry=None)
+def list_files(
+    context: ToolContext,
+    pattern: str = "**",
+    path: str = ".",
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 1000,
+) -> str:
+    """List files, one to a line. What git ignores is left out.
+
+    pattern: A glob such as `src/**/*.py`; one without a slash matches names in every folder.
+    path: The folder to look in, relative to the workspace.
+    limit: How many to list at most.
+
+    """
+    place = folder(path, context)
+    matches = glob_pattern(pattern).fullmatch
+    found = [name for name in files_in(place) if matches(name)]
+    if not found:
+        return f"[no file matches {pattern}]"
+    lines = [shown(place / name, context) for name in found[:limit]]
+    if len(found) > limit:
+        lines.append(f"[{len(found) - limit:,} more of {len(found):,}; narrow the pattern]")
+    return "\n".join(lines)

@@ -1,0 +1,99 @@
+"""`search_files`: lines that match a regular expression.
+
+The search runs in a process of its own: a pattern that takes for ever would otherwise stop
+everything here, and could not be stopped itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from hookline.specs import SideEffects
+from hookline.tools.context import ToolContext
+from hookline.tools.errors import ToolError
+from hookline.tools.threads import in_thread
+from hookline.tools.tool import tool
+
+from .files import files_in
+from .globs import glob_pattern
+from .paths import folder, reach, shown
+
+_SECONDS = 60.0
+_WORKER = Path(__file__).with_name("search_worker.py")
+
+
+@tool(side_effects=SideEffects.read, registry=None)
+async def search_files(
+    pattern: str,
+    context: ToolContext,
+    path: str = ".",
+    glob: str = "**",
+    ignore_case: bool = False,
+    limit: Annotated[int, Field(ge=1, le=5000)] = 200,
+) -> str:
+    """Search files for a regular expression, and show matching lines as `path:line: text`.
+
+    What git ignores, binary files and files above 10 MB are left out.
+
+    pattern: A regular expression in Python's syntax; it is applied line by line.
+    path: The folder or file to search, relative to the workspace.
+    glob: Only files that match, such as `src/**/*.py`.
+    ignore_case: Take capital and small letters for the same.
+    limit: How many lines to show at most.
+
+    """
+    place = reach(path, context)
+    if place.is_file():
+        place, names = place.parent, [place.name]
+    else:
+        folder(path, context)
+        matches = glob_pattern(glob).fullmatch
+        names = [name for name in await in_thread(lambda: files_in(place)) if matches(name)]
+    found = await _search(
+        {
+            "pattern": pattern,
+            "ignore_case": ignore_case,
+            "limit": limit,
+            "folder": str(place),
+            "names": names,
+        }
+    )
+    if "error" in found:
+        raise ToolError(f"{pattern!r} is not a regular expression: {found['error']}")
+    lines = [f"{shown(place / name, context)}:{line}: {text}" for name, line, text in found["lines"]]
+    if found["more"]:
+        lines.append(f"[there are more than {limit} lines; narrow the pattern, the path or the glob]")
+    if found["too_large"]:
+        lines.append(f"[{found['too_large']} files above 10 MB were not searched]")
+    return "\n".join(lines) or f"[nothing matches {pattern!r} in {len(names):,} files]"
+
+
+async def _search(order: dict[str, Any]) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-I",
+        "-S",
+        str(_WORKER),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(_SECONDS):
+            out, err = await process.communicate(json.dumps(order).encode())
+    except TimeoutError:
+        raise ToolError(f"the search took longer than {_SECONDS:g} s; try a simpler pattern") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode != 0:
+        raise ToolError(f"the search failed: {err.decode(errors='replace').strip()[-500:]}")
+    return json.loads(out)

@@ -1,0 +1,377 @@
+"""The one runner: every tool call, whoever makes it, goes through `ToolRunner` and nowhere else.
+
+    tool_execution_start, arguments parsed
+    before_tool_call, tool_call (gate), schema check, authorize_action, judgement, approval
+    on the tape, durable
+    around_tool_call, the tool (tool_execution_update)
+    after_tool_call, tool_result (gate), tool_execution_failure, tool_execution_end
+    tool_result_persist, on the tape
+
+The first half is `admit`, the second `execute`; several calls of one model turn are admitted one
+after the other and executed together. A call that is refused or invalid skips the tool and
+`after_tool_call`; everything from `tool_result` on happens all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from hookline.catalog.calls import ToolCall, ToolResultContent
+from hookline.catalog.context import HookContext
+from hookline.catalog.events.tool import (
+    ToolCallEvent,
+    ToolExecutionEndEvent,
+    ToolExecutionFailureEvent,
+    ToolExecutionStartEvent,
+    ToolExecutionUpdateEvent,
+    ToolResultEvent,
+)
+from hookline.catalog.parts import Content
+from hookline.hooks import Decision, HooklineError, Hooks, Ruling
+from hookline.hooks.errors import error_text
+
+from .context import ToolContext
+from .output import model_content
+from .progress import Progress
+from .registry import Registry
+from .tool import Tool
+
+
+class ToolRefused(HooklineError):
+    """A call that a gate denied; the message is what the model is told."""
+
+
+class Journal(Protocol):
+    """Where calls and results are kept; each is durable when its coroutine returns."""
+
+    async def tool_call(self, call: ToolCall, requested: Any, rulings: list[Ruling]) -> None:
+        """Keep a call that is about to run: final arguments, the asked-for ones, who decided."""
+        ...
+
+    async def tool_result(
+        self, result: ToolResultContent, *, ran: bool, terminate: bool, rulings: list[Ruling]
+    ) -> None:
+        """Keep a result, as `tool_result_persist` left it."""
+        ...
+
+
+Judge = Callable[[dict[str, Any]], Awaitable[Ruling]]
+"""Policy that is not a plugin's: packs and the operator's floor, judged after `authorize_action`."""
+
+
+@dataclass(slots=True)
+class Caller:
+    """On whose behalf calls are run."""
+
+    ctx: HookContext
+    journal: Journal
+    workspace: Path
+    state: dict[str, Any] = field(default_factory=dict[str, Any])
+    timeout: float | None = None
+    """Seconds that a tool may run which sets no limit of its own."""
+    source: str = "model"
+    """Who asks: model, command, shell, trigger, replay."""
+
+
+@dataclass(slots=True)
+class Requested:
+    """A call as it was asked for; a model's arguments are text."""
+
+    id: str
+    name: str
+    arguments: str | Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Admitted:
+    """A call that passed the gates, or why it did not."""
+
+    call: ToolCall
+    requested: Requested
+    tool: Tool | None = None
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    refusal: str | None = None
+    rulings: list[Ruling] = field(default_factory=list[Ruling])
+
+
+@dataclass(slots=True)
+class ToolOutcome:
+    """What a call came to, as the model sees it."""
+
+    call: ToolCall
+    content: Content
+    is_error: bool = False
+    ran: bool = False
+    terminate: bool = False
+
+    @property
+    def result(self) -> ToolResultContent:
+        """The same as the record that events carry."""
+        return ToolResultContent(self.call.id, self.call.name, self.content, self.is_error)
+
+
+class ToolRunner:
+    """Runs tools of a registry, through every hook that has a say."""
+
+    def __init__(self, hooks: Hooks, registry: Registry, *, judge: Judge | None = None) -> None:
+        self.registry = registry
+        self.judge = judge
+        self._start = hooks["tool_execution_start"]
+        self._before = hooks["before_tool_call"]
+        self._gate = hooks["tool_call"]
+        self._authorize = hooks["authorize_action"]
+        self._approve = hooks["resolve_approval"]
+        self._around = hooks["around_tool_call"]
+        self._update = hooks["tool_execution_update"]
+        self._after = hooks["after_tool_call"]
+        self._result = hooks["tool_result"]
+        self._failure = hooks["tool_execution_failure"]
+        self._end = hooks["tool_execution_end"]
+        self._persist = hooks["tool_result_persist"]
+
+    async def run(self, requested: Requested, caller: Caller) -> ToolOutcome:
+        """One call from beginning to end."""
+        return await self.execute(await self.admit(requested, caller), caller)
+
+    # --- admission: everything that may rewrite or refuse --------------------------------------
+
+    async def admit(self, requested: Requested, caller: Caller) -> Admitted:
+        """Pass a call through the gates; one that is let through is on the tape afterwards."""
+        ctx = caller.ctx
+        arguments, fault = parse(requested.arguments)
+        call = ToolCall(requested.id, requested.name, arguments, ctx.agent_id, ctx.session_id)
+        admitted = Admitted(call, requested)
+        if self._start.live:
+            await self._start.fire(ToolExecutionStartEvent(call), ctx)
+        try:
+            if fault is not None:
+                raise ToolRefused(fault)
+            admitted.tool = self.registry.get(requested.name)
+            await self._rewrite(admitted, ctx)
+            asked = await self._ask_gate(admitted, ctx)
+            admitted.values = admitted.tool.validate(dict(admitted.call.arguments))
+            await self._authorise(admitted, caller, asked)
+        except HooklineError as refusal:
+            admitted.refusal = str(refusal)
+            return admitted
+        await caller.journal.tool_call(admitted.call, requested.arguments, admitted.rulings)
+        return admitted
+
+    async def _rewrite(self, admitted: Admitted, ctx: HookContext) -> None:
+        if not self._before.live:
+            return
+        call = admitted.call
+        given = deepcopy(dict(call.arguments))
+        arguments = await self._before.fire(
+            replace(call, arguments=given), call.name, given, ctx.agent_id, ctx.session_id
+        )
+        if not isinstance(arguments, dict):  # a failed guard withheld them
+            raise ToolRefused(str(arguments))
+        admitted.call = replace(call, arguments=arguments)
+
+    async def _ask_gate(self, admitted: Admitted, ctx: HookContext) -> str | None:
+        """Let `tool_call` judge; give the question where something wants approval."""
+        if not self._gate.live:
+            return None
+        call = admitted.call
+        event = ToolCallEvent(call.id, call.name, deepcopy(dict(call.arguments)))
+        verdict = await self._gate.fire(event, ctx)
+        admitted.rulings.extend(verdict.trail)
+        if verdict.denied:
+            raise ToolRefused(verdict.reason or f"{verdict.decided_by} blocked {call.name}")
+        rewritten = verdict.changes.get("input")
+        if rewritten is not None:
+            admitted.call = replace(call, arguments=deepcopy(rewritten))
+        return (verdict.reason or f"run {call.name}?") if verdict.asked else None
+
+    async def _authorise(self, admitted: Admitted, caller: Caller, asked: str | None) -> None:
+        """Judge the final arguments: plugins, then policy, then a person where somebody asked."""
+        authorized = (
+            await self._authorize.fire(describe(admitted, caller)) if self._authorize.live else None
+        )
+        if authorized is False:
+            admitted.rulings.append(Ruling(Decision.DENY, by="authorize_action"))
+            raise ToolRefused(f"{admitted.call.name} was not authorised")
+        if self.judge is not None:
+            ruling = await self.judge(describe(admitted, caller))
+            admitted.rulings.append(ruling)
+            if ruling.decision is Decision.DENY:
+                raise ToolRefused(ruling.reason or f"policy denies {admitted.call.name}")
+            if ruling.decision is Decision.ASK:
+                asked = ruling.reason or asked or f"run {admitted.call.name}?"
+        if asked is not None:
+            await self._get_approval(admitted, caller, asked)
+
+    async def _get_approval(self, admitted: Admitted, caller: Caller, question: str) -> None:
+        request = {**describe(admitted, caller), "question": question}
+        answer = await self._approve.fire(request) if self._approve.live else None
+        approved = answer == "approve"
+        decision = Decision.ALLOW if approved else Decision.DENY
+        admitted.rulings.append(Ruling(decision, question, by="resolve_approval"))
+        if not approved:
+            why = "was rejected" if answer == "reject" else "needs approval and nobody answered"
+            raise ToolRefused(f"{admitted.call.name} {why}: {question}")
+
+    # --- execution: the tool, and what becomes of its result ------------------------------------
+
+    async def execute(self, admitted: Admitted, caller: Caller) -> ToolOutcome:
+        """Run an admitted call, or tell why it does not run, and keep what came of it."""
+        ctx, call = caller.ctx, admitted.call
+        error: Exception | None = None
+        ran = admitted.refusal is None
+        value: Any = admitted.refusal
+        if ran:
+            try:
+                value = await self._call_tool(admitted, caller)
+            except ToolRefused as refusal:
+                value, error = str(refusal), None
+                ran = False
+            except Exception as raised:
+                value, error = error_text(raised), raised
+            if ran and self._after.live:
+                value = await self._after.fire(
+                    call, call.name, deepcopy(dict(call.arguments)), value, ctx.agent_id, ctx.session_id
+                )
+        outcome = ToolOutcome(call, "", is_error=error is not None or not ran, ran=ran)
+        try:
+            outcome.content = model_content(value)
+        except HooklineError as unusable:
+            outcome.content, outcome.is_error = str(unusable), True
+        await self._judge_result(outcome, admitted, ctx)
+        if error is not None and self._failure.live:
+            failure = ToolExecutionFailureEvent(call.name, call.id, dict(call.arguments), error)
+            await self._failure.fire(failure, ctx)
+        if self._end.live:
+            await self._end.fire(ToolExecutionEndEvent(outcome.result), ctx)
+        await self._keep(outcome, admitted, caller)
+        return outcome
+
+    async def _call_tool(self, admitted: Admitted, caller: Caller) -> Any:
+        call, tool = admitted.call, admitted.tool
+        assert tool is not None
+        runs = 0
+
+        async def run_tool() -> Any:
+            nonlocal runs
+            runs += 1
+            if runs > 1:  # a second run is a call like any other
+                await self._authorise(admitted, caller, None)
+                await caller.journal.tool_call(call, admitted.requested.arguments, admitted.rulings)
+            return await self._invoke(
+                tool, deepcopy(admitted.values) if runs > 1 else admitted.values, admitted, caller
+            )
+
+        if self._around.live:
+            return await self._around.fire(call, run_tool)
+        return await run_tool()
+
+    async def _invoke(
+        self, tool: Tool, values: dict[str, Any], admitted: Admitted, caller: Caller
+    ) -> Any:
+        """Reach the tool's function: the only place that does."""
+        ctx, call = caller.ctx, admitted.call
+
+        async def show(value: Any) -> None:
+            if self._update.live:
+                partial = ToolResultContent(call.id, call.name, model_content(value))
+                await self._update.fire(ToolExecutionUpdateEvent(partial), ctx)
+
+        progress = Progress(show)
+        context = ToolContext(
+            call_id=call.id,
+            session_id=ctx.session_id,
+            agent_id=ctx.agent_id,
+            depth=ctx.depth,
+            workspace=caller.workspace,
+            state=caller.state,
+            report=progress.report,
+            app=ctx.app,
+        )
+        limit = tool.timeout or caller.timeout
+        deadline = asyncio.timeout(limit)
+        try:
+            async with deadline:
+                return await tool._invoke(values, context, progress.report)  # pyright: ignore[reportPrivateUsage]
+        except TimeoutError:
+            if deadline.expired():
+                raise TimeoutError(f"{call.name} did not finish within {limit:g} s") from None
+            raise
+        finally:
+            await progress.done()
+
+    async def _judge_result(self, outcome: ToolOutcome, admitted: Admitted, ctx: HookContext) -> None:
+        if not self._result.live:
+            return
+        call = outcome.call
+        event = ToolResultEvent(
+            call.id,
+            call.name,
+            deepcopy(dict(call.arguments)),
+            outcome.content,
+            outcome.is_error,
+            outcome.ran,
+        )
+        verdict = await self._result.fire(event, ctx)
+        admitted.rulings.extend(verdict.trail)
+        outcome.terminate = bool(verdict.supplied.get("terminate"))
+        if verdict.denied:
+            outcome.content = f"[withheld: {verdict.reason or verdict.decided_by}]"
+            outcome.is_error = True
+        else:
+            outcome.content = verdict.event.content
+            outcome.is_error = verdict.event.is_error
+
+    async def _keep(self, outcome: ToolOutcome, admitted: Admitted, caller: Caller) -> None:
+        kept = outcome.content
+        if self._persist.live:
+            ctx = caller.ctx
+            kept = model_content(
+                await self._persist.fire(outcome.call.name, kept, ctx.agent_id, ctx.session_id)
+            )
+        await caller.journal.tool_result(
+            replace(outcome.result, content=kept),
+            ran=outcome.ran,
+            terminate=outcome.terminate,
+            rulings=admitted.rulings,
+        )
+
+
+def parse(arguments: str | Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """A model's arguments as a dict, or what is wrong with them."""
+    if isinstance(arguments, Mapping):
+        return dict(arguments), None
+    try:
+        parsed = json.loads(arguments or "{}")
+    except ValueError as error:
+        return {}, f"the arguments are not valid JSON: {error}"
+    if not isinstance(parsed, dict):
+        return {}, f"the arguments must be a JSON object, not {type(parsed).__name__}"
+    return parsed, None  # pyright: ignore[reportUnknownVariableType]
+
+
+def describe(admitted: Admitted, caller: Caller) -> dict[str, Any]:
+    """The action that is judged, as plain data; a copy, so that nobody can change what runs."""
+    call, ctx = admitted.call, caller.ctx
+    assert admitted.tool is not None
+    spec = admitted.tool.spec
+    return {
+        "kind": "tool.call",
+        "tool": call.name,
+        "name": spec.name,
+        "namespace": spec.namespace,
+        "side_effects": spec.side_effects.value,
+        "permissions": list(spec.permissions),
+        "arguments": deepcopy(dict(call.arguments)),
+        "call_id": call.id,
+        "session_id": ctx.session_id,
+        "agent_id": ctx.agent_id,
+        "depth": ctx.depth,
+        "source": caller.source,
+        "workspace": str(caller.workspace),
+    }

@@ -1,0 +1,118 @@
+import pytest
+
+from hookline.specs import ToolSpec
+from hookline.tools import DuplicateTool, Registry, Tool, UnknownTool, tool
+
+
+def make(name: str, registry: Registry | None = None, **options) -> Tool:
+    def work(n: int = 0) -> int:
+        """Work."""
+        return n
+
+    return tool(name=name, registry=registry, **options)(work)
+
+
+def test_tools_are_listed_in_the_order_they_came():
+    registry = Registry([make("b"), make("a"), make("c")])
+    assert registry.names() == ["b", "a", "c"]
+    assert [t.name for t in registry.list()] == [t.name for t in registry] == ["b", "a", "c"]
+    assert len(registry) == 3
+
+
+def test_an_unknown_tool_offers_the_nearest_names():
+    registry = Registry([make("read_file"), make("list_files")])
+    with pytest.raises(UnknownTool, match=r"unknown tool 'read_fil'; did you mean 'read_file'"):
+        registry.get("read_fil")
+
+
+def test_an_unknown_tool_like_no_other_lists_what_there_is():
+    with pytest.raises(UnknownTool, match=r"unknown tool 'zzz'; there are: read_file"):
+        Registry([make("read_file")]).get("zzz")
+    with pytest.raises(UnknownTool, match="there are no tools"):
+        Registry().get("zzz")
+
+
+def test_a_second_tool_of_a_name_is_refused_and_both_places_are_named():
+    registry = Registry()
+
+    def one() -> None: ...
+    def two() -> None: ...
+
+    first = tool(name="same", registry=registry)(one)
+    with pytest.raises(DuplicateTool) as caught:
+        tool(name="same", registry=registry)(two)
+    message = str(caught.value)
+    assert "two tools are named 'same'" in message
+    assert "<locals>.one (" in message
+    assert "<locals>.two (" in message
+    assert message.count("test_registry.py:") == 2
+    assert registry.get("same") is first
+
+
+def test_a_namespace_keeps_names_apart():
+    registry = Registry([make("same"), make("same", namespace="acme")])
+    assert registry.names() == ["same", "acme.same"]
+
+
+def test_a_tool_can_be_replaced_on_purpose_and_keeps_its_place():
+    registry = Registry([make("a"), make("b")])
+    other = make("a")
+    registry.add(other, replace=True)
+    assert registry.get("a") is other
+    assert registry.names() == ["a", "b"]
+
+
+def test_adding_the_same_tool_again_changes_nothing():
+    one = make("a")
+    registry = Registry([one])
+    assert registry.add(one) is one
+    assert len(registry) == 1
+
+
+def test_schemas_are_what_a_model_is_told():
+    registry = Registry([make("a"), make("b"), ToolSpec(name="c", description="C.")])
+    assert registry.schemas(["c", "a"]) == [
+        {"name": "c", "description": "C.", "parameters": {"type": "object", "properties": {}}},
+        {"name": "a", "description": "Work.", "parameters": registry.get("a").parameters},
+    ]
+    assert [s["name"] for s in registry.schemas()] == ["a", "b", "c"]
+    with pytest.raises(UnknownTool):
+        registry.schemas(["nope"])
+
+
+class TestLayers:
+    def test_a_layer_shows_its_parents_tools_first_also_those_that_come_later(self):
+        parent = Registry([make("a")])
+        app = Registry([make("z")], parent=parent)
+        parent.add(make("b"))
+        assert app.names() == ["a", "b", "z"]
+        assert "z" not in parent
+
+    def test_a_name_of_the_parent_is_taken_unless_it_is_replaced(self):
+        parent = Registry([make("a"), make("b")])
+        app = Registry(parent=parent)
+        with pytest.raises(DuplicateTool):
+            app.add(make("a"))
+        mine = app.add(make("a"), replace=True)
+        assert app.get("a") is mine
+        assert parent.get("a") is not mine
+        assert app.names() == ["a", "b"]
+        assert [t for t in app][0] is mine
+
+    def test_removing_a_replacement_brings_the_parents_back(self):
+        parent = Registry([make("a")])
+        app = Registry(parent=parent)
+        app.add(make("a"), replace=True)
+        app.remove("a")
+        assert app.get("a") is parent.get("a")
+
+    def test_removing_a_tool_of_the_parent_hides_it_here_only(self):
+        parent = Registry([make("a"), make("b")])
+        app = Registry(parent=parent)
+        app.remove("a")
+        assert app.names() == ["b"]
+        assert "a" in parent
+        with pytest.raises(UnknownTool):
+            app.remove("a")
+        app.add(make("a"))
+        assert app.names() == ["b", "a"]

@@ -13,11 +13,10 @@ implementation among others.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +40,16 @@ from hookline.home import home as default_home
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.scope import entered
+from hookline.turn import (
+    Listener,
+    TurnResult,
+    echo,
+    final_text,
+    one_chunk,
+    shown,
+    with_content,
+    with_context,
+)
 
 if TYPE_CHECKING:
     import typer
@@ -53,9 +62,6 @@ if TYPE_CHECKING:
     from hookline.tools.runner import ToolRunner
 
 log = logging.getLogger("hookline")
-
-Listener = Callable[[StreamEvent], Any]
-"""Is shown each event of a stream as it comes; may be async."""
 
 Deliver = Callable[[Envelope], Any]
 """Sends one outbound envelope where it belongs, and says whether it was sent; may be async."""
@@ -75,19 +81,6 @@ class PluginFailure:
 
     def __str__(self) -> str:
         return f"{self.plugin}: {self.stage} failed: {error_text(self.error)}"
-
-
-@dataclass(slots=True)
-class TurnResult:
-    """What became of one inbound message."""
-
-    session_id: str
-    prompt: Prompt = ""
-    model_output: str = ""
-    outbounds: list[Envelope] = field(default_factory=list[Any])
-    usage: dict[str, int] = field(default_factory=dict[str, int])
-    stopped: str | None = None
-    """Why no agent turn was made: a plugin handled or blocked the input."""
 
 
 class Hookline:
@@ -117,6 +110,8 @@ class Hookline:
         """The agent runs in flight, by session."""
         self.deliver: Deliver | None = None
         """Where the builtin plugin hands outbound envelopes; the door sets it."""
+        self.progress: Callable[[str, int, int], None] | None = None
+        """Is shown how far a model's first download has come; the door sets it."""
         self._store: TapeStore | None = None
         self._opened: dict[str, str] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -128,7 +123,7 @@ class Hookline:
         """The models within reach."""
         from hookline.models import Models
 
-        return self._models or Models(home=self.home)
+        return self._models or Models(home=self.home, progress=self.progress)
 
     @property
     def model(self) -> str:
@@ -507,55 +502,3 @@ class _Reported(Exception):
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
-
-
-async def shown(listener: Listener, event: StreamEvent) -> None:
-    """Show an event to a listener, sync or async."""
-    answer = listener(event)
-    if inspect.isawaitable(answer):
-        await answer
-
-
-def one_chunk(text: str) -> AsyncStreamEvents:
-    """A text as a stream of one chunk."""
-
-    async def chunks() -> AsyncIterator[StreamEvent]:
-        yield StreamEvent("text", {"delta": text})
-        yield StreamEvent("final", {"text": text, "finish_reason": "stop"})
-
-    return AsyncStreamEvents(chunks())
-
-
-def final_text(events: AsyncStreamEvents, text: list[str]) -> str:
-    """The answer: the agent's last words where it ran, else everything that was said."""
-    return getattr(events.state, "text", "") or "".join(text)
-
-
-def echo(message: Envelope, session_id: str, model_output: str) -> Envelope:
-    """The answer as an envelope to where the message came from."""
-    return {
-        "content": model_output,
-        "session_id": session_id,
-        "channel": field_of(message, "channel") or "default",
-        "chat_id": field_of(message, "chat_id") or "default",
-    }
-
-
-def with_content(message: Envelope, text: str) -> Envelope:
-    """The same message with another text; the given one is not changed."""
-    from copy import copy
-
-    if isinstance(message, dict):
-        return {**message, "content": text}  # pyright: ignore[reportUnknownVariableType]
-    changed = copy(message)
-    changed.content = text
-    return changed
-
-
-def with_context(prompt: Prompt, context: str) -> Prompt:
-    """A prompt with what session_start handlers add to the first one."""
-    if not context:
-        return prompt
-    if isinstance(prompt, str):
-        return f"{context}\n\n{prompt}"
-    return [{"type": "text", "text": context}, *prompt]

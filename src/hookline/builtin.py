@@ -11,6 +11,7 @@ from hookline.catalog.envelope import Envelope, State, content_of, field_of
 from hookline.catalog.parts import Prompt
 from hookline.catalog.stream import AsyncStreamEvents
 from hookline.hooks import hookimpl
+from hookline.turn import echo
 
 if TYPE_CHECKING:
     import typer
@@ -91,8 +92,6 @@ class BuiltinPlugin:
     @hookimpl
     def render_outbound(self, message: Envelope, session_id: str, model_output: str) -> list[Envelope]:
         """One envelope with the answer, to where the message came from."""
-        from hookline.app import echo
-
         return [echo(message, session_id, model_output)]
 
     @hookimpl

@@ -1,36 +1,18 @@
-"""The dispatch semantics written naively: no compilation, no cleverness, one page to read.
-
-The kernel compiles each hook to a specialised function; this interpreter decides everything
-anew for every call. `test_reference.py` holds the two against each other.
-"""
+"""The semantics of a dispatch written naively: everything is decided anew for every call."""
 
 import inspect
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from hookline.hooks import (
-    DENY,
-    NEWEST,
-    RAISE,
-    SKIP,
-    CallError,
-    Decision,
-    Denied,
-    HookSpec,
-    MissingArgument,
-    NotAwaited,
-    Outcome,
-    RegistrationError,
-    Ruling,
-    Unsettled,
-    Verdict,
-    WrongResult,
-)
+import hookline.hooks as hl
+from hookline.hooks import DENY, NEWEST, RAISE, SKIP, Decision, Denied, Outcome, Ruling, Verdict
 
 ABSENT = object()
+JUDGED = ("gate", "patch", "chain")
+REDUCED = {"collect": list, "flatten": list, "merge": dict, "join": str, "patch": Verdict}
 
 
 @dataclass(eq=False)
@@ -40,412 +22,334 @@ class Impl:
     function: Callable[..., Any]
     name: str
     seq: int
-    plugin: bool = False
-    is_async: bool = False
-    wrapper: bool = False
-    guard: bool = False
-    tryfirst: bool = False
-    trylast: bool = False
-    once: bool = False
-    when: Any = None
-    key: Any = None
-    """The scope it was registered under."""
-    on_spent: Callable[[], None] = lambda: None
+    kind: str
+    plugin: bool
+    options: tuple[str, ...]
+    when: Callable[..., Any] | None
+    key: Any
+    detach: Callable[[], None]
     spent: bool = False
 
 
-@dataclass
 class Dispatch:
-    """One call of one hook: `finish(Dispatch(...).run())`, or awaited, gives its result."""
+    """One call of one hook."""
 
-    spec: HookSpec
-    attached: list[Impl]
-    arguments: dict[str, Any]
-    face: str = "call"
-    sync: bool = False
-    fail_closed: bool = False
-    warnings: list[str] = field(default_factory=list)
-    """Who was skipped because nothing can be awaited."""
-    logged: list[str] = field(default_factory=list)
-    """Who failed and was left out."""
-    raw: list[Any] = field(default_factory=list)
-    """What each handler returned, for `emit`."""
-
-    def __post_init__(self) -> None:
-        gate = self.spec.reducer.name == "gate"
-        self.sync = self.sync or self.spec.sync
-        self.errors = DENY if gate and self.fail_closed else self.spec.errors
-        self.how = self.spec.reducer.name
-        if self.face in ("first", "many", "run") and (self.face, self.how) != ("run", "chain"):
-            if self.how in ("gate", "patch", "around"):
-                raise CallError("the verdict would be lost")
-            self.how = {"first": "first", "many": "everything", "run": "collect"}[self.face]
-            self.errors = SKIP if self.spec.reducer.name == "outcomes" else self.errors
-        needed = {"chain": "parameter", "merge": "into"}.get(self.how)
-        name = getattr(self.spec.reducer, needed) if needed else None
-        if self.how in ("gate", "patch", "around"):
-            name = "call_next" if self.how == "around" else "event"
-        if name is not None and name not in self.arguments:
-            raise CallError(f"{name} must be passed")
-        self.values: list[Any] = []
-        self.seen: set[Any] = set()
+    def __init__(self, spec, arguments, face="call", sync=False, fail_closed=False):
+        self.spec, self.face, self.sync = spec, face, sync or spec.sync
+        self.arguments = {"ctx": None, **arguments} if spec.event else dict(arguments)
+        self.reducer, self.errors = reducer_and_errors(spec, face, fail_closed)
+        self.how = self.reducer.name
+        self.values, self.listed, self.logged = [], [], []  # to reduce, to emit, for the log
+        self.verdict = Verdict(arguments.get("event"))
         self.stopped = False
-        self.verdict = Verdict(self.arguments.get("event"))
-        everyone = run_order(self.spec, [i for i in self.attached if self.in_scope(i)])
-        self.order = [i for i in everyone if not i.wrapper]
-        self.wrappers = [i for i in everyone if i.wrapper and self.face in ("call", "emit")]
 
-    def in_scope(self, impl: Impl) -> bool:
-        if impl.key is None:
-            return True
-        parameter, _, attribute = (self.spec.scope or "").partition(".")
+    async def run(self, attached):
+        needed = {getattr(self.reducer, name, None) for name in ("parameter", "into")} - {None}
+        needed |= {"event"} if self.spec.event else {"call_next"} if self.how == "around" else set()
+        if needed - self.arguments.keys():
+            raise hl.CallError(needed)
+        order = sorted(filter(self.in_scope, attached), key=lambda impl: place(self.spec, impl))
+        self.order = [impl for impl in order if impl.kind != "wrapper"]
+        wraps = self.face in ("call", "emit")
+        value = await self.wrapped([impl for impl in order if impl.kind == "wrapper" and wraps])
+        self.seen = value.event if isinstance(value, Verdict) else self.arguments.get("event")
+        return self.listed if self.face == "emit" else value
+
+    def in_scope(self, impl):
+        parameter, _, attribute = self.spec.scope.partition(".")
         key = self.arguments.get(parameter)
-        return impl.key == (getattr(key, attribute, None) if attribute else key)
+        return impl.key in (None, getattr(key, attribute, None) if attribute else key)
 
-    async def run(self) -> Any:
-        value = await self.within(self.wrappers)
-        if isinstance(value, Verdict):
-            self.set("event", value.event)
-        return self.raw if self.face == "emit" else value
-
-    # --- wrappers: the first in run order is the outermost ------------------------------------
-
-    async def within(self, wrappers: list[Impl]) -> Any:
+    async def wrapped(self, wrappers):
+        """The reduced value as the wrappers leave it; the first of them is outermost."""
         if not wrappers:
-            return await self.core()
-        outermost, inner = wrappers[0], wrappers[1:]
+            return await (
+                self.around(self.order, self.arguments) if self.how == "around" else self.core()
+            )
+        (impl, *inner), generator = wrappers, None
+        with self.skipping(impl):
+            generator = self.opened(impl)
+        if generator is None:
+            return await self.wrapped(inner)
         try:
-            generator = self.begin(outermost)
-        except Exception:
-            if self.errors is RAISE:
-                raise
-            self.logged.append(outermost.name)
-            generator = ABSENT
-        if generator is ABSENT:
-            return await self.within(inner)
-        value = error = None
-        try:
-            value = await self.within(inner)
-        except BaseException as raised:
-            error = raised
-        try:
-            return self.resume(generator, value, error)
-        except Exception:
-            if self.errors is RAISE or error is not None:
-                raise
-            self.logged.append(outermost.name)
-            return value
+            value = await self.wrapped(inner)
+        except BaseException as error:
+            return self.closed(generator, generator.throw, error)
+        with self.skipping(impl):
+            value = self.closed(generator, generator.send, value)
+        return value
 
-    def begin(self, impl: Impl) -> Any:
-        given = bind(self.spec, impl.function, impl.plugin, self.arguments)
-        if not self.holds(impl, self.arguments):
-            return ABSENT
-        generator = impl.function(**given)
+    @contextmanager
+    def skipping(self, impl):
         try:
-            next(generator)
-        except StopIteration:
-            raise RegistrationError("did not yield") from None
+            yield
+        except Exception:
+            if self.errors is not SKIP:
+                raise
+            self.logged.append(("failed", impl.name))
+
+    def opened(self, impl):
+        given = self.admitted(impl, self.arguments)
+        generator = None if given is None else impl.function(**given)
+        if generator and next(generator, ABSENT) is ABSENT:
+            raise hl.RegistrationError("did not yield")
         return generator
 
-    def resume(self, generator: Any, value: Any, error: BaseException | None) -> Any:
+    def closed(self, generator, resume, outcome):
+        """What the wrapper returns in place of the reduced value."""
         try:
-            generator.throw(error) if error is not None else generator.send(value)
+            resume(outcome)
         except StopIteration as stop:
-            replaced = stop.value
-        else:
-            generator.close()
-            raise RegistrationError("yielded twice")
-        if self.how == "notify":
-            return None
-        if replaced is None and self.how == "first":
-            return None
-        classes = {"collect": list, "flatten": list, "merge": dict, "join": str, "patch": Verdict}
-        if replaced is None or not fits(replaced, classes.get(self.how, self.spec.result)):
-            raise WrongResult("a wrapper must return the reduced type")
-        return replaced
+            value = None if self.how == "notify" else stop.value
+            if value is None and self.how in ("notify", "first"):
+                return None
+            if value is None or not fits(value, REDUCED.get(self.how, self.spec.result)):
+                raise hl.WrongResult from None
+            return value
+        generator.close()
+        raise hl.RegistrationError("yielded twice")
 
-    # --- the implementations ------------------------------------------------------------------
+    async def around(self, order, arguments):
+        """What the rest of a middleware chain returns; the caller's own function is innermost."""
+        passing = [self.reducer.passing] if self.reducer.passing else []
+        if not order:
+            value = arguments["call_next"](*(arguments[name] for name in passing))
+            return value if self.sync else await value
+        inside = []
 
-    async def core(self) -> Any:
-        if self.how == "around":
-            return await self.inner(self.order, self.arguments)
-        guarded = self.how in ("gate", "patch", "chain")
-        guards = [i for i in self.order if i.guard and guarded]
+        def call_next(*values):
+            rest = self.around(order[1:], {**arguments, **dict(zip(passing, values, strict=True))})
+            if self.sync:
+                inside.append(finish(rest))
+            return inside[-1] if self.sync else rest
+
+        try:
+            value = await self.ask(order[0], {**arguments, "call_next": call_next})
+        except hl.NotAwaited:
+            self.logged.append(("async_not_supported", order[0].name))
+            value = inside[-1] if inside else ABSENT
+        return await self.around(order[1:], arguments) if value is ABSENT else value
+
+    async def core(self):
+        guards = [impl for impl in self.order if "guard" in impl.options and self.how in JUDGED]
         for impl in self.order:
-            if impl not in guards and not self.stopped:
+            if impl not in guards:
                 await self.step(impl)
-        last_change = 0
-        for index, guard in enumerate(guards):
-            before = self.current()
-            if not self.stopped:
-                await self.step(guard)
-            if self.current() != before:
-                last_change = index
-        for guard in guards[:last_change]:
-            if not self.stopped:
-                await self.step(guard, again=True)
+        rewrote = [await self.step(guard) for guard in guards]
+        last = max((n for n, changed in enumerate(rewrote) if changed), default=0)
+        for guard in guards[:last]:  # they judged what a later one changed
+            await self.step(guard, again=True)
         return self.reduced()
 
-    async def inner(self, order: list[Impl], arguments: dict[str, Any]) -> Any:
-        """What the rest of a middleware chain returns."""
-        passing = self.spec.reducer.passing
-        if not order:
-            value = arguments["call_next"](*([arguments[passing]] if passing else []))
-            return value if self.sync else await value
-
-        def call_next(*values: Any) -> Any:
-            changed = {**arguments, **({passing: values[0]} if passing else {})}
-            rest = self.inner(order[1:], changed)
-            return finish(rest) if self.sync else rest
-
-        given = {**arguments, "call_next": call_next}
+    async def step(self, impl, again=False):
+        """Take in one result, or failure; say whether it rewrote what guards judge."""
+        judged = getattr(self.reducer, "parameter", "event")
+        before = self.arguments.get(judged)
         try:
-            value = await self.ask(order[0], given)
-        except NotAwaited:
-            self.warnings.append(order[0].name)
-            value = ABSENT
-        return await self.inner(order[1:], arguments) if value is ABSENT else value
-
-    async def step(self, impl: Impl, again: bool = False) -> None:
-        """Run one implementation and fold its result, or its failure, in."""
-        before = self.current()
-        try:
-            value = await self.ask(impl, self.arguments)
+            value = ABSENT if self.stopped else await self.ask(impl, self.arguments)
             if value is ABSENT:
-                return
+                return False
             self.fold(impl, value)
-            if again and self.current() != before:
-                raise Unsettled("a guard rewrote again")
-            if not again or value is not None:
-                self.raw.append(value)
+            if again and self.arguments[judged] != before:
+                raise hl.Unsettled
+            self.listed += [value] if value is not None or not again else []
         except Exception as error:
             self.failed(impl, error)
+        return self.arguments.get(judged) != before
 
-    async def ask(self, impl: Impl, arguments: dict[str, Any]) -> Any:
-        """What one implementation returns; ABSENT when it does not take part."""
-        try:
-            given = bind(self.spec, impl.function, impl.plugin, arguments)
-            if not self.holds(impl, arguments):
-                return ABSENT
-        except MissingArgument:
-            if self.used_up(impl):
-                return ABSENT
-            raise
-        if self.used_up(impl):
+    async def ask(self, impl, arguments):
+        """What one implementation returns, awaited and checked."""
+        given = self.admitted(impl, arguments)
+        if given is None:
             return ABSENT
-        if impl.is_async and self.sync:
-            raise NotAwaited("is async")
+        if impl.kind == "async" and self.sync:
+            raise hl.NotAwaited
         value = impl.function(**given)
-        if hasattr(value, "__await__"):
-            if self.sync:
-                getattr(value, "close", lambda: None)()
-                raise NotAwaited("returned an awaitable")
-            value = await value
+        if hasattr(value, "__await__") and self.sync:
+            getattr(value, "close", int)()
+            raise hl.NotAwaited
+        value = await value if hasattr(value, "__await__") else value
         if (
             value is not None
             and self.spec.reducer.name != "notify"
             and not fits(value, self.spec.result)
         ):
-            raise WrongResult("is not of the hook's result type")
+            raise hl.WrongResult
         return value
 
-    def used_up(self, impl: Impl) -> bool:
-        """Whether it was to run once, and did; if not, this is that once."""
-        used_up = impl.once and impl.spent
-        if impl.once and not impl.spent:
+    def admitted(self, impl, arguments):
+        """What it is called with; None where its filter does not match or its once is over."""
+        judged = bind(self.spec, impl.when, impl.plugin, arguments) if impl.when else {}
+        if impl.when and judged is not None and not impl.when(**judged):
+            return None
+        if impl.spent:
+            return None
+        if "once" in impl.options:
             impl.spent = True
-            impl.on_spent()
-        return used_up
+            impl.detach()
+        given = bind(self.spec, impl.function, impl.plugin, arguments)
+        if judged is None or given is None:
+            raise hl.MissingArgument
+        return given
 
-    def holds(self, impl: Impl, arguments: dict[str, Any]) -> bool:
-        """Whether its filter lets it run."""
-        when, match = impl.when, self.spec.match
-        if when is None:
-            return True
-        if callable(when):
-            return bool(when(**bind(self.spec, when, impl.plugin, arguments)))
-        source = "event" if self.spec.event else match
-        if source not in arguments:
-            raise MissingArgument(source)
-        text = str(getattr(arguments["event"], match) if self.spec.event else arguments[match])
-        if isinstance(when, re.Pattern):
-            return when.fullmatch(text) is not None
-        return any(fnmatchcase(text, part) for part in when.split("|"))
-
-    # --- results ------------------------------------------------------------------------------
-
-    def fold(self, impl: Impl, value: Any) -> None:
-        reducer = self.spec.reducer
+    def fold(self, impl, value):
+        reducer = self.reducer
         if self.how == "outcomes":
             self.values.append(Outcome(impl.name, True, value))
-        elif self.how == "everything" or (value is None and getattr(reducer, "keep_none", False)):
-            self.values += (
-                [value] if self.how in ("everything", "collect") and self.face != "run" else []
-            )
-        elif value is None or self.how == "notify":
-            pass
-        elif self.how == "first":
-            self.values, self.stopped = [value], True
-        elif self.how == "flatten":
-            fresh = []
-            seen = set(self.seen)
-            for item in value:
-                key = getattr(item, reducer.unique) if reducer.unique else object()
-                fresh += [item] if key not in seen else []
-                seen.add(key)
-            self.values += fresh
-            self.seen = seen
-        elif self.how == "merge" and reducer.into:
-            into = self.arguments[reducer.into]
-            self.set(reducer.into, merged(into, value, reducer.deep))
+        elif value is None:
+            self.values += [None] if getattr(reducer, "keep_none", False) else []
         elif self.how == "chain":
-            self.replace(value)
+            self.pass_on(value)
         elif self.how in ("gate", "patch"):
-            ruling = value.verdict()
-            if not isinstance(ruling, Ruling):
-                raise WrongResult("verdict() must return a Ruling")
-            self.rule(impl, ruling.decision, ruling.reason, ruling.changes)
+            self.judge(impl, value.verdict())
+        elif self.how == "merge" and reducer.into:
+            self.arguments[reducer.into] = merged([self.arguments[reducer.into], value], reducer.deep)
         else:
-            self.values.append(value)
-
-    def failed(self, impl: Impl, error: Exception) -> None:
-        text = f"{impl.name} failed: {type(error).__name__}{f': {error}' if str(error) else ''}"
-        if isinstance(error, NotAwaited):
-            self.warnings.append(impl.name)
-        if self.how == "outcomes":
-            self.values.append(Outcome(impl.name, False, None, error))
-        elif impl.guard or self.errors is DENY:
-            self.denied(impl, text)
-        elif self.errors is RAISE and not isinstance(error, NotAwaited):
-            raise error
-        elif not isinstance(error, NotAwaited):
-            self.logged.append(impl.name)
-
-    def denied(self, impl: Impl, text: str) -> None:
-        """A guard failed, or anybody where errors deny."""
-        reducer = self.spec.reducer
-        self.raw.append(Denied(text))
-        if self.how == "gate":
-            self.rule(impl, Decision.DENY, text, None)
-        elif self.how == "patch":
-            text = f"[withheld: {text}]"
-            value = reducer.withheld(text) if reducer.withheld else text
-            self.rule(impl, Decision.ALLOW, text, {reducer.field: value})
-            self.verdict.withheld = self.stopped = True
-        elif self.how == "chain":
-            self.replace(f"[withheld: {text}]")
-            self.stopped = True
-        elif reducer.name == "first":
-            self.values.append(False if reducer.deny is None else reducer.deny)
+            self.values.append(keyed(value, reducer.unique) if self.how == "flatten" else value)
             self.stopped = self.how == "first"
 
-    def rule(self, impl: Impl, decision: Decision, reason: str | None, changes: Any) -> None:
-        for name, value in (changes or {}).items():
-            if not hasattr(self.verdict.event, name):
-                self.verdict.supplied[name] = value
-            elif getattr(self.verdict.event, name) != value:
-                self.verdict.event = replace(self.verdict.event, **{name: value})
-        self.set("event", self.verdict.event)
-        if decision > self.verdict.decision:
-            self.verdict.decision, self.verdict.reason = decision, reason
-        self.verdict.trail.append(Ruling(decision, reason, changes, impl.name))
+    def pass_on(self, value):
+        """Give the next of a chain this value, and the same in the record that carries it."""
+        parameter, carrier = self.reducer.parameter, self.reducer.carrier
+        self.arguments[parameter] = value
+        if self.arguments.get(carrier) is not None:
+            self.arguments[carrier] = replace(self.arguments[carrier], **{parameter: value})
 
-    def replace(self, value: Any) -> None:
-        """Give the next one of a chain this value, and the same in the record that carries it."""
-        parameter, carrier = self.spec.reducer.parameter, self.spec.reducer.carrier
-        self.set(parameter, value)
-        if carrier and self.arguments.get(carrier) is not None:
-            self.set(carrier, replace(self.arguments[carrier], **{parameter: value}))
+    def judge(self, impl, ruling):
+        """Apply the changes; the strictest decision stands."""
+        verdict = self.verdict
+        if not isinstance(ruling, Ruling):
+            raise hl.WrongResult
+        for name, value in (ruling.changes or {}).items():
+            if hasattr(verdict.event, name):
+                verdict.event = self.arguments["event"] = replace(verdict.event, **{name: value})
+            else:
+                verdict.supplied[name] = value
+        if ruling.decision > verdict.decision:
+            verdict.decision, verdict.reason = ruling.decision, ruling.reason
+        verdict.trail.append(replace(ruling, by=impl.name))
 
-    def set(self, parameter: str, value: Any) -> None:
-        self.arguments = {**self.arguments, parameter: value}
+    def failed(self, impl, error):
+        """Apply the error policy; a guard denies whatever the policy is."""
+        skipped = isinstance(error, hl.NotAwaited)
+        if skipped:
+            self.logged.append(("async_not_supported", impl.name))
+        if self.how == "outcomes":
+            self.values.append(Outcome(impl.name, False, None, error))
+        elif "guard" in impl.options or self.errors is DENY:
+            self.deny(impl, error)
+        elif self.errors is RAISE and not skipped:
+            raise error
+        elif not skipped:
+            self.logged.append(("failed", impl.name))
 
-    def current(self) -> Any:
-        """What guards judge."""
-        return (
-            self.arguments[self.spec.reducer.parameter] if self.how == "chain" else self.verdict.event
-        )
+    def deny(self, impl, error):
+        """A failure closes a gate, withholds what a patch or chain carries, or answers no."""
+        text = f"{impl.name} failed: {type(error).__name__}{f': {error}' if str(error) else ''}"
+        withheld = f"[withheld: {text}]"
+        if self.how == "gate":
+            self.judge(impl, Ruling(Decision.DENY, text))
+        elif self.how == "patch":
+            value = (self.reducer.withheld or str)(withheld)
+            self.judge(impl, Ruling(reason=withheld, changes={self.reducer.field: value}))
+            self.verdict.withheld = True
+        elif self.how == "chain":
+            self.pass_on(withheld)
+        elif self.spec.reducer.name == "first":
+            self.values.append(self.spec.reducer.deny or False)
+        else:  # a chain called by another face: nothing to withhold
+            self.logged.append(("failed", impl.name))
+            return
+        self.logged.append(("denied", impl.name))
+        self.listed.append(Denied(text))
+        self.stopped = self.how in ("patch", "chain", "first")
 
-    def reduced(self) -> Any:
-        reducer = self.spec.reducer
-        lowest_first = self.values[::-1] if self.spec.order is NEWEST else self.values
+    def reduced(self):
+        reducer, values = self.reducer, self.values
+        lowest_first = values[::-1] if self.spec.order is NEWEST else values
         match self.how:
             case "first":
-                return self.values[0] if self.values else None
-            case "collect" | "flatten" | "outcomes" | "everything":
-                return self.values
-            case "merge" if reducer.into:
-                return self.arguments[reducer.into]
+                return values[0] if values else None
+            case "collect" | "outcomes":
+                return values
+            case "flatten":  # the first of each key
+                return list(dict(reversed(sum(values, []))).values())[::-1]
             case "merge":
-                value: dict[str, Any] = {}
-                for fragment in lowest_first:
-                    value = merged(value, fragment, reducer.deep)
-                return value
+                return (
+                    self.arguments[reducer.into] if reducer.into else merged(lowest_first, reducer.deep)
+                )
             case "join":
-                return reducer.separator.join(v for v in lowest_first if v)
+                return reducer.separator.join(filter(None, lowest_first))
             case "chain":
                 return self.arguments[reducer.parameter]
             case "gate" | "patch":
                 return self.verdict
-        return None
 
 
-def run_order(spec: HookSpec, attached: list[Impl]) -> list[Impl]:
-    """tryfirst before and trylast after the rest; guards after all others where they judge."""
-    oldest = sorted(attached, key=lambda impl: impl.seq)
-    newest = oldest[::-1]
-    rest = newest if spec.order is NEWEST else oldest
-    order = [i for i in newest if i.tryfirst]
-    order += [i for i in rest if not i.tryfirst and not i.trylast]
-    order += [i for i in oldest if i.trylast]
-    if spec.reducer.name in ("gate", "patch", "chain"):
-        order = [i for i in order if not i.guard] + [i for i in order if i.guard]
-    return order
+def reducer_and_errors(spec, face, fail_closed):
+    """What decides one way of calling."""
+    name = spec.reducer.name
+    if face in ("call", "emit") or (face, name) == ("run", "chain"):
+        return spec.reducer, DENY if name == "gate" and fail_closed else spec.errors
+    if name in ("gate", "patch", "around"):
+        raise hl.CallError("the verdict would be lost")
+    reducer = {"first": hl.first, "many": hl.collect(keep_none=True), "run": hl.collect}[face]
+    return reducer, SKIP if name == "outcomes" else spec.errors
 
 
-def bind(
-    spec: HookSpec, function: Callable[..., Any], plugin: bool, arguments: dict[str, Any]
-) -> dict[str, Any]:
-    """The arguments of one call, by the callable's own names."""
-    given: dict[str, Any] = {}
-    left = dict(arguments)
-    event_first = spec.event is not None and not plugin
-    for p in inspect.signature(function).parameters.values():
+def place(spec, impl):
+    """Where it stands: guards last where they judge, tryfirst before and trylast after the rest."""
+    first, last = "tryfirst" in impl.options, "trylast" in impl.options
+    newest_first = first or (spec.order is NEWEST and not last)
+    guards_last = "guard" in impl.options and spec.reducer.name in JUDGED
+    return guards_last, last - first, -impl.seq if newest_first else impl.seq
+
+
+def bind(spec, function, plugin, arguments):
+    """The arguments of one call by the callable's own names; None where one is missing."""
+    given, left = {}, dict(arguments)
+    for n, p in enumerate(inspect.signature(function).parameters.values()):
+        any_name = spec.event and not plugin and n == 0 and p.kind is p.POSITIONAL_OR_KEYWORD
+        source = "event" if any_name else p.name
         if p.kind is p.VAR_KEYWORD:
             given.update(left)
-            continue
-        source = "event" if event_first and p.kind is p.POSITIONAL_OR_KEYWORD else p.name
-        event_first = event_first and p.kind is not p.POSITIONAL_OR_KEYWORD
-        if source in left:
+        elif source in left:
             given[p.name] = left.pop(source)
         elif p.default is p.empty:
-            raise MissingArgument(source)
+            return None
     return given
 
 
-def fits(value: Any, annotation: Any) -> bool:
+def fits(value, annotation):
     """Whether a value has the annotation's outer class."""
-    if annotation is Any or annotation is object:
+    if annotation in (None, Any, object):
         return True
     if get_origin(annotation) is Literal:
         return value in get_args(annotation)
-    if isinstance(annotation, type(int | str)) or get_origin(annotation) is Union:
+    if get_origin(annotation) in (Union, UnionType):
         return any(fits(value, part) for part in get_args(annotation))
-    if annotation is float:
-        return isinstance(value, float | int)
-    return annotation is not None and isinstance(value, get_origin(annotation) or annotation)
+    return isinstance(
+        value, float | int if annotation is float else get_origin(annotation) or annotation
+    )
 
 
-def merged(below: dict[str, Any], above: dict[str, Any], deep: bool) -> dict[str, Any]:
-    """Two dicts in one; what stands above overwrites."""
-    out = dict(below)
-    for key, value in above.items():
-        both = isinstance(value, dict) and isinstance(out.get(key), dict)
-        out[key] = merged(out[key], value, deep) if deep and both else value
+def keyed(items, unique):
+    """Each item with its key; an item without one that can be compared is an error."""
+    return list(
+        {(getattr(item, unique) if unique else id(item), n): item for n, item in enumerate(items)}
+    )
+
+
+def merged(parts, deep):
+    """Several dicts in one; later ones overwrite."""
+    out = {}
+    for key, value in [pair for part in parts for pair in part.items()]:
+        both = deep and isinstance(value, dict) and isinstance(out.get(key), dict)
+        out[key] = merged([out[key], value], deep) if both else value
     return out
 
 
-def finish(coroutine: Any) -> Any:
+def finish(coroutine):
     """Run a coroutine that waits for nothing from outside."""
     while True:
         try:

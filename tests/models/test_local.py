@@ -82,10 +82,16 @@ async def test_a_forced_call_follows_the_schema(shared_model: LocalModel):
     found = await events(shared_model, request)
     call = one(found, "tool_call")
     assert call["id"]
-    assert call["name"] in ("weather", "move")
     assert found[-1].data == {"finish_reason": "tool_calls"}
     assert not text_of(found)
-    json.loads(call["arguments"])
+    # Which tool a small model picks is not certain; that it follows the schema is.
+    arguments = json.loads(call["arguments"])
+    if call["name"] == "weather":
+        assert set(arguments) == {"city", "unit"}
+        assert len(arguments["city"]) <= 30
+        assert arguments["unit"] in ("C", "F")
+    else:
+        assert (call["name"], set(arguments)) == ("move", {"to"})
 
 
 async def test_a_named_call_follows_references_too(shared_model: LocalModel):

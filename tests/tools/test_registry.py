@@ -97,7 +97,7 @@ class TestLayers:
         assert app.get("a") is mine
         assert parent.get("a") is not mine
         assert app.names() == ["a", "b"]
-        assert [t for t in app][0] is mine
+        assert next(iter(app)) is mine
 
     def test_removing_a_replacement_brings_the_parents_back(self):
         parent = Registry([make("a")])

@@ -45,7 +45,8 @@ def test_a_tool_that_says_nothing_is_taken_for_the_most_careful_kind():
 def test_every_field_of_the_catalogue_is_there():
     assert set(ToolSpec.model_fields) == {
         "name", "namespace", "version", "description", "input_schema", "output_schema", "side_effects",
-        "replay_policy", "permissions", "idempotency_key", "cost_estimate", "examples", "tags", "deprecated",
+        "replay_policy", "permissions", "idempotency_key", "cost_estimate", "examples", "tags",
+        "deprecated",
     }  # fmt: skip
     assert set(SkillSpec.model_fields) == {
         "name", "namespace", "version", "description", "kind", "tools", "examples", "system_prompt",

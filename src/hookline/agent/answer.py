@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from hookline.catalog.calls import ToolCall
@@ -184,7 +184,7 @@ def parsed_call(raw: dict[str, Any]) -> ToolCall:
         arguments: Any = json.loads(raw["arguments"] or "{}")
     except ValueError:
         arguments = None
-    known: dict[str, Any] = arguments if isinstance(arguments, dict) else {}
+    known = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
     return ToolCall(raw["id"], raw["name"], known)
 
 

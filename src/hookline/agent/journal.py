@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from hookline.catalog.calls import ToolCall, ToolResultContent
 from hookline.catalog.envelope import Message
@@ -139,7 +139,7 @@ def plain_envelope(envelope: Any) -> dict[str, Any] | None:
     """The fields of an envelope that JSON can hold, so that a resumed turn knows where to answer."""
     if envelope is None:
         return None
-    fields: Any = envelope if isinstance(envelope, Mapping) else getattr(envelope, "__dict__", {})
+    fields = cast("Mapping[str, Any]", envelope if isinstance(envelope, Mapping) else vars(envelope))
     plain = (str, int, float, bool, type(None))
     return {str(name): value for name, value in fields.items() if isinstance(value, plain)}
 

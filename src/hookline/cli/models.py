@@ -29,6 +29,9 @@ def install(app: Hookline) -> None:
     typer.echo(f"the local model is ready: {path}")
 
 
+STEPS = {"download": "fetching the local model, once", "unpack": "unpacking the local model"}
+
+
 class Progress:
     """Shows how far a download has come, on one line where that is possible."""
 
@@ -37,6 +40,7 @@ class Progress:
 
     def __call__(self, step: str, done: int, total: int) -> None:
         """Show one step."""
+        step = STEPS.get(step, step)
         share = f" {done * 100 // total} %" if total else ""
         if sys.stderr.isatty():
             typer.echo(f"\r{step}{share}\033[K", nl=done >= total > 0, err=True)

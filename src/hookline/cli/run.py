@@ -17,6 +17,7 @@ from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 
 from . import FAILED, REFUSED
+from .models import Progress
 
 if TYPE_CHECKING:
     from hookline.app import Hookline, TurnResult
@@ -45,6 +46,7 @@ def run_once(app: Hookline, order: Order) -> None:
     printer = Printer(quiet=order.as_json or not order.stream)
     message = None if order.resume else envelope_of(order)
     app.deliver = printer.deliver if not order.as_json else None
+    app.progress = Progress()
     try:
         result = asyncio.run(turn(app, order, message, printer))
     except Exception as error:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import UnknownModel
 from .model import Model
 from .registry import Provider
 
+if TYPE_CHECKING:
+    from .weights import Progress
 
-def builtin_providers(home: Path | None = None) -> list[Provider]:
-    """The providers, with models kept under `home`."""
+
+def builtin_providers(home: Path | None = None, progress: Progress | None = None) -> list[Provider]:
+    """The providers, with models kept under `home`; `progress` hears of what is fetched."""
 
     def make_local(model: str, settings: Mapping[str, Any]) -> Model:
         from .local import LocalModel, LocalSettings
 
-        return LocalModel(model or None, home=home, settings=LocalSettings.read(settings))
+        return LocalModel(
+            model or None, home=home, settings=LocalSettings.read(settings), progress=progress
+        )
 
     def local_problem() -> str:
         from .local import local_problem

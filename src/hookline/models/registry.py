@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import ModelError, ModelUnavailable, UnknownModel
 from .model import Model
+
+if TYPE_CHECKING:
+    from .weights import Progress
 
 DEFAULT_MODEL = "local"
 """What is used when nothing is configured."""
@@ -58,7 +61,8 @@ class Availability:
 class Models:
     """All models within reach. A model is made when it is first asked for, and kept.
 
-    `settings` are given to providers by name: `{"local": {"offer_tools": True}}`.
+    `settings` are given to providers by name: `{"local": {"offer_tools": True}}`. `progress` hears of
+    weights that are fetched on first use.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class Models:
         default: str = DEFAULT_MODEL,
         home: Path | None = None,
         settings: Mapping[str, Mapping[str, Any]] | None = None,
+        progress: Progress | None = None,
         builtin: bool = True,
     ) -> None:
         self.default = default
@@ -76,7 +81,7 @@ class Models:
         if builtin:
             from .builtin import builtin_providers
 
-            for provider in builtin_providers(home):
+            for provider in builtin_providers(home, progress):
                 self.register(provider)
 
     def register(self, provider: Provider) -> None:

@@ -20,7 +20,8 @@ _BEHIND = f"""
 """
 _NEW = "SELECT seq, time, payload FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq LIMIT ?"
 _NUMBER = "SELECT max(number) FROM texts WHERE number BETWEEN ? AND ?"
-_PER_MILLISECOND = 2**20
+_PER_TICK = 2**17  # a tick is a tenth of a millisecond
+_MOST_TICKS = 2**45  # until the year 3084
 
 
 def catch_up(db: sqlite3.Connection) -> bool:
@@ -33,8 +34,7 @@ def catch_up(db: sqlite3.Connection) -> bool:
             rows = db.execute(_NEW, (start, (session + 1) * PLACES - 1, room)).fetchall()
             for seq, time, payload in rows:
                 number = _free_number(db, time)
-                words = " ".join(words_of(text_of(json.loads(payload))))
-                db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, words))
+                db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, _words(payload)))
                 db.execute("INSERT INTO texts VALUES (?, ?)", (number, seq))
             db.execute("INSERT OR REPLACE INTO indexed VALUES (?, ?)", (session, rows[-1][0] + 1))
             room -= len(rows)
@@ -43,11 +43,24 @@ def catch_up(db: sqlite3.Connection) -> bool:
     return True
 
 
+def _words(payload: str) -> str:
+    try:
+        return " ".join(words_of(text_of(json.loads(payload))))
+    except ValueError:
+        return ""  # reading the entry says that it is damaged; the others can be found all the same
+
+
 def _free_number(db: sqlite3.Connection, time: float) -> int:
-    """A row number that grows with time."""
-    first = max(0, min(int(time * 1000), 2**42)) * _PER_MILLISECOND
-    (last,) = db.execute(_NUMBER, (first, first + _PER_MILLISECOND - 1)).fetchone()
-    return first if last is None else last + 1
+    """A row number that grows with time; entries of one tick follow each other."""
+    tick = max(0, min(int(time * 10_000), _MOST_TICKS))
+    while True:
+        first = tick * _PER_TICK
+        (last,) = db.execute(_NUMBER, (first, first + _PER_TICK - 1)).fetchone()
+        if last is None:
+            return first
+        if last + 1 < first + _PER_TICK:
+            return last + 1
+        tick += 1
 
 
 def find(

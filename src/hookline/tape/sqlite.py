@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from .appending import SEQ, Appender, span
-from .entry import Entry, row_of
+from .entry import Entry, Json, row_of
 from .errors import TapeCorrupt, UnknownEntry
 from .index import catch_up, find
 from .schema import MARKS, MARKS_ONLY, PLACES, connect, is_busy, told
@@ -245,8 +245,8 @@ class SQLiteStore:
     def _entry(self, row: tuple[Any, ...]) -> Entry:
         entry_id, session_id, parent_id, kind, when, meta, payload, _ = row
         try:
-            content = json.loads(payload)
-            about = {} if meta == "{}" else json.loads(meta)
+            content: Json = json.loads(payload)
+            about: Json = {} if meta == "{}" else json.loads(meta)
         except ValueError as error:
             raise TapeCorrupt(
                 f"{self.path} is damaged: entry {entry_id!r} is not JSON ({error}); restore a copy"

@@ -18,6 +18,7 @@ LIMIT = 50_000
 _GARBAGE = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f\ufffd\ud800-\udfff]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _GARBAGE_SHARE = 0.1
+_GARBAGE_AT_LEAST = 4  # a short name with one odd letter is a name
 _PARTS = (TextPart, ImagePart, AudioPart)
 
 
@@ -59,7 +60,7 @@ def is_binary(text: str) -> bool:
     """Whether so much of a text is control or undecodable characters that it is none."""
     if _GARBAGE.search(text) is None:
         return False
-    return len(_GARBAGE.findall(text)) > len(text) * _GARBAGE_SHARE
+    return len(_GARBAGE.findall(text)) > max(len(text) * _GARBAGE_SHARE, _GARBAGE_AT_LEAST - 1)
 
 
 def cut(text: str, limit: int = LIMIT) -> str:

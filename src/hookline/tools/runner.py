@@ -233,7 +233,8 @@ class ToolRunner:
                 value, error = str(refusal), None
                 ran = False
             except Exception as raised:
-                value, error = error_text(raised), raised
+                told = str(raised) if isinstance(raised, HooklineError) else error_text(raised)
+                value, error = told, raised
             if ran and self._after.live:
                 value = await self._after.fire(
                     call, call.name, deepcopy(dict(call.arguments)), value, ctx.agent_id, ctx.session_id

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 
+from hookline.tools.errors import ToolError
+
+_SET = re.compile(r"\[([!^]?)(\]?[^\]]+|\])\]")
+_SPECIAL = re.compile(r"[\\\[\]^&~|]")
+
 
 def glob_pattern(glob: str) -> re.Pattern[str]:
     """The pattern of a glob. One without a slash matches names in every folder."""
     glob = glob.removeprefix("./")
     if "/" not in glob:
         glob = f"**/{glob}"
-    return re.compile(_translate(glob.lstrip("/")), re.DOTALL)
+    try:
+        return re.compile(_translate(glob.lstrip("/")), re.DOTALL)
+    except re.error as error:
+        raise ToolError(f"{glob!r} is not a glob: {error.msg}") from error
 
 
 def _translate(glob: str) -> str:
@@ -26,8 +34,8 @@ def _translate(glob: str) -> str:
             out.append(".*")
             at += 2
             continue
-        if char == "[" and (found := re.match(r"\[(!?)(\]?[^\]]*)\]", rest)):
-            inside = found[2].replace("\\", "\\\\").replace("[", "\\[")
+        if char == "[" and (found := _SET.match(rest)):
+            inside = _SPECIAL.sub(r"\\\g<0>", found[2])
             out.append(f"[{'^/' if found[1] else ''}{inside}]")
             at += len(found[0])
             continue

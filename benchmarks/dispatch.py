@@ -33,10 +33,8 @@ errors exactly if its row says so: one handler raises, and the others run all th
 import argparse
 import asyncio
 import gc
-import importlib.metadata
 import json
 import logging
-import platform
 import random
 import sys
 import warnings
@@ -45,6 +43,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from common import environment, print_environment, progress, why_not
 from ours import hookline, measure_import, measure_rebuild
 from peers import loops, peers
 from report import Results, print_checks, print_dispatch, print_upkeep
@@ -130,9 +129,7 @@ def refusals(rows: Sequence[Row]) -> dict[Row, str]:
             if max(row.counts) > 0:
                 verify(row, event_loop)
         except Exception as error:
-            missing = isinstance(error, ImportError) and version(row.distribution) is None
-            reason = f"cannot be measured: {type(error).__name__}: {error}"
-            reasons[row] = "not installed" if missing else reason
+            reasons[row] = why_not(error, row.distribution)
         finally:
             event_loop.close()
     return reasons
@@ -192,29 +189,6 @@ def measure_upkeep(results: Results, rounds: int) -> None:
     results.imports = measure_import(min(20, max(3, rounds // 10)))
 
 
-def progress(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{text:40}", end="\r", file=sys.stderr, flush=True)
-
-
-def version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        return None
-
-
-def environment(rows: Sequence[Row], rounds: int) -> dict[str, Any]:
-    distributions = sorted({row.distribution for row in rows if row.distribution})
-    return {
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "rounds": rounds,
-        "versions": {name: version(name) for name in distributions},
-    }
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="What one dispatch costs, in ratios and nanoseconds.")
     parser.add_argument(
@@ -243,17 +217,15 @@ def main() -> int:
             if any(word in row.name or word == row.distribution for word in options.only)
         ]
     rows = [*loops(), *everyone]
-    results = Results(rows, environment(rows, options.rounds))
+    distributions = (row.distribution for row in rows)
+    results = Results(rows, environment(distributions, options.rounds))
 
     measure_dispatch(results, options.rounds)
     if any(timing.row.name == "hookline" for timing in results.timings.values()):
         measure_upkeep(results, options.rounds)
     progress("")
 
-    print(f"Python {results.environment['python']}, {options.rounds} rounds")
-    for name, found in results.environment["versions"].items():
-        print(f"  {name} {found or '(no version: not installed, or imported from a checkout)'}")
-    print()
+    print_environment(results.environment)
     print_dispatch(results)
     print_upkeep(results)
     if options.json:

@@ -12,13 +12,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-QUESTION = "What is 19 plus 23?"
+QUESTION = "What is 190019 plus 230023?"
 TOOL = "add"
 CALL_ID = "call_1"
-ARGUMENTS = json.dumps({"a": 19, "b": 23})
-RESULT = "42"
-CHUNKS = ("19 ", "plus ", "23 ", "is ", "42, ", "as ", "the ", "tool ", "tells ", "us.")
-ANSWER = "".join(CHUNKS)
+ARGUMENTS = json.dumps({"a": 190019, "b": 230023})
+RESULT = "420042"
+ANSWER = "190019 plus 230023 makes 420042, says the tool."
+CHUNK = 5  # characters in a piece
+CHUNKS = tuple(ANSWER[at : at + CHUNK] for at in range(0, len(ANSWER), CHUNK))
 
 SILENCE = {
     "LANGCHAIN_TRACING_V2": "false",
@@ -201,7 +202,11 @@ async def openai_agents() -> AsyncIterator[Turn]:
             raise NotImplementedError
 
         async def stream_response(
-            self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any
+            self,
+            system_instructions: Any,
+            input: Any,  # noqa: A002
+            *args: Any,
+            **kwargs: Any,
         ) -> AsyncIterator[Any]:
             seen.model(input)
             for event in calling if isinstance(input, str) or len(input) == 1 else answering:

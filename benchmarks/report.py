@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from common import Check, print_outcomes, ratio
 from peers import BARE_LOOP, SAME_MEANING
 from rows import COUNTS, MEANINGS, MODES, THOUSAND, Meaning, Mode, Row
 
@@ -85,7 +86,7 @@ class Results:
             "unavailable": unavailable,
             "rebuild": self.rebuild,
             "import": self.imports,
-            "checks": [{**vars(check), "passed": check.passed} for check in checks(self)],
+            "checks": [check.as_json() for check in checks(self)],
         }
 
     def ratios(self, timing: Timing) -> dict[str, float | None]:
@@ -98,10 +99,6 @@ class Results:
             ),
             "faster_than_pluggy": ratio(pluggy, timing.min_ns),
         }
-
-
-def ratio(numerator: float | None, denominator: float | None) -> float | None:
-    return numerator / denominator if numerator is not None and denominator else None
 
 
 def duration(ns: float) -> str:
@@ -200,21 +197,6 @@ def per_handler(results: Results, name: str, mode: Mode, handlers: int = THOUSAN
 # --- Thresholds ---
 
 
-@dataclass(frozen=True)
-class Check:
-    what: str
-    measured: float | None  # None: not measured in this run
-    limit: float
-    at_least: bool = False
-    unit: str = "x"
-
-    @property
-    def passed(self) -> bool | None:
-        if self.measured is None:
-            return None
-        return self.measured >= self.limit if self.at_least else self.measured <= self.limit
-
-
 def checks(results: Results) -> list[Check]:
     """Return every threshold with what was measured, all of them minimum against minimum."""
     return [
@@ -307,16 +289,4 @@ def upkeep(results: Results) -> Iterator[Check]:
 
 def print_checks(results: Results) -> bool:
     """Print a line for every threshold; return whether Hookline was measured and none was missed."""
-    print("\nThresholds")
-    words = {True: "pass", False: "FAIL", None: "not measured"}
-    done = checks(results)
-    for check in done:
-        measured = "" if check.measured is None else f"{check.measured:.3f}"
-        bound = f"{'at least' if check.at_least else 'at most'} {check.limit:g} {check.unit}"
-        print(f"{words[check.passed]:13} {measured:>8}  {bound:16} {check.what}")
-    outcomes = [check.passed for check in done]
-    print(f"{outcomes.count(True)} passed, {outcomes.count(False)} failed, ", end="")
-    print(
-        f"{outcomes.count(None)} not measured. Scopes and `emit` with nothing attached: see the tests."
-    )
-    return False not in outcomes and True in outcomes
+    return print_outcomes(checks(results), "Scopes and `emit` with nothing attached: see the tests.")

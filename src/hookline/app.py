@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary
 from hookline.agent.errors import Blocked
 from hookline.catalog import Hooks
 from hookline.catalog.context import HookContext
-from hookline.catalog.envelope import Envelope, State, check_envelope, content_of, field_of
+from hookline.catalog.envelope import Envelope, State, address_of, check_envelope, content_of
 from hookline.catalog.events.agent import InputEvent, OutputEvent
 from hookline.catalog.events.session import (
     SessionBeforeStartEvent,
@@ -350,8 +350,7 @@ class Hookline:
         named = await self.hooks["resolve_session"].fire(message)
         if named is not None:
             return named
-        channel = field_of(message, "channel") or "default"
-        return f"{channel}:{field_of(message, 'chat_id') or 'default'}"
+        return ":".join(address_of(message))
 
     @asynccontextmanager
     async def _turn_of(self, session_id: str) -> AsyncGenerator[None]:
@@ -389,8 +388,8 @@ class Hookline:
         hook = self.hooks["input"]
         if not hook.live:
             return message, None
-        source = field_of(message, "channel") or "default"
-        verdict = await hook.fire(InputEvent(content_of(message), source), self.context(session_id))
+        event = InputEvent(content_of(message), address_of(message)[0])
+        verdict = await hook.fire(event, self.context(session_id))
         if verdict.denied:
             changes: dict[str, Any] = dict(verdict.deciding.changes or {})
             return message, verdict.reason or changes.get("action", "block")

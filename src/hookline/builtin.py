@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from hookline.catalog.envelope import Envelope, State, content_of, field_of
+from hookline.catalog.envelope import Envelope, State, address_of, content_of, field_of
 from hookline.catalog.parts import Prompt
 from hookline.catalog.stream import AsyncStreamEvents
 from hookline.hooks import hookimpl
@@ -40,8 +40,7 @@ class BuiltinPlugin:
         named = field_of(message, "session_id")
         if named:
             return str(named)
-        channel = field_of(message, "channel") or "default"
-        return f"{channel}:{field_of(message, 'chat_id') or 'default'}"
+        return ":".join(address_of(message))
 
     @hookimpl
     def load_state(self, message: Envelope, session_id: str) -> State:

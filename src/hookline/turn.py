@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
-from hookline.catalog.envelope import Envelope, field_of
+from hookline.catalog.envelope import Envelope, address_of
 from hookline.catalog.parts import Prompt
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 
@@ -53,11 +53,12 @@ def final_text(events: AsyncStreamEvents, text: list[str]) -> str:
 
 def echo(message: Envelope, session_id: str, model_output: str) -> Envelope:
     """The answer as an envelope to where the message came from."""
+    channel, chat_id = address_of(message)
     return {
         "content": model_output,
         "session_id": session_id,
-        "channel": field_of(message, "channel") or "default",
-        "chat_id": field_of(message, "chat_id") or "default",
+        "channel": channel,
+        "chat_id": chat_id,
     }
 
 

@@ -76,7 +76,7 @@ class Dispatch:
         except BaseException as error:
             return self.closed(generator, generator.throw, error)
         with self.skipping(impl):
-            value = self.closed(generator, generator.send, value)
+            return self.closed(generator, generator.send, value)
         return value
 
     @contextmanager
@@ -202,10 +202,12 @@ class Dispatch:
             self.pass_on(value)
         elif self.how in ("gate", "patch"):
             self.judge(impl, value.verdict())
+        elif self.how == "flatten":
+            self.values += unseen(value, self.values, reducer.unique) if reducer.unique else value
         elif self.how == "merge" and reducer.into:
             self.arguments[reducer.into] = merged([self.arguments[reducer.into], value], reducer.deep)
         else:
-            self.values.append(keyed(value, reducer.unique) if self.how == "flatten" else value)
+            self.values.append(value)
             self.stopped = self.how == "first"
 
     def pass_on(self, value):
@@ -270,10 +272,8 @@ class Dispatch:
         match self.how:
             case "first":
                 return values[0] if values else None
-            case "collect" | "outcomes":
+            case "collect" | "flatten" | "outcomes":
                 return values
-            case "flatten":  # the first of each key
-                return list(dict(reversed(sum(values, []))).values())[::-1]
             case "merge":
                 return (
                     self.arguments[reducer.into] if reducer.into else merged(lowest_first, reducer.deep)
@@ -333,11 +333,12 @@ def fits(value, annotation):
     )
 
 
-def keyed(items, unique):
-    """Each item with its key; an item without one that can be compared is an error."""
-    return list(
-        {(getattr(item, unique) if unique else id(item), n): item for n, item in enumerate(items)}
-    )
+def unseen(items, seen, unique):
+    """The items whose key was not seen before."""
+    fresh = {}
+    for item in items:
+        fresh.setdefault(getattr(item, unique), item)
+    return [item for key, item in fresh.items() if key not in [getattr(old, unique) for old in seen]]
 
 
 def merged(parts, deep):

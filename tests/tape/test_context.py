@@ -83,8 +83,8 @@ def test_a_call_id_used_twice_is_answered_by_what_followed_each():
 
 def test_a_call_that_cannot_be_answered_is_left_out():
     entry = said("assistant", "hm", "a")
-    entry.payload["message"]["tool_calls"] += [{"name": "no id"}, "not a call"]
-    (message, _) = TapeContext().messages([entry, result("a")])
+    entry.payload["message"]["tool_calls"] += [{"name": "no id"}, "not a call", {"id": []}]
+    (message, _) = TapeContext().messages([entry, result("a"), other("tool_result", tool_call_id=[])])
     assert [call["id"] for call in message["tool_calls"]] == ["a"]
 
 

@@ -129,6 +129,23 @@ async def test_a_payload_that_contains_itself_is_refused(store: TapeStore):
         await store.append([Entry.new("s1", None, "note", loop)])
 
 
+def nested(levels: int) -> dict:
+    value: dict = {"text": "deep"}
+    for _ in range(levels):
+        value = {"x": [value]}
+    return value
+
+
+async def test_a_payload_too_deep_to_be_read_again_is_refused(store: TapeStore):
+    deep = Entry.new("s1", None, "note", nested(90))
+    await store.append([deep])
+    assert await store.get(deep.id) == deep
+    assert [hit.entry for hit in await store.search("deep")] == [deep]
+    for levels in (110, 100_000):
+        with pytest.raises(BadEntry, match="payload is not JSON"):
+            await store.append([Entry.new("s1", None, "note", nested(levels))])
+
+
 async def test_an_append_that_expects_another_leaf_is_refused(store: TapeStore):
     first, second, third = chain(3)
     await store.append([first], expect={"s1": None})

@@ -162,7 +162,7 @@ async def test_a_circle_of_parents_is_refused(store: TapeStore):
     circle = MemoryStore()
     await circle.append([first, second])
     lines = await lines_of(circle)
-    with pytest.raises(BadLine, match="line 2: .* its own ancestor"):
+    with pytest.raises(BadLine, match=r"line 2: .* its own ancestor"):
         await import_(store, edit(2, parent_id=second.id)(lines))
     assert await store.sessions() == []
 

@@ -35,6 +35,15 @@ def content_of(envelope: Envelope) -> str:
     return content if isinstance(content, str) else str(content)
 
 
+def address_of(envelope: Envelope) -> tuple[str, str]:
+    """Where a message came from: its channel and chat, each `default` when it names none."""
+    channel, chat_id = (field_of(envelope, name) for name in ("channel", "chat_id"))
+    return (
+        "default" if channel in (None, "") else str(channel),
+        "default" if chat_id in (None, "") else str(chat_id),
+    )
+
+
 def check_envelope(envelope: Envelope) -> Envelope:
     """Give an inbound message back, or refuse one that has no fields to read."""
     if envelope is None or isinstance(envelope, _PLAIN):

@@ -143,7 +143,7 @@ def check_workspace(workspace: Path) -> Path:
 
 def tell(error: Exception, *, as_json: bool) -> int:
     """Tell an error in a line or two, and give the exit code for it."""
-    from hookline.models import ModelUnavailable, UnknownModel
+    from hookline.models import BadSetting, ModelUnavailable, ScriptError, UnknownModel
     from hookline.tape import TapeError
 
     text = str(error) if isinstance(error, HooklineError) else error_text(error)
@@ -151,7 +151,7 @@ def tell(error: Exception, *, as_json: bool) -> int:
         typer.echo(json.dumps({"error": type(error).__name__, "message": text}))
     else:
         typer.echo(f"hookline: {text}", err=True)
-    mendable = (BadInput, ModelUnavailable, UnknownModel, TapeError)
+    mendable = (BadInput, BadSetting, ModelUnavailable, ScriptError, UnknownModel, TapeError)
     return REFUSED if isinstance(error, mendable) else FAILED
 
 

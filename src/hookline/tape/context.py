@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from .entry import ANCHOR, MESSAGE, SWITCH, TOOL_RESULT, Entry, Json
 
@@ -42,7 +42,7 @@ class TapeContext:
     """
 
     last: int | None = None
-    kinds: frozenset[str] | None = None
+    kinds: Collection[str] | None = None
     unanswered: Literal["interrupted", "drop", "keep"] = "interrupted"
 
     def messages(self, entries: Iterable[Entry]) -> list[Json]:
@@ -66,8 +66,8 @@ class TapeContext:
                     groups.append(group)
                     calls.update(dict.fromkeys(group.results, group))
             elif entry.kind == TOOL_RESULT:
-                call_id = entry.payload.get("tool_call_id", "")
-                if call_id in calls:
+                call_id = entry.payload.get("tool_call_id")
+                if _is_name(call_id) and call_id in calls:
                     calls[call_id].results[call_id] = _result(entry.payload)
             elif entry.kind in (ANCHOR, SWITCH) and (told := _told(entry)):
                 groups.append(_Group({"role": "user", "content": told}, carried=True))
@@ -120,7 +120,11 @@ def _group(message: Json) -> _Group:
 
 def _calls(message: Json) -> list[Json]:
     calls: list[Any] = message.get("tool_calls") or [] if message.get("role") == "assistant" else []
-    return [call for call in calls if isinstance(call, dict) and "id" in call]
+    return [call for call in calls if isinstance(call, dict) and _is_name(call.get("id"))]
+
+
+def _is_name(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and value != ""
 
 
 def _result(payload: Json) -> Json:

@@ -130,6 +130,9 @@ def new_id(now: float | None = None) -> str:
 _encode = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _encode_ascii = JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
+DEEPEST: Final = 200
+"""How many lists and dicts may stand in each other: more could be written, but not surely read."""
+
 Row: TypeAlias = tuple[str, str, str | None, str, float, str, str]
 """An entry as stores keep it: id, session_id, parent_id, kind, time, meta and payload as JSON."""
 
@@ -177,6 +180,8 @@ def _has_surrogate(text: str) -> bool:
 def _text_of(entry: Entry, name: str, value: Json) -> str:
     try:
         text = _encode(value)
+        if text.count("{") + text.count("[") > DEEPEST and _depth(value) > DEEPEST:
+            raise ValueError(f"more than {DEEPEST} levels deep")
         if text.isascii() or not _has_surrogate(text):
             return text
         return _encode_ascii(value)  # half a surrogate pair has no UTF-8, but it has an escape
@@ -185,3 +190,18 @@ def _text_of(entry: Entry, name: str, value: Json) -> str:
             f"entry {entry.id!r}: {name} is not JSON ({error}); "
             "convert it to text, numbers, lists and dicts first"
         ) from error
+
+
+def _depth(value: Any) -> int:
+    """How deep the containers stand in each other, as far as it matters."""
+    level, depth = [value], 0
+    while level and depth <= DEEPEST:
+        inner: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                inner += each.values()  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            elif isinstance(each, list | tuple):
+                inner += each
+        level = [each for each in inner if isinstance(each, dict | list | tuple)]
+        depth += 1
+    return depth

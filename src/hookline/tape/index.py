@@ -11,14 +11,15 @@ from .schema import PLACES, transaction
 from .text import Phrase, text_of, words_of
 
 BATCH = 500
-"""How many entries are indexed in one transaction: some milliseconds."""
+LARGEST_BATCH = 1_000_000
+"""How many entries, and about how many characters, are indexed at once: some milliseconds of work."""
 
 _BEHIND = f"""
     SELECT number, coalesce(next, number * {PLACES}) FROM sessions
     LEFT JOIN indexed ON session = number
     WHERE EXISTS (SELECT 1 FROM entries WHERE seq = coalesce(next, number * {PLACES}))
 """
-_NEW = "SELECT seq, time, payload FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq LIMIT ?"
+_NEW = "SELECT seq, time, payload FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq"
 _NUMBER = "SELECT max(number) FROM texts WHERE number BETWEEN ? AND ?"
 _PER_TICK = 2**17  # a tick is a tenth of a millisecond
 _MOST_TICKS = 2**45  # until the year 3084
@@ -28,17 +29,21 @@ def catch_up(db: sqlite3.Connection) -> bool:
     """Index the next entries that are not yet; whether there may be more."""
     if db.execute(_BEHIND + " LIMIT 1").fetchone() is None:
         return False
-    room = BATCH
+    entries, characters = BATCH, LARGEST_BATCH
     with transaction(db):  # another process may index too: only what is read inside counts
         for session, start in db.execute(_BEHIND + f" LIMIT {BATCH}").fetchall():
-            rows = db.execute(_NEW, (start, (session + 1) * PLACES - 1, room)).fetchall()
-            for seq, time, payload in rows:
+            done = start
+            for seq, time, payload in db.execute(_NEW, (start, (session + 1) * PLACES - 1)):
                 number = _free_number(db, time)
                 db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, _words(payload)))
                 db.execute("INSERT INTO texts VALUES (?, ?)", (number, seq))
-            db.execute("INSERT OR REPLACE INTO indexed VALUES (?, ?)", (session, rows[-1][0] + 1))
-            room -= len(rows)
-            if room <= 0:
+                done = seq + 1
+                entries -= 1
+                characters -= len(payload)
+                if entries <= 0 or characters <= 0:
+                    break
+            db.execute("INSERT OR REPLACE INTO indexed VALUES (?, ?)", (session, done))
+            if entries <= 0 or characters <= 0:
                 break
     return True
 

@@ -143,8 +143,7 @@ class MemoryStore:
         return hits
 
     async def close(self) -> None:
-        """Forget everything."""
-        self.__init__()
+        """Refuse everything from now on. Closing twice does no harm."""
         self._closed = True
 
     def _age(self, number: int) -> tuple[float, str]:

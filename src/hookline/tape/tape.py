@@ -189,9 +189,9 @@ class Tape:
         pending: dict[str, Entry] = {}
         for entry in await self.context_entries():
             if entry.kind == TOOL_CALL:
-                pending[entry.payload.get("id") or entry.id] = entry
+                pending[str(entry.payload.get("id") or entry.id)] = entry
             elif entry.kind == TOOL_RESULT:
-                pending.pop(entry.payload.get("tool_call_id") or "", None)
+                pending.pop(str(entry.payload.get("tool_call_id")), None)
         return list(pending.values())
 
     async def last(self, kind: str) -> Entry | None:
@@ -202,7 +202,7 @@ class Tape:
         """The names given in this session, each with its entry's id."""
         names: dict[str, str] = {}
         for entry in await self.store.entries(self.session_id, kinds={LABEL}):
-            name, entry_id = entry.payload["name"], entry.payload["entry_id"]
+            name, entry_id = entry.payload.get("name", ""), entry.payload.get("entry_id")
             names.pop(name, None)
             if entry_id is not None:
                 names[name] = entry_id

@@ -44,16 +44,17 @@ def text_of(payload: Any) -> str:
     return "\n".join(pieces)
 
 
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-            if key not in _NOT_PROSE:
-                yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from _strings(item)
+def _strings(payload: Any) -> Iterator[str]:
+    waiting = [payload]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            items: dict[str, Any] = value
+            waiting.extend(items[key] for key in reversed(items) if key not in _NOT_PROSE)
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))  # pyright: ignore[reportUnknownArgumentType]
 
 
 def words_of(text: str) -> list[str]:

@@ -1,0 +1,191 @@
+"""What a cold start costs: Hookline's imports and commands beside pluggy, typer and other frameworks.
+
+Run it from the checkout, with the peers of the `bench` extra installed:
+
+    python benchmarks/start.py                        # about a minute
+    python benchmarks/start.py --rounds 5
+    python benchmarks/start.py --check                # exit code 1 when a threshold is missed
+    python benchmarks/start.py --json result.json
+
+Each row is a new interpreter, from its start to its end, with bytecode cached for all; the first time,
+which fills the cache, is not counted. Rounds run every row once, in a new random order. Trust the
+minimum and the ratios. The ratio of two imports leaves the interpreter's own start out of both sides,
+which is the harder test.
+
+A command of Hookline looks for plugins among the packages that are installed: where there are many, as
+with all peers beside it, that is a part of what is measured.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from common import Check, environment, print_environment, print_outcomes, progress, ratio
+
+NOTHING = "python -c pass"
+
+
+@dataclass
+class Start:
+    """One row: a command, and the seconds it took each time."""
+
+    name: str
+    arguments: list[str]
+    module: str = ""  # without it there is nothing to measure
+    distribution: str = ""
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def available(self) -> bool:
+        return not self.module or find_spec(self.module) is not None
+
+    @property
+    def best(self) -> float | None:
+        return min(self.seconds, default=None)
+
+    def run(self, settings: dict[str, str]) -> float:
+        started = perf_counter()
+        done = subprocess.run(
+            [sys.executable, *self.arguments], env=settings, capture_output=True, text=True, check=False
+        )
+        elapsed = perf_counter() - started
+        if done.returncode:
+            raise RuntimeError(f"{self.name} failed: {done.stderr or done.stdout}")
+        return elapsed
+
+    def as_json(self, nothing: float | None) -> dict[str, Any]:
+        if not self.seconds:
+            return {"what": self.name, "unavailable": "not installed"}
+        return {
+            "what": self.name,
+            "min_ms": min(self.seconds) * 1e3,
+            "median_ms": statistics.median(self.seconds) * 1e3,
+            "over_interpreter_ms": None if nothing is None else (min(self.seconds) - nothing) * 1e3,
+        }
+
+
+def importing(module: str, distribution: str, code: str = "") -> Start:
+    code = code or f"import {module}"
+    return Start(code, ["-c", code], module, distribution)
+
+
+def command(*arguments: str) -> Start:
+    """What the installed `hookline` does, without depending on where it was installed."""
+    code = "from hookline.cli import main; main()"
+    return Start(" ".join(("hookline", *arguments)), ["-c", code, *arguments], "hookline", "hookline")
+
+
+def starts() -> list[Start]:
+    return [
+        Start(NOTHING, ["-c", "pass"]),
+        importing("pluggy", "pluggy"),
+        importing("hookline", "hookline"),
+        importing("hookline", "hookline", "from hookline import Hooks"),
+        importing("hookline", "hookline", "import hookline.app"),
+        importing("typer", "typer"),
+        command("--help"),
+        command("hooks"),
+        importing("strands", "strands-agents"),
+        importing("pydantic_ai", "pydantic-ai-slim"),
+        importing("langchain.agents", "langchain"),
+        importing("agents", "openai-agents"),
+    ]
+
+
+def measure(rows: list[Start], rounds: int) -> None:
+    rows = [row for row in rows if row.available]
+    with tempfile.TemporaryDirectory() as directory:
+        # A checkout may have no bytecode and an environment may forbid it; an installed package has it.
+        settings = {
+            **os.environ,
+            "PYTHONPYCACHEPREFIX": f"{directory}/cache",
+            "HOOKLINE_HOME": f"{directory}/home",
+        }
+        settings.pop("PYTHONDONTWRITEBYTECODE", None)
+        for number in range(rounds + 1):
+            progress(f"round {number} of {rounds}" if number else "compiling")
+            for row in random.sample(rows, len(rows)):
+                elapsed = row.run(settings)
+                if number > 0:
+                    row.seconds.append(elapsed)
+    progress("")
+
+
+def checks(rows: list[Start]) -> list[Check]:
+    best = {row.name: row.best for row in rows}
+    nothing = best[NOTHING] or 0.0
+
+    def over(name: str) -> float | None:
+        found = best[name]
+        return None if found is None else max(0.0, found - nothing)
+
+    return [
+        Check(
+            "import hookline against import pluggy, without the interpreter's start",
+            ratio(over("import hookline"), over("import pluggy")),
+            3.0,
+        ),
+        Check(
+            "hookline --help against python -c 'import typer', whole",
+            ratio(best["hookline --help"], best["import typer"]),
+            2.0,
+        ),
+    ]
+
+
+def print_rows(rows: list[Start]) -> None:
+    nothing = rows[0].best
+    print("A new interpreter from start to end: milliseconds, and how much of it is not Python's own.")
+    print(f"{'':32}{'min':>9}{'median':>9}{'over':>9}")
+    for row in rows:
+        found = row.as_json(nothing)
+        if "unavailable" in found:
+            print(f"{row.name:32}{found['unavailable']:>17}")
+            continue
+        print(
+            f"{row.name:32}{found['min_ms']:>9.1f}{found['median_ms']:>9.1f}"
+            f"{found['over_interpreter_ms']:>9.1f}"
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=20, help="starts of each row (%(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
+    parser.add_argument(
+        "--check", action="store_true", help="test the thresholds; exit code 1 on a miss"
+    )
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+
+    rows = starts()
+    about = environment((row.distribution for row in rows), options.rounds)
+    measure(rows, options.rounds)
+    outcomes = checks(rows)
+    print_environment(about)
+    print_rows(rows)
+    if options.json:
+        found = {
+            **about,
+            "starts": [row.as_json(rows[0].best) for row in rows],
+            "checks": [check.as_json() for check in outcomes],
+        }
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    if options.check:
+        return 0 if print_outcomes(outcomes) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""`hookline run` and its neighbours, as a user meets them: real processes, exit codes, messages."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+[[turns]]
+text = "Let me look."
+tool_calls = [{ name = "list_files", arguments = {} }]
+
+[[turns]]
+text = "There is a file."
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "script.toml"
+    path.write_text(SCRIPT)
+    return f"scripted:{path}"
+
+
+@pytest.fixture
+def hookline(home, tmp_path):
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "notes.txt").write_text("hello")
+
+    def run(*arguments, stdin=b"", text=True):
+        env = {**os.environ, "HOOKLINE_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "120"}
+        done = subprocess.run(
+            [sys.executable, "-m", "hookline", *map(str, arguments)],
+            input=stdin, capture_output=True, cwd=workspace, env=env, check=False,
+        )  # fmt: skip
+        done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+        return done
+
+    return run
+
+
+class TestRun:
+    def test_the_answer_is_on_standard_output_and_the_rest_beside_it(self, hookline, script):
+        done = hookline("run", "what is here?", "--model", script)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "Let me look.\nThere is a file.\n"
+        assert "→ list_files {}" in done.stderr
+
+    def test_without_streaming_only_the_answer_is_printed(self, hookline, script):
+        done = hookline("run", "what is here?", "--model", script, "--no-stream")
+        assert (done.stdout, done.stderr) == ("There is a file.\n", "")
+
+    def test_json_is_one_object(self, hookline, script):
+        done = hookline("run", "hi", "--model", script, "--json", "--session-id", "mine")
+        told = json.loads(done.stdout)
+        assert (told["session_id"], told["content"]) == ("mine", "There is a file.")
+
+    def test_the_message_may_come_from_a_pipe(self, hookline, script):
+        done = hookline("run", "--model", script, "--no-stream", stdin="Grüße".encode())
+        assert done.returncode == 0
+        assert "Grüße" in hookline("tape", "show", "terminal:local").stdout
+
+    def test_channel_chat_and_sender_reach_the_envelope(self, hookline, script):
+        hookline("run", "hi", "--model", script, "--channel", "c", "--chat-id", "7", "--sender-id", "ada")
+        shown = hookline("tape", "show", "c:7", "--json").stdout.splitlines()
+        assert json.loads(shown[0])["payload"]["envelope"]["sender_id"] == "ada"
+
+    @pytest.mark.parametrize(
+        ("arguments", "stdin", "message"),
+        [
+            (["run", "  "], b"", "the message is empty"),
+            (["run"], b"", "the message is empty"),
+            (["run"], b"\xff\xfe", "standard input is not UTF-8 text (byte 0)"),
+            (["run", "hi", "--model", "scriptd:x"], b"", "unknown model 'scriptd:x'"),
+            (["run", "hi", "--model", "scripted:none.toml"], b"", "none.toml"),
+            (["run", "hi", "--workspace", "nowhere"], b"", "the workspace nowhere is not a folder"),
+            (["run", "--resume"], b"", "has no turn that was cut off"),
+            (["tape", "show", "nobody"], b"", "no session 'nobody'"),
+            (["tape", "import", "none.jsonl"], b"", "cannot read none.jsonl"),
+        ],
+    )
+    def test_bad_input_is_one_line_and_exit_code_2(self, hookline, arguments, stdin, message):
+        done = hookline(*arguments, stdin=stdin)
+        assert done.returncode == 2, done.stderr
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stderr.count("\n") <= 3
+        assert done.stdout == ""
+
+    def test_a_turn_that_fails_is_exit_code_1_and_the_tape_stays_valid(self, hookline, tmp_path):
+        broken = tmp_path / "broken.toml"
+        broken.write_text('[[turns]]\nerror = { message = "the model broke" }\n')
+        done = hookline("run", "hi", "--model", f"scripted:{broken}")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr == "hookline: the model broke\n"
+        last = hookline("tape", "show", "terminal:local", "--json").stdout.splitlines()[-1]
+        assert json.loads(last)["payload"]["status"] == "failed"
+
+    def test_a_message_of_ten_megabytes_goes_through(self, hookline, script):
+        done = hookline("run", "--model", script, "--no-stream", stdin=b"x" * 10_000_000)
+        assert (done.returncode, done.stdout) == (0, "There is a file.\n")
+
+
+class TestABadTape:
+    def test_a_corrupt_file_is_named_with_what_to_do(self, hookline, home, script):
+        home.mkdir()
+        (home / "tape.db").write_bytes(b"this is not a database, whatever its name says" * 100)
+        done = hookline("run", "hi", "--model", script)
+        assert done.returncode == 2
+        assert "tape.db" in done.stderr
+        assert "Traceback" not in done.stderr
+
+    def test_a_file_of_a_newer_version_is_left_alone(self, hookline, home, script):
+        assert hookline("run", "hi", "--model", script).returncode == 0
+        with closing(sqlite3.connect(home / "tape.db")) as db:
+            db.execute("PRAGMA user_version = 999")
+        before = (home / "tape.db").read_bytes()
+        done = hookline("run", "again", "--model", script)
+        assert done.returncode == 2
+        assert "999" in done.stderr
+        assert (home / "tape.db").read_bytes() == before
+
+    def test_a_locked_file_is_waited_for_and_then_named(self, hookline, home, script):
+        assert hookline("run", "hi", "--model", script).returncode == 0
+        db = sqlite3.connect(home / "tape.db", isolation_level=None)
+        db.execute("BEGIN EXCLUSIVE")
+        done = hookline("run", "again", "--model", script)
+        db.rollback()
+        assert done.returncode == 2
+        assert "locked" in done.stderr or "another process" in done.stderr
+
+
+class TestNeighbours:
+    def test_doctor_tells_what_works(self, hookline):
+        done = hookline("doctor")
+        assert done.returncode == 0, done.stdout
+        for part in ("plugins   builtin", "tools     read_file", "scripted:FILE", "tape.db"):
+            assert part in done.stdout
+
+    def test_models_tells_the_default_and_why_others_cannot_be_used(self, hookline):
+        done = hookline("models")
+        assert "local" in done.stdout
+        assert "(default)" in done.stdout
+
+    def test_a_hook_in_detail_says_who_is_attached(self, hookline):
+        done = hookline("hooks", "run_model_stream")
+        assert "attached   builtin" in done.stdout
+
+    def test_tapes_are_listed_searched_exported_and_imported(self, hookline, script, tmp_path, home):
+        hookline("run", "find the walrus", "--model", script)
+        assert "terminal:local" in hookline("tape", "list").stdout
+        assert "walrus" in hookline("tape", "search", "walrus").stdout
+        kept = tmp_path / "kept.jsonl"
+        assert hookline("tape", "export", kept).returncode == 0
+        before = hookline("tape", "show", "terminal:local").stdout
+        (home / "tape.db").rename(tmp_path / "old.db")
+        assert "7 entries added" in hookline("tape", "import", kept).stdout
+        assert hookline("tape", "show", "terminal:local").stdout == before
+        assert "0 entries added, 7 already there" in hookline("tape", "import", kept).stdout
+
+    def test_a_cut_off_turn_is_continued_from_the_command_line(self, hookline, tmp_path, script, home):
+        crash = Path(__file__).parents[1] / "app" / "crashing.py"
+        home.mkdir()
+        subprocess.run([sys.executable, crash, home, "reads", "authorize_action"], check=False)
+        rest = tmp_path / "rest.toml"
+        rest.write_text('[[turns]]\ntext = "Continued."\n')
+        done = hookline("run", "--resume", "--session-id", "s", "--model", f"scripted:{rest}")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "Continued.\n"
+        assert "unknown tool 'count'" in done.stderr

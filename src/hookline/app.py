@@ -425,7 +425,14 @@ class Hookline:
             run = self.runs.pop(session_id, None)
             if run is not None:
                 result.usage = dict(run.usage)
-                await run.finish(status, failure)
+                if not self._tape_is_broken(run.error):  # then it could not be noted either
+                    await run.finish(status, failure)
+
+    @staticmethod
+    def _tape_is_broken(error: Exception | None) -> bool:
+        from hookline.tape import TapeError
+
+        return isinstance(error, TapeError)
 
     async def _save_state(
         self, session_id: str, state: State, message: Envelope, model_output: str

@@ -112,7 +112,7 @@ class BuiltinPlugin:
         from hookline.tape import SQLiteStore
 
         self.app.home.mkdir(parents=True, exist_ok=True)
-        store = SQLiteStore(self.app.home / "tape.db")
+        store = SQLiteStore(self.app.home / "tape.db", lock_timeout=5.0)
         try:
             yield store
         finally:

@@ -1,7 +1,7 @@
 """A program that is killed in the middle of a turn, and continues it when run again.
 
-    python crashing.py HOME KIND POINT     # start a turn; die at that point
-    python crashing.py HOME KIND           # continue it
+python crashing.py HOME KIND POINT     # start a turn; die at that point
+python crashing.py HOME KIND           # continue it
 """
 
 import asyncio

@@ -72,9 +72,22 @@ async def test_the_agents_events_carry_what_they_say(app, scripted, echo):
     assert [e.turn_index for e in seen["turn_start"]] == [0, 1]
     assert [r.content for r in seen["turn_end"][0].tool_results] == ["said x"]
     assert seen["tool_execution_end"][0].tool_result.name == "echo"
-    assert [e.partial_tool_result.content for e in seen["tool_execution_update"]] == ["working", "said x"]
-    assert [m["role"] for m in seen["agent_end"][0].messages] == ["user", "assistant", "tool", "assistant"]
-    assert [e.message["role"] for e in seen["message_end"]] == ["user", "assistant", "tool", "assistant"]
+    assert [e.partial_tool_result.content for e in seen["tool_execution_update"]] == [
+        "working",
+        "said x",
+    ]
+    assert [m["role"] for m in seen["agent_end"][0].messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert [e.message["role"] for e in seen["message_end"]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert "".join(e.message["content"] for e in seen["message_update"]) == "Let me see.Done."
     result = seen["tool_result"][0]
     assert (result.tool_call_id, result.input, result.ran, result.is_error) == (
@@ -100,7 +113,9 @@ class TestRewriting:
     async def test_context_changes_one_model_call_and_not_the_record(self, app, scripted):
         model = scripted("one", "two")
         app.hooks.register(
-            "context", lambda e: ContextEventResult(messages=[{"role": "user", "content": "other"}]), once=True
+            "context",
+            lambda e: ContextEventResult(messages=[{"role": "user", "content": "other"}]),
+            once=True,
         )
         async with app.running():
             await app.process_inbound({"content": "a"})
@@ -124,7 +139,7 @@ class TestRewriting:
     async def test_the_model_call_may_be_blocked(self, app, scripted):
         model = scripted("ok")
         app.hooks.register("model_call", lambda e: ModelCallEventResult(block=True, reason="no budget"))
-        with pytest.raises(Blocked, match="the model call was blocked by .*: no budget"):
+        with pytest.raises(Blocked, match=r"the model call was blocked by .*: no budget"):
             await say(app)
         assert model.requests == []
 
@@ -159,7 +174,9 @@ class TestRewriting:
 
 
 class TestTools:
-    async def test_a_blocked_call_is_told_to_the_model_and_does_not_run(self, app, scripted, echo, fired):
+    async def test_a_blocked_call_is_told_to_the_model_and_does_not_run(
+        self, app, scripted, echo, fired
+    ):
         model = scripted(CALL, "I may not.")
         app.hooks.register("tool_call", lambda e: ToolCallEventResult(block=True, reason="not today"))
         assert (await say(app)).model_output == "I may not."
@@ -231,7 +248,9 @@ class TestTools:
             (Call("echo", {"txt": "x"}), "wrong arguments for the tool 'echo'"),
         ],
     )
-    async def test_a_call_that_makes_no_sense_is_an_error_result(self, app, scripted, echo, call, told, fired):
+    async def test_a_call_that_makes_no_sense_is_an_error_result(
+        self, app, scripted, echo, call, told, fired
+    ):
         model = scripted(Turn(tool_calls=[call]), "ok")
         assert (await say(app)).model_output == "ok"
         assert model.requests[1].messages[-1]["content"].startswith(told)
@@ -282,7 +301,11 @@ class TestTools:
         app.hooks.register("tool_call", lambda e: gated.append(e.input["name"]))
         await say(app)
         assert gated == ["a", "b", "c"]
-        assert [m["content"] for m in model.requests[1].messages if m["role"] == "tool"] == ["a", "b", "c"]
+        assert [m["content"] for m in model.requests[1].messages if m["role"] == "tool"] == [
+            "a",
+            "b",
+            "c",
+        ]
 
     async def test_when_every_result_says_terminate_no_further_call_is_made(self, app, scripted, echo):
         model = scripted(CALL, "never")
@@ -385,14 +408,18 @@ class TestEveryStageCanBeReplaced:
 
     async def test_render_outbound(self, app, scripted):
         result = await self.check(
-            app, scripted, render_outbound=lambda self, model_output: [{"content": "a"}, {"content": "b"}]
+            app,
+            scripted,
+            render_outbound=lambda self, model_output: [{"content": "a"}, {"content": "b"}],
         )
         assert [o["content"] for o in result.outbounds] == ["a", "b", "builtin answer"]
 
     async def test_dispatch_outbound(self, app, scripted):
         sent = []
         await self.check(
-            app, scripted, dispatch_outbound=lambda self, message: sent.append(message["content"]) or True
+            app,
+            scripted,
+            dispatch_outbound=lambda self, message: sent.append(message["content"]) or True,
         )
         assert sent == ["builtin answer"]
 
@@ -430,7 +457,9 @@ class TestEveryStageCanBeReplaced:
     async def test_register_tools(self, app, scripted):
         from hookline.specs import ToolSpec
 
-        app.hooks.register("register_tools", lambda: [ToolSpec(name="listed", description="only listed")])
+        app.hooks.register(
+            "register_tools", lambda: [ToolSpec(name="listed", description="only listed")]
+        )
         model = scripted(Turn(tool_calls=[Call("listed")]), "ok")
         await say(app)
         assert "has nothing to call" in model.requests[1].messages[-1]["content"]

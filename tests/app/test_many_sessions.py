@@ -24,10 +24,7 @@ async def test_no_entry_is_lost_or_crossed(app, scripted):
 
     app.tools.add(meet)
     scripted(
-        *(
-            Turn(tool_calls=[Call("meet", {"name": f"n{n}"})], match=f"^n{n}$")
-            for n in range(SESSIONS)
-        ),
+        *(Turn(tool_calls=[Call("meet", {"name": f"n{n}"})], match=f"^n{n}$") for n in range(SESSIONS)),
         Turn("done"),
         record=False,
     )

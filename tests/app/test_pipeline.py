@@ -29,7 +29,11 @@ async def test_an_answer_comes_back_and_goes_out(app, scripted):
     sent = []
     app.deliver = lambda envelope: sent.append(envelope) or True
     result = await say(app, channel="terminal", chat_id="7")
-    assert (result.session_id, result.prompt, result.model_output) == ("terminal:7", "hi", "Hello there.")
+    assert (result.session_id, result.prompt, result.model_output) == (
+        "terminal:7",
+        "hi",
+        "Hello there.",
+    )
     assert sent == result.outbounds
     assert sent[0]["content"] == "Hello there."
     assert (sent[0]["channel"], sent[0]["chat_id"]) == ("terminal", "7")
@@ -57,7 +61,9 @@ class TestFallbacks:
             named = await app.process_inbound({"content": "x", "channel": "c", "chat_id": 3})
             assert named.session_id == "c:3"
 
-    async def test_a_falsy_prompt_falls_back_to_the_content_and_keeps_lower_ones_from_running(self, app):
+    async def test_a_falsy_prompt_falls_back_to_the_content_and_keeps_lower_ones_from_running(
+        self, app
+    ):
         ran = []
 
         class Lower:
@@ -268,7 +274,9 @@ class TestErrors:
             await say(app)
         assert errors == [("dispatch", "ZeroDivisionError")]
 
-    @pytest.mark.parametrize("envelope", [None, "text", 3, ["x"], {"text": "no content"}, {"content": 5}])
+    @pytest.mark.parametrize(
+        "envelope", [None, "text", 3, ["x"], {"text": "no content"}, {"content": 5}]
+    )
     async def test_an_envelope_that_cannot_be_read_is_refused_at_the_door(self, app, envelope):
         async with app.running():
             with pytest.raises(EnvelopeError, match="a message"):
@@ -317,14 +325,16 @@ class TestGates:
     async def test_output_is_judged_before_any_of_it_is_shown(self, app, scripted):
         scripted("the key is 123", "the key is 123")
         shown = []
-        app.hooks.register("output", lambda e: OutputEventResult(content=e.content.replace("123", "***")))
+        app.hooks.register(
+            "output", lambda e: OutputEventResult(content=e.content.replace("123", "***"))
+        )
         async with app.running():
             result = await app.process_inbound({"content": "x"}, stream=shown.append)
             assert result.model_output == "the key is ***"
             assert [e.data["delta"] for e in shown if e.kind == "text"] == ["the key is ***"]
             app.hooks.register("output", lambda e: OutputEventResult(block=True, reason="secret"))
             shown.clear()
-            with pytest.raises(Blocked, match="the answer was blocked by .*: secret"):
+            with pytest.raises(Blocked, match=r"the answer was blocked by .*: secret"):
                 await app.process_inbound({"content": "x"}, stream=shown.append)
             assert [e for e in shown if e.kind == "text"] == []
 
@@ -333,14 +343,16 @@ class TestGates:
         app.hooks.register(
             "session_before_start", lambda e: SessionBeforeStartResult(block=True, reason="closed")
         )
-        with pytest.raises(Blocked, match="the session was blocked by .*: closed"):
+        with pytest.raises(Blocked, match=r"the session was blocked by .*: closed"):
             await say(app)
         assert "session_start" not in fired
         assert fired.count("session_shutdown") == 1
 
     async def test_session_start_may_add_to_the_first_prompt(self, app, scripted):
         scripted("ok", "ok")
-        app.hooks.register("session_start", lambda e: SessionStartResult(additional_context="It is Monday."))
+        app.hooks.register(
+            "session_start", lambda e: SessionStartResult(additional_context="It is Monday.")
+        )
         async with app.running():
             assert (await app.process_inbound({"content": "a"})).prompt == "It is Monday.\n\na"
             assert (await app.process_inbound({"content": "b"})).prompt == "b"

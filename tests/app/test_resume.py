@@ -10,15 +10,16 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("crashing.py")
 
-BEFORE_THE_CALL_IS_KEPT = [
-    "turn_start", "model_call", "tool_execution_start", "before_tool_call", "tool_call", "authorize_action",
-]  # fmt: skip
+BEFORE_THE_CALL_IS_KEPT = (
+    "turn_start model_call tool_execution_start before_tool_call tool_call authorize_action"
+).split()
 BEFORE_THE_TOOL = ["around_before"]
-AFTER_THE_TOOL = [
-    "tool", "around_after", "after_tool_call", "tool_result", "tool_execution_end", "tool_result_persist",
-]  # fmt: skip
-AFTER_THE_RESULT = ["turn_end", "agent_end", "on_turn_end", "output", "save_state", "render_outbound",
-                    "dispatch_outbound"]  # fmt: skip
+AFTER_THE_TOOL = (
+    "tool around_after after_tool_call tool_result tool_execution_end tool_result_persist"
+).split()
+AFTER_THE_RESULT = (
+    "turn_end agent_end on_turn_end output save_state render_outbound dispatch_outbound"
+).split()
 
 
 def run(home: Path, kind: str, point: str | None = None) -> subprocess.CompletedProcess[str]:

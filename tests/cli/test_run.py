@@ -72,7 +72,9 @@ class TestRun:
         assert "Grüße" in hookline("tape", "show", "terminal:local").stdout
 
     def test_channel_chat_and_sender_reach_the_envelope(self, hookline, script):
-        hookline("run", "hi", "--model", script, "--channel", "c", "--chat-id", "7", "--sender-id", "ada")
+        hookline(
+            "run", "hi", "--model", script, "--channel", "c", "--chat-id", "7", "--sender-id", "ada"
+        )
         shown = hookline("tape", "show", "c:7", "--json").stdout.splitlines()
         assert json.loads(shown[0])["payload"]["envelope"]["sender_id"] == "ada"
 

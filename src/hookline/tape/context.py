@@ -119,8 +119,12 @@ def _group(message: Json) -> _Group:
 
 
 def _calls(message: Json) -> list[Json]:
-    calls: list[Any] = message.get("tool_calls") or [] if message.get("role") == "assistant" else []
-    return [call for call in calls if isinstance(call, dict) and _is_name(call.get("id"))]
+    calls: Any = message.get("tool_calls") if message.get("role") == "assistant" else None
+    return [call for call in calls if _is_call(call)] if isinstance(calls, list) else []
+
+
+def _is_call(call: Any) -> TypeGuard[Json]:
+    return isinstance(call, dict) and _is_name(call["id"] if "id" in call else None)
 
 
 def _is_name(value: Any) -> TypeGuard[str]:

@@ -194,14 +194,12 @@ def _text_of(entry: Entry, name: str, value: Json) -> str:
 
 def _depth(value: Any) -> int:
     """How deep the containers stand in each other, as far as it matters."""
-    level, depth = [value], 0
+    level: list[Any] = [value]
+    depth = 0
     while level and depth <= DEEPEST:
         inner: list[Any] = []
         for each in level:
-            if isinstance(each, dict):
-                inner += each.values()  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-            elif isinstance(each, list | tuple):
-                inner += each
+            inner += each.values() if isinstance(each, dict) else each
         level = [each for each in inner if isinstance(each, dict | list | tuple)]
         depth += 1
     return depth

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
@@ -74,7 +75,7 @@ def connect(path: str, synchronous: str, patience: float) -> sqlite3.Connection:
     try:
         with telling(path, "open"):
             _check(db, path)
-            db.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(db, patience)
             db.execute(f"PRAGMA synchronous = {synchronous}")
             _migrate(db)
             db.execute("PRAGMA busy_timeout = 0")  # from here on, waiting is done without blocking
@@ -86,20 +87,34 @@ def connect(path: str, synchronous: str, patience: float) -> sqlite3.Connection:
 
 def _check(db: sqlite3.Connection, path: str) -> None:
     """Refuse a file that is not ours to write, before anything is changed."""
+    db.execute("BEGIN")  # one view of the file: another process may be making it
     version = _pragma(db, "user_version")
     application = _pragma(db, "application_id")
-    if application != APPLICATION_ID:
-        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if tables or version or application:
-            raise NotATape(
-                f"{path} is a database of another program, not a tape; "
-                "name another file, it was left as it is"
-            )
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    db.execute("COMMIT")
+    if application != APPLICATION_ID and (tables or version or application):
+        raise NotATape(
+            f"{path} is a database of another program, not a tape; "
+            "name another file, it was left as it is"
+        )
     if version > len(MIGRATIONS):
         raise TapeTooNew(
             f"{path} is a tape of version {version}, and this Hookline knows versions up to "
             f"{len(MIGRATIONS)}; update Hookline, the file was left as it is"
         )
+
+
+def _write_ahead(db: sqlite3.Connection, patience: float) -> None:
+    """Change the file's mode, for which the database itself does not wait."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.005)
 
 
 def _migrate(db: sqlite3.Connection) -> None:

@@ -45,16 +45,19 @@ def text_of(payload: Any) -> str:
 
 
 def _strings(payload: Any) -> Iterator[str]:
-    waiting = [payload]
+    waiting: list[Any] = [payload]
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
             yield value
         elif isinstance(value, dict):
-            items: dict[str, Any] = value
-            waiting.extend(items[key] for key in reversed(items) if key not in _NOT_PROSE)
+            waiting.extend(_prose(value)[::-1])  # pyright: ignore[reportUnknownArgumentType]
         elif isinstance(value, list):
-            waiting.extend(reversed(value))  # pyright: ignore[reportUnknownArgumentType]
+            waiting.extend(value[::-1])  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _prose(items: dict[str, Any]) -> list[Any]:
+    return [value for key, value in items.items() if key not in _NOT_PROSE]
 
 
 def words_of(text: str) -> list[str]:

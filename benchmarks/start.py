@@ -2,7 +2,7 @@
 
 Run it from the checkout, with the peers of the `bench` extra installed:
 
-    python benchmarks/start.py                        # about a minute
+    python benchmarks/start.py                        # one to two minutes
     python benchmarks/start.py --rounds 5
     python benchmarks/start.py --check                # exit code 1 when a threshold is missed
     python benchmarks/start.py --json result.json
@@ -97,8 +97,6 @@ def starts() -> list[Start]:
         command("hooks"),
         importing("strands", "strands-agents"),
         importing("pydantic_ai", "pydantic-ai-slim"),
-        importing("langchain.agents", "langchain"),
-        importing("agents", "openai-agents"),
     ]
 
 

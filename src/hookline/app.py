@@ -12,7 +12,6 @@ implementation among others.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -52,6 +51,8 @@ from hookline.turn import (
 )
 
 if TYPE_CHECKING:
+    from asyncio import Lock
+
     import typer
 
     from hookline.agent.engine import AgentRun, Engine, Limits
@@ -114,7 +115,7 @@ class Hookline:
         """Is shown how far a model's first download has come; the door sets it."""
         self._store: TapeStore | None = None
         self._opened: dict[str, str] = {}
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()
 
     # --- parts: made when first used, so that the command line starts without them ---------------
 
@@ -355,9 +356,11 @@ class Hookline:
     @asynccontextmanager
     async def _turn_of(self, session_id: str) -> AsyncGenerator[None]:
         """Never two turns of one session at once."""
+        from asyncio import Lock
+
         lock = self._locks.get(session_id)
         if lock is None:
-            lock = self._locks[session_id] = asyncio.Lock()
+            lock = self._locks[session_id] = Lock()
         async with lock:
             yield
 

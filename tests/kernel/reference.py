@@ -1,11 +1,8 @@
 """The semantics of a dispatch written naively: everything is decided anew for every call."""
 
 import inspect
-from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from dataclasses import replace
 
 import hookline.hooks as hl
 from hookline.hooks import DENY, NEWEST, RAISE, SKIP, Decision, Denied, Outcome, Ruling, Verdict
@@ -15,24 +12,13 @@ JUDGED = ("gate", "patch", "chain")
 REDUCED = {"collect": list, "flatten": list, "merge": dict, "join": str, "patch": Verdict}
 
 
-@dataclass(eq=False)
-class Impl:
-    """One attached callable, as registered."""
-
-    function: Callable[..., Any]
-    name: str
-    seq: int
-    kind: str
-    plugin: bool
-    options: tuple[str, ...]
-    when: Callable[..., Any] | None
-    key: Any
-    detach: Callable[[], None]
-    spent: bool = False
-
-
 class Dispatch:
-    """One call of one hook."""
+    """One call of one hook.
+
+    What is attached has a `function`, a `name`, its `seq` among the registrations, a `kind` (def,
+    async, wrapper), whether it is a `plugin`, `options` (guard, once, tryfirst, trylast), a filter
+    `when`, the `key` of its scope, whether its once is `spent`, and `detach()`.
+    """
 
     def __init__(self, spec, arguments, face="call", sync=False, fail_closed=False):
         self.spec, self.face, self.sync = spec, face, sync or spec.sync
@@ -55,6 +41,9 @@ class Dispatch:
         self.seen = value.event if isinstance(value, Verdict) else self.arguments.get("event")
         return self.listed if self.face == "emit" else value
 
+    def log(self, what, impl):
+        self.logged.append((what, impl.name))
+
     def in_scope(self, impl):
         parameter, _, attribute = self.spec.scope.partition(".")
         key = self.arguments.get(parameter)
@@ -63,9 +52,7 @@ class Dispatch:
     async def wrapped(self, wrappers):
         """The reduced value as the wrappers leave it; the first of them is outermost."""
         if not wrappers:
-            return await (
-                self.around(self.order, self.arguments) if self.how == "around" else self.core()
-            )
+            return await self.core()
         (impl, *inner), generator = wrappers, None
         with self.skipping(impl):
             generator = self.opened(impl)
@@ -86,7 +73,7 @@ class Dispatch:
         except Exception:
             if self.errors is not SKIP:
                 raise
-            self.logged.append(("failed", impl.name))
+            self.log("failed", impl)
 
     def opened(self, impl):
         given = self.admitted(impl, self.arguments)
@@ -100,14 +87,16 @@ class Dispatch:
         try:
             resume(outcome)
         except StopIteration as stop:
-            value = None if self.how == "notify" else stop.value
-            if value is None and self.how in ("notify", "first"):
-                return None
-            if value is None or not fits(value, REDUCED.get(self.how, self.spec.result)):
-                raise hl.WrongResult from None
-            return value
-        generator.close()
-        raise hl.RegistrationError("yielded twice")
+            value = stop.value
+        else:
+            generator.close()
+            raise hl.RegistrationError("yielded twice")
+        if self.how == "notify" or (self.how == "first" and value is None):
+            return None
+        reduced = REDUCED.get(self.how)
+        if value is None or not (isinstance(value, reduced) if reduced else self.spec.accepts(value)):
+            raise hl.WrongResult
+        return value
 
     async def around(self, order, arguments):
         """What the rest of a middleware chain returns; the caller's own function is innermost."""
@@ -126,11 +115,13 @@ class Dispatch:
         try:
             value = await self.ask(order[0], {**arguments, "call_next": call_next})
         except hl.NotAwaited:
-            self.logged.append(("async_not_supported", order[0].name))
+            self.log("async_not_supported", order[0])
             value = inside[-1] if inside else ABSENT
         return await self.around(order[1:], arguments) if value is ABSENT else value
 
     async def core(self):
+        if self.how == "around":
+            return await self.around(self.order, self.arguments)
         guards = [impl for impl in self.order if "guard" in impl.options and self.how in JUDGED]
         for impl in self.order:
             if impl not in guards:
@@ -169,25 +160,21 @@ class Dispatch:
             getattr(value, "close", int)()
             raise hl.NotAwaited
         value = await value if hasattr(value, "__await__") else value
-        if (
-            value is not None
-            and self.spec.reducer.name != "notify"
-            and not fits(value, self.spec.result)
-        ):
+        checked = value is not None and self.spec.reducer.name != "notify"
+        if checked and not self.spec.accepts(value):
             raise hl.WrongResult
         return value
 
     def admitted(self, impl, arguments):
         """What it is called with; None where its filter does not match or its once is over."""
         judged = bind(self.spec, impl.when, impl.plugin, arguments) if impl.when else {}
-        if impl.when and judged is not None and not impl.when(**judged):
-            return None
-        if impl.spent:
+        given = bind(self.spec, impl.function, impl.plugin, arguments)
+        filtered = impl.when and judged is not None and not impl.when(**judged)
+        if filtered or impl.spent:
             return None
         if "once" in impl.options:
             impl.spent = True
             impl.detach()
-        given = bind(self.spec, impl.function, impl.plugin, arguments)
         if judged is None or given is None:
             raise hl.MissingArgument
         return given
@@ -235,15 +222,17 @@ class Dispatch:
         """Apply the error policy; a guard denies whatever the policy is."""
         skipped = isinstance(error, hl.NotAwaited)
         if skipped:
-            self.logged.append(("async_not_supported", impl.name))
+            self.log("async_not_supported", impl)
         if self.how == "outcomes":
             self.values.append(Outcome(impl.name, False, None, error))
+        elif "guard" in impl.options and self.spec.reducer.name == "chain" != self.how:
+            self.log("failed", impl)  # by this face there is nothing to withhold
         elif "guard" in impl.options or self.errors is DENY:
             self.deny(impl, error)
         elif self.errors is RAISE and not skipped:
             raise error
         elif not skipped:
-            self.logged.append(("failed", impl.name))
+            self.log("failed", impl)
 
     def deny(self, impl, error):
         """A failure closes a gate, withholds what a patch or chain carries, or answers no."""
@@ -257,33 +246,24 @@ class Dispatch:
             self.verdict.withheld = True
         elif self.how == "chain":
             self.pass_on(withheld)
-        elif self.spec.reducer.name == "first":
+        else:
             self.values.append(self.spec.reducer.deny or False)
-        else:  # a chain called by another face: nothing to withhold
-            self.logged.append(("failed", impl.name))
-            return
-        self.logged.append(("denied", impl.name))
+        self.log("denied", impl)
         self.listed.append(Denied(text))
         self.stopped = self.how in ("patch", "chain", "first")
 
     def reduced(self):
         reducer, values = self.reducer, self.values
         lowest_first = values[::-1] if self.spec.order is NEWEST else values
-        match self.how:
-            case "first":
-                return values[0] if values else None
-            case "collect" | "flatten" | "outcomes":
-                return values
-            case "merge":
-                return (
-                    self.arguments[reducer.into] if reducer.into else merged(lowest_first, reducer.deep)
-                )
-            case "join":
-                return reducer.separator.join(filter(None, lowest_first))
-            case "chain":
-                return self.arguments[reducer.parameter]
-            case "gate" | "patch":
-                return self.verdict
+        if self.how == "first":
+            return values[0] if values else None
+        if self.how == "join":
+            return reducer.separator.join(filter(None, lowest_first))
+        if self.how == "merge" and not reducer.into:
+            return merged(lowest_first, reducer.deep)
+        if self.how in ("chain", "merge"):
+            return self.arguments[reducer.parameter if self.how == "chain" else reducer.into]
+        return {"gate": self.verdict, "patch": self.verdict, "notify": None}.get(self.how, values)
 
 
 def reducer_and_errors(spec, face, fail_closed):
@@ -318,19 +298,6 @@ def bind(spec, function, plugin, arguments):
         elif p.default is p.empty:
             return None
     return given
-
-
-def fits(value, annotation):
-    """Whether a value has the annotation's outer class."""
-    if annotation in (None, Any, object):
-        return True
-    if get_origin(annotation) is Literal:
-        return value in get_args(annotation)
-    if get_origin(annotation) in (Union, UnionType):
-        return any(fits(value, part) for part in get_args(annotation))
-    return isinstance(
-        value, float | int if annotation is float else get_origin(annotation) or annotation
-    )
 
 
 def unseen(items, seen, unique):

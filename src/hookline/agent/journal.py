@@ -44,7 +44,7 @@ class TapeJournal:
     async def tool_call(self, call: ToolCall, requested: Any, rulings: list[Ruling]) -> None:
         """A tool is about to run."""
         payload = {
-            "tool_call_id": call.id,
+            "id": call.id,
             "name": call.name,
             "arguments": dict(call.arguments),
             "requested": requested if isinstance(requested, str) else dict(requested),
@@ -96,7 +96,7 @@ class CutOffTurn:
     @property
     def started_calls(self) -> set[str]:
         """The tool calls that may have run."""
-        return {e.payload["tool_call_id"] for e in self.entries if e.kind == TOOL_CALL}
+        return {e.payload["id"] for e in self.entries if e.kind == TOOL_CALL}
 
     @property
     def results(self) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ def create_app() -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # drawing boxes around the help costs more than all the rest
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)

@@ -120,11 +120,11 @@ def _group(message: Json) -> _Group:
 
 def _calls(message: Json) -> list[Json]:
     calls: Any = message.get("tool_calls") if message.get("role") == "assistant" else None
-    return [call for call in calls if _is_call(call)] if isinstance(calls, list) else []
+    return list(filter(_is_call, calls)) if isinstance(calls, list) else []  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _is_call(call: Any) -> TypeGuard[Json]:
-    return isinstance(call, dict) and _is_name(call["id"] if "id" in call else None)
+    return isinstance(call, dict) and _is_name(call.get("id"))  # pyright: ignore[reportUnknownMemberType]
 
 
 def _is_name(value: Any) -> TypeGuard[str]:

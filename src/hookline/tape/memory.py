@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from .entry import Entry, Row, row_of
+from .entry import Entry, Row, entry_of, row_of
 from .errors import DuplicateEntry, TapeClosed, TapeConflict, UnknownEntry, UnknownParent
 from .store import Hit, SessionInfo
 from .text import matches, phrases_of, text_of, words_of
@@ -177,5 +176,4 @@ class MemoryStore:
             yield number
 
     def _entry(self, number: int) -> Entry:
-        entry_id, session_id, parent_id, kind, time, meta, payload = self._rows[number]
-        return Entry(entry_id, session_id, parent_id, kind, json.loads(payload), json.loads(meta), time)
+        return entry_of(self._rows[number])

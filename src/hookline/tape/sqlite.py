@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import sqlite3
@@ -13,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from .appending import SEQ, Appender, span
-from .entry import Entry, Json, row_of
+from .entry import Entry, entry_of, row_of
 from .errors import TapeCorrupt, UnknownEntry
 from .index import catch_up, find
 from .schema import MARKS, MARKS_ONLY, PLACES, connect, is_busy, told
@@ -243,15 +242,12 @@ class SQLiteStore:
         return None if row is None else self._entry(row)
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
-        entry_id, session_id, parent_id, kind, when, meta, payload, _ = row
         try:
-            content: Json = json.loads(payload)
-            about: Json = {} if meta == "{}" else json.loads(meta)
+            return entry_of(row[:7])
         except ValueError as error:
             raise TapeCorrupt(
-                f"{self.path} is damaged: entry {entry_id!r} is not JSON ({error}); restore a copy"
+                f"{self.path} is damaged: entry {row[0]!r} is not JSON ({error}); restore a copy"
             ) from error
-        return Entry(entry_id, session_id, parent_id, kind, content, about, when)
 
 
 def _of_kinds(where: str, values: list[Any], kinds: Collection[str] | None) -> tuple[str, list[Any]]:

@@ -8,6 +8,7 @@ import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import IO
 
 GRACE = 1.0
 """Seconds between asking a group to end and ending it."""
@@ -51,8 +52,15 @@ class Running:
 
 
 @asynccontextmanager
-async def running(command: list[str], folder: Path, extra: dict[str, str]) -> AsyncGenerator[Running]:
-    """Start a command with its input closed; at the end nothing of its group is left."""
+async def running(
+    command: list[str],
+    folder: Path,
+    extra: dict[str, str],
+    stdin: IO[bytes] | int = asyncio.subprocess.DEVNULL,
+) -> AsyncGenerator[Running]:
+    """Start a command, with its input closed unless a file is given; at the end nothing of its
+    group is left.
+    """
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     ours, theirs = os.pipe()
@@ -70,7 +78,7 @@ async def running(command: list[str], folder: Path, extra: dict[str, str]) -> As
                 *command,
                 cwd=folder,
                 env={**os.environ, **extra},
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=theirs,
                 stderr=theirs,
                 start_new_session=True,
@@ -89,11 +97,13 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """Ask the whole group to end, then end it: also what ignores the question or went on alone."""
     try:
         if process.returncode is None and _signal_group(process.pid, signal.SIGTERM):
-            await asyncio.wait([waiting := asyncio.ensure_future(process.wait())], timeout=GRACE)
-            waiting.cancel()
+            async with asyncio.timeout(GRACE):
+                await process.wait()
+    except TimeoutError:
+        pass
     finally:
         _signal_group(process.pid, signal.SIGKILL)
-    await process.wait()
+        await process.wait()  # also when cancelled again: it is dead, and somebody must see it
 
 
 def _signal_group(group: int, number: signal.Signals) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import aclosing
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -23,6 +25,7 @@ from hookline.tools.tool import tool
 from .files import files_in
 from .globs import glob_pattern
 from .paths import folder, reach, shown
+from .process import running
 
 _SECONDS = 60.0
 _WORKER = Path(__file__).with_name("search_worker.py")
@@ -75,25 +78,18 @@ async def search_files(
 
 
 async def _search(order: dict[str, Any]) -> dict[str, Any]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-S",
-        str(_WORKER),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(_SECONDS):
-            out, err = await process.communicate(json.dumps(order).encode())
-    except TimeoutError:
-        raise ToolError(f"the search took longer than {_SECONDS:g} s; try a simpler pattern") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
-        raise ToolError(f"the search failed: {err.decode(errors='replace').strip()[-500:]}")
+    command = [sys.executable, "-I", "-S", "-W", "ignore", str(_WORKER)]
+    with TemporaryFile() as written:
+        written.write(json.dumps(order).encode())
+        written.seek(0)
+        async with running(command, _WORKER.parent, {}, stdin=written) as worker:
+            try:
+                async with asyncio.timeout(_SECONDS), aclosing(worker.chunks()) as chunks:
+                    out = b"".join([chunk async for chunk in chunks])
+            except TimeoutError:
+                raise ToolError(
+                    f"the search took longer than {_SECONDS:g} s; try a simpler pattern"
+                ) from None
+    if worker.process.returncode != 0:
+        raise ToolError(f"the search failed: {out.decode(errors='replace').strip()[-500:]}")
     return json.loads(out)

@@ -7,7 +7,7 @@ turned off, and nothing is kept on disk.
 
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +73,7 @@ class Contender:
 
 
 @asynccontextmanager
-async def bare_loop() -> AsyncIterator[Turn]:
+async def bare_loop() -> AsyncGenerator[Turn]:
     """What a turn cannot do without: two streams, one tool call, the messages."""
 
     async def model(messages: list[dict[str, Any]]) -> AsyncIterator[tuple[str, str]]:
@@ -104,7 +104,7 @@ async def bare_loop() -> AsyncIterator[Turn]:
 
 
 @asynccontextmanager
-async def strands() -> AsyncIterator[Turn]:
+async def strands() -> AsyncGenerator[Turn]:
     from strands import Agent, tool
     from strands.models import Model
 
@@ -150,7 +150,7 @@ async def strands() -> AsyncIterator[Turn]:
 
 
 @asynccontextmanager
-async def openai_agents() -> AsyncIterator[Turn]:
+async def openai_agents() -> AsyncGenerator[Turn]:
     from agents import Agent, Model, RunConfig, Runner, function_tool
     from openai.types import responses
 
@@ -227,7 +227,7 @@ async def openai_agents() -> AsyncIterator[Turn]:
 
 
 @asynccontextmanager
-async def langchain() -> AsyncIterator[Turn]:
+async def langchain() -> AsyncGenerator[Turn]:
     from langchain.agents import create_agent
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessageChunk
@@ -269,7 +269,7 @@ async def langchain() -> AsyncIterator[Turn]:
 
 
 @asynccontextmanager
-async def pydantic_ai() -> AsyncIterator[Turn]:
+async def pydantic_ai() -> AsyncGenerator[Turn]:
     from pydantic_ai import Agent
     from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart
     from pydantic_ai.models.function import DeltaToolCall, FunctionModel

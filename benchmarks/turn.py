@@ -38,7 +38,7 @@ import statistics
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -88,7 +88,9 @@ def hookline() -> list[Contender]:
 
 
 @asynccontextmanager
-async def open_hookline(observers: int | None = TEN, *, in_memory: bool = False) -> AsyncIterator[Turn]:
+async def open_hookline(
+    observers: int | None = TEN, *, in_memory: bool = False
+) -> AsyncGenerator[Turn]:
     from hookline.app import Hookline
     from hookline.catalog.stream import StreamEvent
     from hookline.hooks import hookimpl
@@ -178,13 +180,13 @@ class Case:
     opened: AbstractAsyncContextManager[Turn]
     turn: Turn
     turns: int = 1  # in one sample
-    cpu: list[float] = field(default_factory=list)
-    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list[float])
+    wall: list[float] = field(default_factory=list[float])
 
     def calibrate(self) -> None:
         self.runner.run(timed(self.turn, WARM_UP))
-        _, wall = self.runner.run(timed(self.turn, 10))
-        self.turns = max(1, round(SAMPLE_SECONDS * 10 / wall))
+        cpu, _ = self.runner.run(timed(self.turn, 10))
+        self.turns = max(1, round(SAMPLE_SECONDS * 10 / cpu))
 
     def sample(self) -> None:
         cpu, wall = self.runner.run(timed(self.turn, self.turns))

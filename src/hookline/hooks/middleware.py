@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .awaiting import awaited, discard, is_awaitable
 from .code import adapter, forward
-from .errors import CallError
+from .errors import CallError, NotAwaited
 from .failures import check, not_awaited, note
 from .implementation import Implementation
 from .plan import Plan, bind
@@ -58,19 +58,16 @@ def middleware(plan: Plan) -> Fire:
         current: Middleware, args: tuple[Any, ...], number: int, step: Fire
     ) -> tuple[Any, bool]:
         """Call one; where only awaiting would help it is passed over, and what is inside runs once."""
-        inside: list[Any] = []
-        go_on = next_step(step, number, args)
-
-        def call_next(value: Any = UNCHANGED, /) -> Any:
-            inside.append(go_on(value))
-            return inside[-1]
-
-        value = None if current.impl.is_async else current.call(*with_next(args, call_next))
-        if current.impl.is_async or is_awaitable(value):
+        inside = Inside(next_step(step, number, args))
+        try:
+            value = current.call(*with_next(args, inside))
+            if not is_awaitable(value):
+                return check(value, current.impl), False
             discard(value)
             not_awaited(current.impl)
-            return (inside[-1] if inside else step(number + 1, args)), True
-        return check(value, current.impl), False
+        except NotAwaited:
+            pass
+        return (inside.outcome() if inside.called else step(number + 1, args)), True
 
     def run_sync(*args: Any) -> Any:
         args, recorder = split(plan, args)
@@ -128,6 +125,32 @@ def middleware(plan: Plan) -> Fire:
         return await step(0, args)
 
     return run_sync if plan.sync else run
+
+
+class Inside:
+    """`call_next` that remembers what came of it, for one that is passed over after calling on."""
+
+    def __init__(self, go_on: Fire) -> None:
+        self._go_on = go_on
+        self.called = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def __call__(self, value: Any = UNCHANGED, /) -> Any:
+        """Call on."""
+        self.called = True
+        try:
+            self._value, self._error = self._go_on(value), None
+        except BaseException as error:
+            self._error = error
+            raise
+        return self._value
+
+    def outcome(self) -> Any:
+        """What the inner call came to."""
+        if self._error is not None:
+            raise self._error
+        return self._value
 
 
 def level(plan: Plan, impl: Implementation) -> Middleware:

@@ -131,15 +131,16 @@ def names_of(suffix: str, bound: Bound) -> dict[str, Any]:
 def require(plan: Plan) -> None:
     """Refuse a call without what the dispatch itself works on."""
     reducer, spec = plan.reducer, plan.spec
-    needed = "event" if spec.event is not None else None
+    needed = ["event"] if spec.event is not None else []
     if isinstance(reducer, Chain):
-        needed = reducer.parameter
-    elif isinstance(reducer, Merge):
-        needed = reducer.into or needed
+        needed.append(reducer.parameter)
+    elif isinstance(reducer, Merge) and reducer.into:
+        needed.append(reducer.into)
     elif reducer.name == "around":
-        needed = "call_next"
-    if needed is not None and needed not in plan.passed:
-        raise CallError(f"a call of hook {spec.name!r} needs the argument {needed!r}")
+        needed.append("call_next")
+    for name in needed:
+        if name not in plan.passed:
+            raise CallError(f"a call of hook {spec.name!r} needs the argument {name!r}")
 
 
 def unawaitable(impl: Implementation) -> Callable[[], Any]:

@@ -148,7 +148,8 @@ class Writer:
             traced = ["_t.ruled(_i, _s, _v) if _r is not None else _t.returned(_i, _s, _r)"]
         self.add(depth, f"_r = {call}")
         if self.check != "nothing" or not shape.awaits:
-            self.add(depth, f"if _r is not None and not ({self.good('_r')}):")
+            same = f" and _r is not {self.reducer.parameter}" if isinstance(self.reducer, Chain) else ""
+            self.add(depth, f"if _r is not None{same} and not ({self.good('_r')}):")
             self.add(depth + 1, self.settle(shape), impl)
         early = self.reducer.stops  # what ends the dispatch is listed before it does
         if not folds:

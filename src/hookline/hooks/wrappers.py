@@ -9,7 +9,7 @@ from typing import Any
 from .code import adapter
 from .errors import RegistrationError, WrongResult
 from .failures import missing_error, note, skip, wrong_result
-from .implementation import Implementation
+from .implementation import Arguments, Implementation
 from .plan import Plan
 from .reducers import SKIP
 
@@ -67,20 +67,23 @@ def wrapped(core: Fire, plan: Plan, wrappers: tuple[Implementation, ...]) -> Fir
 
 def starter(impl: Implementation, passed: tuple[str, ...]) -> Fire:
     """Start a wrapper on the arguments, or give None where its filter does not match."""
-    missing = impl.arguments.missing(passed)
-    if impl.when is not None:
-        missing = missing or impl.when_arguments.missing(passed)
-    if missing:
-
-        def refuse(*args: Any) -> Any:
-            raise missing_error(impl, missing)
-
-        return refuse
-    start = adapter(impl.function, impl.arguments, passed)
+    start = ready(impl, impl.function, impl.arguments, passed)
     if impl.when is None:
         return start
-    when = adapter(impl.when, impl.when_arguments, passed)
+    when = ready(impl, impl.when, impl.when_arguments, passed)
     return lambda *args: start(*args) if when(*args) else None
+
+
+def ready(impl: Implementation, function: Fire, arguments: Arguments, passed: tuple[str, ...]) -> Fire:
+    """A callable over what is passed, which fails where something is missing."""
+    missing = arguments.missing(passed)
+    if not missing:
+        return adapter(function, arguments, passed)
+
+    def refuse(*args: Any) -> Any:
+        raise missing_error(impl, missing)
+
+    return refuse
 
 
 def enter(impl: Implementation, generator: Generator[Any, Any, Any]) -> None:

@@ -8,8 +8,10 @@ import weakref
 import pytest
 
 from hookline.hooks import (
+    SKIP,
     Answer,
     CallError,
+    Catalog,
     Event,
     Family,
     Hooks,
@@ -17,6 +19,7 @@ from hookline.hooks import (
     first,
     hookimpl,
     hookspec,
+    notify,
 )
 
 from .sample import Ctx, DoneEvent, Order, OrderEvent, OrderResult, PlateEvent, PlateResult, shop
@@ -487,6 +490,24 @@ class TestMany:
             thread.join()
         assert failures == []
         assert hooks.call_sync("sign", guest="a") == ""
+
+
+async def test_hooks_of_one_shape_that_match_different_fields_do_not_share_code(caplog):
+    class Alike(Family, name="alike"):
+        @hookspec(notify, errors=SKIP, match="a")
+        def one(self, a: str, b: str) -> None:
+            """Match the first."""
+
+        @hookspec(notify, errors=SKIP, match="b")
+        def two(self, a: str, b: str) -> None:
+            """Match the second."""
+
+    hooks = Hooks(Catalog(Alike))
+    for name in ("one", "two"):
+        hooks.register(name, lambda: 1 / 0)
+        await hooks.call(name, a="A", b="B")
+    assert "hook.one_failed a=A adapter=" in caplog.text
+    assert "hook.two_failed b=B adapter=" in caplog.text
 
 
 async def test_a_hooks_object_comes_with_a_catalogue_of_its_own():

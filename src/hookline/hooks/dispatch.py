@@ -46,9 +46,10 @@ PLAIN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set
 def compile_dispatch(plan: Plan) -> Callable[..., Any]:
     """Make the function that runs a plan."""
     bounds = [bind(plan, impl) for impl in plan.implementations]
-    key = (
-        plan.params, plan.sync, plan.emits, plan.traced, plan.reducer, plan.errors,
-        check_of(plan), tuple(b.shape for b in bounds),
+    spec = plan.spec
+    key = (  # everything that the writer looks at
+        plan.params, plan.sync, plan.emits, plan.traced, plan.reducer, plan.errors, check_of(plan),
+        spec.reducer, spec.match_source, len(spec.classes or ()) == 1, tuple(b.shape for b in bounds),
     )  # fmt: skip
     code = known(key)
     if code is None:

@@ -6,19 +6,26 @@ Names are loaded when they are first used, so that importing the package costs n
 TYPE_CHECKING = False  # as in `typing`, which is too much to load for one constant
 
 if TYPE_CHECKING:
+    from .app import Hookline
     from .catalog import Hooks
+    from .catalog.envelope import content_of, field_of
     from .catalog.stream import AsyncStreamEvents, StreamEvent
     from .hooks import HooklineError, hookimpl, hookspec
+    from .tools import tool
 
     __version__: str
 else:
     _HOMES = {
         "AsyncStreamEvents": "hookline.catalog.stream",
+        "Hookline": "hookline.app",
         "HooklineError": "hookline.hooks",
         "Hooks": "hookline.catalog",
         "StreamEvent": "hookline.catalog.stream",
+        "content_of": "hookline.catalog.envelope",
+        "field_of": "hookline.catalog.envelope",
         "hookimpl": "hookline.hooks",
         "hookspec": "hookline.hooks",
+        "tool": "hookline.tools",
     }
 
     def __getattr__(name: str) -> object:
@@ -41,10 +48,14 @@ else:
 
 __all__ = [
     "AsyncStreamEvents",
+    "Hookline",
     "HooklineError",
     "Hooks",
     "StreamEvent",
     "__version__",
+    "content_of",
+    "field_of",
     "hookimpl",
     "hookspec",
+    "tool",
 ]

@@ -34,18 +34,17 @@ from hookline.catalog.events.session import (
     ShutdownReason,
 )
 from hookline.catalog.parts import Prompt
-from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
+from hookline.catalog.stream import AsyncStreamEvents
 from hookline.home import home as default_home
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.scope import entered
 from hookline.turn import (
     Listener,
+    StreamedAnswer,
     TurnResult,
     echo,
-    final_text,
     one_chunk,
-    shown,
     with_content,
     with_context,
 )
@@ -115,6 +114,7 @@ class Hookline:
         """Is shown how far a model's first download has come; the door sets it."""
         self._store: TapeStore | None = None
         self._opened: dict[str, str] = {}
+        """The open sessions, each with what is to be added to its next prompt."""
         self._locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()
 
     # --- parts: made when first used, so that the command line starts without them ---------------
@@ -205,12 +205,13 @@ class Hookline:
 
     def create_cli_app(self) -> typer.Typer:
         """The command line, with what plugins add to it."""
-        from hookline.cli.root import create_app
+        from hookline.cli.root import create_app, keep_first
 
         app = create_app()
         for outcome in self.hooks.call_sync("register_cli_commands", app=app):
             if not outcome.success:
                 self._failed(outcome.plugin_name, "register_cli_commands", outcome.error)
+        keep_first(app)  # newest first: a plugin's command beats the builtin one of its name
         return app
 
     def collect_onboard_config(self, current_config: dict[str, Any]) -> dict[str, Any]:
@@ -282,10 +283,10 @@ class Hookline:
 
     # --- sessions -----------------------------------------------------------------------------
 
-    async def _open_session(self, session_id: str, reason: SessionReason = "startup") -> str:
-        """Open a session the first time this process sees it; give what to add to its first prompt."""
+    async def _open_session(self, session_id: str, reason: SessionReason = "startup") -> None:
+        """Open a session the first time this process sees it."""
         if session_id in self._opened:
-            return ""
+            return
         ctx = self.context(session_id)
         before = self.hooks["session_before_start"]
         if before.live:
@@ -294,12 +295,12 @@ class Hookline:
             if not verdict.allowed:
                 await self._shut_down(session_id, "error")
                 raise Blocked("the session", verdict.reason, verdict.decided_by)
-        self._opened[session_id] = reason
+        self._opened[session_id] = ""
         start = self.hooks["session_start"]
-        if not start.live:
-            return ""
-        answers = await start.fire(SessionStartEvent(reason), ctx)
-        return "\n\n".join(a.additional_context for a in answers if a.additional_context)
+        if start.live:
+            answers = await start.fire(SessionStartEvent(reason), ctx)
+            added = (answer.additional_context for answer in answers)
+            self._opened[session_id] = "\n\n".join(text for text in added if text)
 
     async def close_session(self, session_id: str, reason: ShutdownReason = "completed") -> None:
         """Tell everybody that a session closes."""
@@ -366,7 +367,7 @@ class Hookline:
 
     async def _turn(self, message: Envelope, session_id: str, stream: Listener | None) -> TurnResult:
         state: State = await self.hooks["load_state"].fire(message, session_id)
-        context = await self._open_session(session_id)
+        await self._open_session(session_id)
         result = TurnResult(session_id)
         message, result.stopped = await self._input(message, session_id)
         if result.stopped is not None:
@@ -374,7 +375,8 @@ class Hookline:
             return result
         prompt = await self.hooks["build_prompt"].fire(message, session_id, state)
         prompt = prompt or content_of(message)
-        result.prompt = with_context(prompt, context)
+        result.prompt = with_context(prompt, self._opened[session_id])
+        self._opened[session_id] = ""
         return await self._answer(result, message, state, stream)
 
     async def _continue(
@@ -406,16 +408,16 @@ class Hookline:
         """From the prompt to the outbound envelopes."""
         session_id = result.session_id
         state["message"] = message
-        status, failure = "completed", None
+        status, failure = "failed", None
         try:
             try:
                 result.model_output = await self._run_model(result, state, stream)
             except BaseException as error:
-                status = "failed" if isinstance(error, Exception) else "cancelled"
                 failure = error_text(error)
                 if isinstance(error, Exception):
                     await self._notify_error("run_model", error, message)
                     raise _Reported(error) from error
+                status = "cancelled"
                 raise
             finally:
                 await self._save_state(session_id, state, message, result.model_output)
@@ -423,6 +425,7 @@ class Hookline:
                 message, session_id, state, result.model_output
             ) or [echo(message, session_id, result.model_output)]
             await self._dispatch(result.outbounds)
+            status = "completed"
             return result
         finally:
             run = self.runs.pop(session_id, None)
@@ -461,26 +464,20 @@ class Hookline:
         """Read the stream of whoever answers; give the text that may go out."""
         events = await self.run_model_stream(result.prompt, result.session_id, state)
         output = self.hooks["output"]
-        held = output.count() > 0  # what may still be blocked is not shown before it was judged
-        text: list[str] = []
-        async for event in events:
-            if event.kind == "error":
-                raise event.data["error"]
-            if event.kind == "text":
-                text.append(event.data["delta"])
-                if held:
-                    continue
-            if stream is not None:
-                await shown(stream, event)
-        answer = final_text(events, text)
+        answer = StreamedAnswer(stream, held=output.count() > 0)
+        try:
+            async for event in events:
+                await answer.take(event)
+        finally:
+            await events.aclose()
+        text = answer.text or getattr(events.state, "text", "")
         if output.live:
-            verdict = await output.fire(OutputEvent(answer), self.context(result.session_id))
+            verdict = await output.fire(OutputEvent(text), self.context(result.session_id))
             if not verdict.allowed:
                 raise Blocked("the answer", verdict.reason, verdict.decided_by)
-            answer = verdict.event.content
-        if held and stream is not None:
-            await shown(stream, StreamEvent("text", {"delta": answer}))
-        return answer
+            text = verdict.event.content
+        await answer.release(text)
+        return text
 
     async def run_model_stream(
         self, prompt: Prompt, session_id: str, state: State

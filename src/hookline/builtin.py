@@ -1,4 +1,8 @@
-"""The builtin plugin: every stage of a turn, on the same hooks as anyone else's plugin."""
+"""The builtin plugin: the stages of a turn, on the same hooks as anyone else's plugin.
+
+It renders nothing: where no plugin does, the pipeline itself echoes the answer to where the message
+came from, so that a plugin which renders takes the answer's place instead of adding to it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from hookline.catalog.envelope import Envelope, State, address_of, content_of, f
 from hookline.catalog.parts import Prompt
 from hookline.catalog.stream import AsyncStreamEvents
 from hookline.hooks import hookimpl
-from hookline.turn import echo
 
 if TYPE_CHECKING:
     import typer
@@ -87,11 +90,6 @@ class BuiltinPlugin:
     @hookimpl
     def save_state(self, session_id: str) -> None:
         """Nothing: what a turn did is on the tape already."""
-
-    @hookimpl
-    def render_outbound(self, message: Envelope, session_id: str, model_output: str) -> list[Envelope]:
-        """One envelope with the answer, to where the message came from."""
-        return [echo(message, session_id, model_output)]
 
     @hookimpl
     async def dispatch_outbound(self, message: Envelope) -> bool:

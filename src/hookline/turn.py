@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import Any, cast
 
-from hookline.catalog.envelope import Envelope, address_of
-from hookline.catalog.parts import Prompt
+from hookline.catalog.envelope import Envelope, EnvelopeError, address_of
+from hookline.catalog.parts import AudioPart, ImagePart, Prompt, TextPart
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 
 Listener = Callable[[StreamEvent], Any]
@@ -29,11 +29,52 @@ class TurnResult:
     """Why no agent turn was made: a plugin handled or blocked the input."""
 
 
-async def shown(listener: Listener, event: StreamEvent) -> None:
-    """Show an event to a listener, sync or async."""
-    answer = listener(event)
-    if inspect.isawaitable(answer):
-        await answer
+class StreamedAnswer:
+    """Puts an answer together from its stream, and shows the stream while it comes.
+
+    The answer is what was said after the last tool result. Where it may still be blocked it is `held`:
+    nothing of it is shown before `release`.
+    """
+
+    def __init__(self, listener: Listener | None, *, held: bool) -> None:
+        self._listener = listener
+        self._hold = held
+        self._kept: list[StreamEvent] = []
+        self._said: list[str] = []
+        self._before: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """What was said last."""
+        return "".join(self._said) or "".join(self._before)
+
+    async def take(self, event: StreamEvent) -> None:
+        """Take one event; an error in the stream is raised."""
+        if event.kind == "error":
+            raise event.data["error"]
+        if event.kind == "text":
+            self._said.append(event.data["delta"])
+        elif event.kind == "tool_result" and self._said:
+            self._before, self._said = self._said, []
+        if self._hold and event.kind in ("text", "reasoning", "final"):
+            self._kept.append(event)
+        else:
+            await self._show(event)
+
+    async def release(self, text: str) -> None:
+        """Show what was held back: as it came, or the text that took its place."""
+        kept, self._kept = self._kept, []
+        if text != self.text:
+            final = [StreamEvent("final", {**e.data, "text": text}) for e in kept if e.kind == "final"]
+            kept = [StreamEvent("text", {"delta": text}), *final]
+        for event in kept if self._hold else ():
+            await self._show(event)
+
+    async def _show(self, event: StreamEvent) -> None:
+        if self._listener is not None:
+            answer = self._listener(event)
+            if inspect.isawaitable(answer):
+                await answer
 
 
 def one_chunk(text: str) -> AsyncStreamEvents:
@@ -44,11 +85,6 @@ def one_chunk(text: str) -> AsyncStreamEvents:
         yield StreamEvent("final", {"text": text, "finish_reason": "stop"})
 
     return AsyncStreamEvents(chunks())
-
-
-def final_text(events: AsyncStreamEvents, text: list[str]) -> str:
-    """The answer: the agent's last words where it ran, else everything that was said."""
-    return getattr(events.state, "text", "") or "".join(text)
 
 
 def echo(message: Envelope, session_id: str, model_output: str) -> Envelope:
@@ -64,10 +100,15 @@ def echo(message: Envelope, session_id: str, model_output: str) -> Envelope:
 
 def with_content(message: Envelope, text: str) -> Envelope:
     """The same message with another text; the given one is not changed."""
-    if isinstance(message, dict):
-        return {**message, "content": text}  # pyright: ignore[reportUnknownVariableType]
-    changed = copy(message)
-    changed.content = text
+    if isinstance(message, Mapping):
+        return {**cast("Mapping[str, Any]", message), "content": text}
+    if is_dataclass(message) and not isinstance(message, type):
+        return replace(message, content=text)
+    changed: Any = copy(message)
+    try:
+        changed.content = text
+    except AttributeError:
+        raise EnvelopeError(f"the content of a {type(message).__name__} cannot be changed") from None
     return changed
 
 
@@ -77,4 +118,5 @@ def with_context(prompt: Prompt, context: str) -> Prompt:
         return prompt
     if isinstance(prompt, str):
         return f"{context}\n\n{prompt}"
-    return [{"type": "text", "text": context}, *prompt]
+    parts = any(isinstance(part, TextPart | ImagePart | AudioPart) for part in prompt)
+    return [TextPart(context) if parts else {"type": "text", "text": context}, *prompt]

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from hookline.app import Hookline
+from hookline.events import BeforeAgentStartEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.tools import tool
@@ -44,6 +45,9 @@ def app_that_dies() -> Hookline:
     app = Hookline(home=home, workspace=home)
     app.load_hooks(packages=False)
     app.tools.add(count)
+    app.hooks.register(
+        "before_agent_start", lambda event: BeforeAgentStartEventResult(system_prompt="Only this.")
+    )
     if point in ("around_before", "around_after"):
 
         async def around(call, call_next):
@@ -86,6 +90,7 @@ async def main() -> None:
                 "runs": len(log.read_text().splitlines()) if log.exists() else 0,
                 "told": told,
                 "fired": fired,
+                "system": model.requests[0].system if model.requests else None,
                 "last": entries[-1].payload.get("status") if entries else None,
             }
         )

@@ -341,6 +341,26 @@ class TestTools:
             calls = await app.store().entries("default:default", kinds=["tool_call"])
         assert len(judged) == len(calls) == 2
 
+    async def test_what_persist_or_progress_cannot_show_does_not_fail_the_turn(self, app, scripted):
+        @tool(registry=Registry(), side_effects="none")
+        async def odd():
+            yield object()
+            yield "good"
+
+        app.tools.add(odd)
+        seen = []
+        app.hooks.register(
+            "tool_execution_update", lambda e: seen.append(e.partial_tool_result.content)
+        )
+        app.hooks.register("tool_result_persist", lambda: object())
+        model = scripted(Turn(tool_calls=[Call("odd"), Call("odd")]), "ok")
+        assert (await say(app)).model_output == "ok"
+        assert [m["content"] for m in model.requests[1].messages if m["role"] == "tool"] == [
+            "good",
+            "good",
+        ]
+        assert "neither text nor JSON" in seen[0]
+
     async def test_a_withheld_result_shows_only_why(self, app, scripted, echo):
         model = scripted(CALL, "ok")
         app.hooks.register("tool_result", lambda e: ToolResultEventResult(block=True, reason="private"))
@@ -412,7 +432,7 @@ class TestEveryStageCanBeReplaced:
             scripted,
             render_outbound=lambda self, model_output: [{"content": "a"}, {"content": "b"}],
         )
-        assert [o["content"] for o in result.outbounds] == ["a", "b", "builtin answer"]
+        assert [o["content"] for o in result.outbounds] == ["a", "b"]
 
     async def test_dispatch_outbound(self, app, scripted):
         sent = []

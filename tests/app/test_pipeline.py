@@ -1,6 +1,8 @@
 """One message in, one answer out: the stages, their fallbacks, and what an error does."""
 
 import asyncio
+from dataclasses import dataclass
+from types import MappingProxyType
 
 import pytest
 
@@ -14,6 +16,7 @@ from hookline.events import (
     OutputEventResult,
     SessionBeforeStartResult,
     SessionStartResult,
+    TextPart,
 )
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
@@ -221,6 +224,38 @@ class TestTheModelStage:
         assert "".join(chunks) == "Hello there."
         assert len(chunks) > 1
 
+    async def test_a_tap_that_rewrites_the_text_rewrites_the_answer(self, app, scripted):
+        scripted(Turn("Let me look.", tool_calls=[Call("list_files")]), "hello")
+
+        class Louder:
+            @hookimpl(wrapper=True)
+            def run_model_stream(self):
+                parent = yield
+
+                async def iterator():
+                    async for event in parent:
+                        if event.kind == "text":
+                            event = StreamEvent("text", {"delta": event.data["delta"].upper()})
+                        yield event
+
+                return AsyncStreamEvents(iterator(), state=parent.state)
+
+        app.hooks.add(Louder())
+        assert (await say(app)).model_output == "HELLO"
+
+    async def test_a_listener_that_raises_ends_the_run(self, app, scripted):
+        scripted(Turn("hello there all", chunk=2, delay=0.01))
+
+        def broken(event):
+            raise OSError("the pipe is closed")
+
+        async with app.running():
+            with pytest.raises(OSError, match="the pipe is closed"):
+                await app.process_inbound({"content": "x"}, stream=broken)
+            assert [t for t in asyncio.all_tasks() if t.get_name().startswith("agent ")] == []
+            last = (await app.store().entries("default:default"))[-1]
+        assert (last.kind, last.payload["status"]) == ("turn", "failed")
+
     async def test_a_stream_is_shown_as_it_comes(self, app, scripted):
         scripted(Turn("one two three", chunk=4, usage={"input_tokens": 5, "output_tokens": 3}))
         seen = []
@@ -270,9 +305,12 @@ class TestErrors:
     async def test_delivery_that_fails_has_its_own_stage(self, app, scripted, errors):
         scripted("ok")
         app.hooks.register("dispatch_outbound", lambda message: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            await say(app)
+        async with app.running():
+            with pytest.raises(ZeroDivisionError):
+                await app.process_inbound({"content": "x"})
+            last = (await app.store().entries("default:default"))[-1]
         assert errors == [("dispatch", "ZeroDivisionError")]
+        assert last.payload["status"] == "failed"
 
     @pytest.mark.parametrize(
         "envelope", [None, "text", 3, ["x"], {"text": "no content"}, {"content": 5}]
@@ -331,12 +369,13 @@ class TestGates:
         async with app.running():
             result = await app.process_inbound({"content": "x"}, stream=shown.append)
             assert result.model_output == "the key is ***"
-            assert [e.data["delta"] for e in shown if e.kind == "text"] == ["the key is ***"]
+            assert [e.kind for e in shown] == ["text", "final"]
+            assert "123" not in str(shown)
             app.hooks.register("output", lambda e: OutputEventResult(block=True, reason="secret"))
             shown.clear()
             with pytest.raises(Blocked, match=r"the answer was blocked by .*: secret"):
                 await app.process_inbound({"content": "x"}, stream=shown.append)
-            assert [e for e in shown if e.kind == "text"] == []
+            assert "123" not in str(shown)
 
     async def test_a_session_can_be_refused(self, app, scripted, fired):
         scripted("ok")
@@ -356,6 +395,38 @@ class TestGates:
         async with app.running():
             assert (await app.process_inbound({"content": "a"})).prompt == "It is Monday.\n\na"
             assert (await app.process_inbound({"content": "b"})).prompt == "b"
+
+    async def test_what_session_start_adds_waits_for_the_first_prompt(self, app, scripted):
+        scripted("ok")
+        app.hooks.register(
+            "session_start", lambda e: SessionStartResult(additional_context="It is Monday.")
+        )
+        app.hooks.register("build_prompt", lambda: [TextPart("hi")])
+        app.hooks.register(
+            "input", lambda e: InputEventResult(action="handled") if e.text == "/help" else None
+        )
+        async with app.running():
+            assert (await app.process_inbound({"content": "/help"})).stopped == "handled"
+            prompt = (await app.process_inbound({"content": "a"})).prompt
+        assert prompt == [TextPart("It is Monday."), TextPart("hi")]
+
+    @pytest.mark.parametrize("frozen", [True, False])
+    async def test_any_envelope_can_be_rewritten(self, app, scripted, frozen):
+        @dataclass(slots=True, frozen=frozen)
+        class Mail:
+            content: str
+            channel: str = "mail"
+
+        model = scripted("ok", "ok")
+        app.hooks.register("input", lambda e: InputEventResult(action="transform", text="rewritten"))
+        mail = Mail("original")
+        async with app.running():
+            await app.process_inbound(mail)
+            await app.process_inbound(MappingProxyType({"content": "original"}))
+            [turn, *_] = await app.store().entries("mail:default")
+        assert [r.messages[-1]["content"] for r in model.requests] == ["rewritten", "rewritten"]
+        assert mail.content == "original"
+        assert turn.payload["envelope"]["channel"] == "mail"
 
 
 class TestTheRunningScope:
@@ -408,6 +479,21 @@ class TestTheRunningScope:
         async with app.running():
             assert not app.hooks.pm.has_plugin("Broken")
         assert str(app.failures[0]) == "Broken: hookline_startup failed: OSError: no such server"
+
+    async def test_a_model_that_was_added_outlives_the_scope(self, app, scripted):
+        scripted("one", "two")
+        assert (await say(app)).model_output == "one"
+        assert (await say(app)).model_output == "two"
+
+    async def test_a_plugins_command_beats_the_builtin_one_of_its_name(self, app):
+        def doctor():
+            """Mine."""
+
+        app.hooks.register("register_cli_commands", lambda app: app.command()(doctor))
+        cli = app.create_cli_app()
+        assert [c.callback for c in cli.registered_commands if c.callback.__name__ == "doctor"] == [
+            doctor
+        ]
 
     async def test_turns_of_one_session_never_overlap(self, app, scripted):
         scripted(Turn("ok", wait=0.01), repeat=True)

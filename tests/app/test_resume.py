@@ -55,7 +55,7 @@ def test_a_call_with_side_effects_that_may_have_run_is_not_repeated(tmp_path, po
 @pytest.mark.parametrize("point", ["around_before", "tool", "tool_result_persist"])
 def test_a_call_that_does_no_harm_is_made_again(tmp_path, kind, point):
     done = killed_and_resumed(tmp_path, kind, point)
-    assert (done["output"], done["told"]) == ("Done.", ["counted"])
+    assert (done["output"], done["told"], done["system"]) == ("Done.", ["counted"], "Only this.")
     assert done["runs"] == (1 if point == "around_before" else 2)
 
 

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -88,6 +89,7 @@ class TestRun:
             (["run", "hi", "--model", "scripted:none.toml"], b"", "none.toml"),
             (["run", "hi", "--workspace", "nowhere"], b"", "the workspace nowhere is not a folder"),
             (["run", "--resume"], b"", "has no turn that was cut off"),
+            (["run", "more", "--resume"], b"", "--resume continues a turn and takes no message"),
             (["tape", "show", "nobody"], b"", "no session 'nobody'"),
             (["tape", "import", "none.jsonl"], b"", "cannot read none.jsonl"),
         ],
@@ -112,6 +114,28 @@ class TestRun:
     def test_a_message_of_ten_megabytes_goes_through(self, hookline, script):
         done = hookline("run", "--model", script, "--no-stream", stdin=b"x" * 10_000_000)
         assert (done.returncode, done.stdout) == (0, "There is a file.\n")
+
+    def test_being_asked_to_end_cancels_the_turn_and_leaves_nothing_running(self, home, tmp_path):
+        script = tmp_path / "slow.toml"
+        call = '{ name = "shell", arguments = { command = "echo $$ > pid; exec sleep 60" } }'
+        script.write_text(f"[[turns]]\ntool_calls = [{call}]\n")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hookline", "run", "hi", "--model", f"scripted:{script}"],
+            env={**os.environ, "HOOKLINE_HOME": str(home)}, cwd=tmp_path, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        pid_file = tmp_path / "pid"
+        while not (pid_file.exists() and pid_file.read_text().strip()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.terminate()
+        assert process.wait(10) == 143
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid_file.read_text()), 0)
+
+    def test_errors_are_json_too_where_json_was_asked_for(self, hookline):
+        done = hookline("run", " ", "--json")
+        assert done.returncode == 2
+        assert json.loads(done.stdout)["message"].startswith("the message is empty")
 
 
 class TestABadTape:

@@ -595,7 +595,7 @@ class TestDeclarations:
             hookspec(reducer, **options)(thing)
 
     def test_other_shapes_are_refused(self):
-        with pytest.raises(DeclarationError, match="must be a plain parameter"):
+        with pytest.raises(DeclarationError, match="every parameter must be a plain one"):
 
             @hookspec(first)
             def starred(self, *x) -> Answer[str]: ...

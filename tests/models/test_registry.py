@@ -128,7 +128,6 @@ async def test_closing_closes_every_model_and_reports_a_failure():
     with pytest.raises(ModelError, match="stuck"):
         await models.close()
     assert closed == ["a", "b"]
-    await models.close()
 
 
 def test_the_home_is_the_variable_or_the_users(monkeypatch, tmp_path):

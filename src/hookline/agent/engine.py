@@ -156,24 +156,22 @@ class Engine:
 
     async def _prepare(self, run: AgentRun, journal: TapeJournal) -> None:
         """Everything before the first model turn; a resumed run has most of it behind it."""
-        if run.resume is not None:
-            run.turn_id = run.resume.turn_id
         run.messages = run.tape_context.messages(await run.tape.context_entries())
+        if run.resume is not None:
+            run.turn_id, run.system = run.resume.turn_id, run.resume.system
+            return
         message: Message = {"role": "user", "content": run.prompt}
-        if run.resume is None:
-            run.messages.append(message)
-        if self._on_turn_start.live and run.resume is None:
+        run.messages.append(message)
+        if self._on_turn_start.live:
             await self._on_turn_start.fire(run.ctx.agent_id, list(run.messages))
         run.system = await self._system(run)
-        if run.resume is not None:
-            return
         if self._before_start.live:
             event = BeforeAgentStartEvent(run.prompt, run.system)
             run.system = (await self._before_start.fire(event, run.ctx)).event.system_prompt
         if self._start.live:
             await self._start.fire(AgentStartEvent(), run.ctx)
         await self._show(message, run.ctx)
-        await journal.begin(plain_message(message), run.turn_id, run.envelope)
+        await journal.begin(plain_message(message), run.turn_id, run.envelope, run.system)
 
     async def _system(self, run: AgentRun) -> str:
         parts: list[str] = []
@@ -257,8 +255,11 @@ class Engine:
             async with places:
                 return await self.runner.execute(call, caller)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(call)) for call in admitted]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(call)) for call in admitted]
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from None  # the others were cancelled for its sake
         return [task.result() for task in tasks]
 
     async def _answer_call(self, run: AgentRun, outcome: ToolOutcome, emit: Any) -> None:
@@ -268,6 +269,8 @@ class Engine:
             "name": outcome.call.name,
             "content": outcome.content,
         }
+        if outcome.is_error:
+            message["is_error"] = True
         run.messages.append(message)
         await self._show(message, run.ctx)
         data = {
@@ -331,6 +334,7 @@ class Engine:
         await journal.tool_result(result, ran=True, terminate=False, rulings=[])
         message: Message = {
             "role": "tool", "tool_call_id": call["id"], "name": call["name"], "content": INTERRUPTED,
+            "is_error": True,
         }  # fmt: skip
         run.messages.append(message)
         await self._show(message, run.ctx)

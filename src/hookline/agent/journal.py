@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from hookline.catalog.calls import ToolCall, ToolResultContent
-from hookline.catalog.envelope import Message
+from hookline.catalog.envelope import Message, field_of
 from hookline.catalog.parts import Content, TextPart
 from hookline.hooks import Ruling
 from hookline.tape import Entry, Tape
@@ -32,9 +32,14 @@ class TapeJournal:
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
 
-    async def begin(self, message: Message, turn_id: str, envelope: Any) -> None:
+    async def begin(self, message: Message, turn_id: str, envelope: Any, system: str) -> None:
         """A turn starts with a user's message; both are one write."""
-        started = {"status": "started", "turn_id": turn_id, "envelope": plain_envelope(envelope)}
+        started = {
+            "status": "started",
+            "turn_id": turn_id,
+            "envelope": plain_envelope(envelope),
+            "system": system,
+        }
         await self.tape.append_many([(TURN, started), (MESSAGE, {"message": message})])
 
     async def assistant(self, message: Message, usage: dict[str, Any]) -> None:
@@ -79,6 +84,7 @@ class CutOffTurn:
 
     turn_id: str
     envelope: dict[str, Any] | None
+    system: str
     entries: list[Entry]
 
     @property
@@ -116,8 +122,12 @@ def cut_off_turn(entries: Iterable[Entry]) -> CutOffTurn | None:
     for entry in entries:
         if entry.kind == TURN:
             started = entry.payload["status"] == "started"
-            turn_id, envelope = entry.payload["turn_id"], entry.payload.get("envelope")
-            found = CutOffTurn(turn_id, envelope, []) if started else None
+            said = entry.payload
+            found = (
+                CutOffTurn(said["turn_id"], said.get("envelope"), said.get("system", ""), [])
+                if started
+                else None
+            )
         elif found is not None:
             found.entries.append(entry)
     return found
@@ -130,6 +140,8 @@ def plain_content(content: Content) -> Any:
     return [
         {"type": "text", "text": part.text}
         if isinstance(part, TextPart)
+        else part
+        if isinstance(part, dict)
         else {"type": part.type, "mime_type": part.mime_type, "bytes": len(part.data)}
         for part in content
     ]
@@ -139,9 +151,17 @@ def plain_envelope(envelope: Any) -> dict[str, Any] | None:
     """The fields of an envelope that JSON can hold, so that a resumed turn knows where to answer."""
     if envelope is None:
         return None
-    fields = cast("Mapping[str, Any]", envelope if isinstance(envelope, Mapping) else vars(envelope))
     plain = (str, int, float, bool, type(None))
-    return {str(name): value for name, value in fields.items() if isinstance(value, plain)}
+    found = {name: field_of(envelope, name) for name in field_names(envelope)}
+    return {name: value for name, value in found.items() if isinstance(value, plain)}
+
+
+def field_names(envelope: Any) -> list[str]:
+    """The fields that an envelope has, whatever it is."""
+    if isinstance(envelope, Mapping):
+        return [str(name) for name in cast("Mapping[Any, Any]", envelope)]
+    declared = getattr(envelope, "__dataclass_fields__", ())
+    return [*declared, *getattr(envelope, "__dict__", ())]
 
 
 def decisions(rulings: list[Ruling]) -> dict[str, Any] | None:

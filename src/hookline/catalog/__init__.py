@@ -9,24 +9,38 @@
 `hookline.hooks` has the machinery and knows none of these names.
 """
 
+from typing import TYPE_CHECKING
+
 import hookline.hooks
 from hookline.hooks import Catalog
 
-from .bases import (
-    AgentEvents,
-    GatewayEvents,
-    MessageEvents,
-    MiscEvents,
-    ModelEvents,
-    SessionEvents,
-    SubagentEvents,
-    ToolEvents,
-)
 from .events import FAMILIES
 from .plugin import PluginHooks
 from .tool import ToolHooks
 from .trigger import TriggerHooks
 from .turn import TurnHooks
+
+if TYPE_CHECKING:
+    from .bases import (
+        AgentEvents,
+        GatewayEvents,
+        MessageEvents,
+        MiscEvents,
+        ModelEvents,
+        SessionEvents,
+        SubagentEvents,
+        ToolEvents,
+    )
+else:
+
+    def __getattr__(name: str) -> object:
+        """The typed bases, which only plugin authors load."""
+        if name not in __all__:
+            raise AttributeError(f"module 'hookline.catalog' has no attribute {name!r}")
+        from . import bases
+
+        return getattr(bases, name)
+
 
 CATALOG = Catalog(TurnHooks, PluginHooks, ToolHooks, *FAMILIES, TriggerHooks)
 

@@ -46,9 +46,10 @@ def address_of(envelope: Envelope) -> tuple[str, str]:
 
 def check_envelope(envelope: Envelope) -> Envelope:
     """Give an inbound message back, or refuse one that has no fields to read."""
+    kind = type(envelope).__name__
     if envelope is None or isinstance(envelope, _PLAIN):
         raise EnvelopeError(
-            f"a message must be a mapping or an object with fields, not {type(envelope).__name__}: "
+            f"a message must be a mapping or an object with fields, not {kind}: "
             'pass {"content": "..."}'
         )
     content = field_of(envelope, "content", _MISSING)

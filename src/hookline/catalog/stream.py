@@ -44,5 +44,11 @@ class AsyncStreamEvents:
         """What the run keeps beside its events."""
         return self._state
 
+    async def aclose(self) -> None:
+        """Stop reading; a run that feeds this stream is cancelled."""
+        close = getattr(self._iterator, "aclose", None)
+        if close is not None:
+            await close()
+
     def __aiter__(self) -> AsyncIterator[StreamEvent]:
         return aiter(self._iterator)

@@ -90,7 +90,9 @@ class TurnHooks(Family, name="turn"):
         """Answer the prompt as one text, which becomes a stream of one chunk."""
 
     @hookspec(
-        collect, scope="session_id", fires="once per turn that had a prompt, after success and failure"
+        collect,
+        scope="session_id",
+        fires="once per turn that had a prompt or was handled as input, after success and failure",
     )
     def save_state(
         self, session_id: str, state: State, message: "Envelope", model_output: str

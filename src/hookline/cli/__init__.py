@@ -1,14 +1,14 @@
 """The command line: a thin skin over the library.
 
 Exit codes: 0 when all went well; 1 when a turn failed; 2 when the command cannot be carried out as
-it was given; 130 when it was interrupted.
+it was given; 130 when it was interrupted; 143 when it was asked to end (SIGTERM).
 """
 
 from __future__ import annotations
 
 import sys
 
-FAILED, REFUSED, INTERRUPTED = 1, 2, 130
+FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 
 def main() -> None:

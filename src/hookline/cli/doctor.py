@@ -27,13 +27,15 @@ def examine(app: Hookline) -> None:
     for failure in app.failures:
         say("plugin", str(failure), good=False)
     say("tools", ", ".join(tools))
+    broken = bool(app.failures)
     for model in app.models.available():
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
         chosen = model.name == app.model
         say("model", text + (" (default)" if chosen else ""), good=model.usable or not chosen)
+        broken = broken or (chosen and not model.usable)
     tape = asyncio.run(check_tape(app))
     say("tape", tape or str(app.home / "tape.db"), good=tape is None)
-    if app.failures or tape is not None:
+    if broken or tape is not None:
         raise typer.Exit(FAILED)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from typer.models import CommandInfo
 
 
 def create_app() -> typer.Typer:
@@ -20,6 +21,22 @@ def create_app() -> typer.Typer:
     )
     app.callback()(root)
     return app
+
+
+def keep_first(app: typer.Typer) -> None:
+    """Of two commands or groups with one name, keep the one that was added first."""
+    seen: set[str] = set()
+
+    def fresh(name: str) -> bool:
+        new = name not in seen
+        seen.add(name)
+        return new
+
+    def name_of(command: CommandInfo) -> str:
+        return command.name or (command.callback.__name__ if command.callback else "")
+
+    app.registered_commands = [c for c in app.registered_commands if fresh(name_of(c))]
+    app.registered_groups = [g for g in app.registered_groups if fresh(str(g.name))]
 
 
 def show_version(wanted: bool) -> None:

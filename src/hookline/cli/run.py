@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 
-from . import FAILED, REFUSED
+from . import FAILED, REFUSED, TERMINATED
 from .models import Progress
 
 if TYPE_CHECKING:
@@ -44,14 +45,19 @@ class Order:
 def run_once(app: Hookline, order: Order) -> None:
     """Make one turn and leave with its exit code."""
     printer = Printer(quiet=order.as_json or not order.stream)
-    message = None if order.resume else envelope_of(order)
     app.deliver = printer.deliver if not order.as_json else None
     app.progress = Progress()
     try:
+        message = None if order.resume else envelope_of(order)
+        if order.resume and order.message is not None:
+            raise BadInput("--resume continues a turn and takes no message")
         result = asyncio.run(turn(app, order, message, printer))
     except Exception as error:
         printer.end()
         raise typer.Exit(tell(error, as_json=order.as_json)) from None
+    except asyncio.CancelledError:
+        printer.end()
+        raise typer.Exit(TERMINATED) from None
     printer.end()
     if order.as_json:
         typer.echo(json.dumps(as_data(result)))
@@ -60,7 +66,8 @@ def run_once(app: Hookline, order: Order) -> None:
 
 
 async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
-    """One turn inside a running scope."""
+    """One turn inside a running scope; being asked to end cancels it, and its tools with it."""
+    end_when_asked()
     async with app.running():
         if message is not None:
             return await app.process_inbound(message, stream=printer.show)
@@ -71,12 +78,19 @@ async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> T
         return result
 
 
+def end_when_asked() -> None:
+    """Let SIGTERM cancel the turn in good order."""
+    task = asyncio.current_task()
+    if task is not None and hasattr(signal, "SIGTERM") and sys.platform != "win32":
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+
+
 class Printer:
     """Shows an answer on the terminal: text on standard output, what happens beside it on the other."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
-        self.said = False
+        self.said = ""
         self.open_line = False
 
     def show(self, event: StreamEvent) -> None:
@@ -86,18 +100,21 @@ class Printer:
         if event.kind == "text":
             sys.stdout.write(event.data["delta"])
             sys.stdout.flush()
-            self.said = True
+            self.said += event.data["delta"]
             self.open_line = not event.data["delta"].endswith("\n")
         elif event.kind == "tool_call":
             self.end()
+            self.said = ""
             typer.secho(f"→ {event.data['name']} {event.data['arguments']}", err=True, dim=True)
         elif event.kind == "tool_result" and event.data["is_error"]:
             typer.secho(f"✗ {event.data['name']}: {event.data['content']}", err=True, dim=True)
 
     def deliver(self, outbound: Any) -> bool:
         """Print an outbound envelope that was not shown already as it came."""
-        if not self.said:
-            typer.echo(field_of(outbound, "content", ""))
+        content = field_of(outbound, "content", "")
+        if content != self.said:
+            self.end()
+            typer.echo(content)
         return True
 
     def end(self) -> None:

@@ -36,6 +36,7 @@ from .handlers import Registered
 from .hook import Caller, Hook
 from .implementation import Implementation, Options
 from .manager import PluginManager, hookimpl
+from .record import record
 from .reducers import (
     CAPTURE,
     DENY,
@@ -121,4 +122,5 @@ __all__ = [
     "notify",
     "outcomes",
     "patch",
+    "record",
 ]

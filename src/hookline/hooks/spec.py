@@ -38,6 +38,7 @@ from typing import (
 )
 
 from .errors import DeclarationError, UnknownHook
+from .record import Record
 from .reducers import NEWEST, OLDEST, RAISE, SKIP, Errors, Order, Reducer, legal
 
 T = TypeVar("T")
@@ -141,7 +142,7 @@ class HookSpec:
         return tuple(getattr(self.event, "__dataclass_fields__", {}))
 
 
-class Event(Generic[R]):
+class Event(Record, Generic[R]):
     """Base of event classes; the type argument is what a handler may return."""
 
     __slots__ = ()
@@ -178,15 +179,9 @@ def hookspec(
     def declare(function: F) -> F:
         hints = dict(function.__annotations__)
         result = plain_result(hints.pop("return", Any))
-        parameters = list(inspect.signature(function).parameters.values())
-        if parameters and parameters[0].name == "self":
-            del parameters[0]
-        for p in parameters:
-            if p.kind is not p.POSITIONAL_OR_KEYWORD:
-                raise DeclarationError(f"hook {function.__name__!r}: {p} must be a plain parameter")
         spec = HookSpec(
             name=function.__name__,
-            params=tuple(p.name for p in parameters),
+            params=declared_parameters(function),
             reducer=reduce,
             order=order,
             errors=errors,
@@ -318,6 +313,15 @@ def specs_in(source: Source) -> Iterator[HookSpec]:
         spec = getattr(value, SPEC, None)
         if isinstance(spec, HookSpec):
             yield spec
+
+
+def declared_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The parameters of a declared hook, `self` aside; each must be a plain one."""
+    code = function.__code__
+    if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        raise DeclarationError(f"hook {function.__name__!r}: every parameter must be a plain one")
+    names = code.co_varnames[: code.co_argcount]
+    return names[1:] if names[:1] == ("self",) else names
 
 
 def first_line(doc: str | None) -> str:

@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from .errors import Unsettled, WrongResult, error_text
+from .record import Record
 
 if TYPE_CHECKING:
     from .implementation import Implementation
@@ -47,7 +48,7 @@ class Judgeable(Protocol):
         ...
 
 
-class Result:
+class Result(Record):
     """Base of result classes: every field that is set patches the event, nothing is decided."""
 
     __slots__ = ()

@@ -78,6 +78,7 @@ class Models:
         self._settings = dict(settings or {})
         self._providers: dict[str, Provider] = {}
         self._models: dict[str, Model] = {}
+        self._added: dict[str, Model] = {}
         if builtin:
             from .builtin import builtin_providers
 
@@ -89,13 +90,13 @@ class Models:
         self._providers[provider.name] = provider
 
     def add(self, model: Model, name: str = "") -> None:
-        """Make one ready model known, by its own name or another."""
-        self._models[name or model.name] = model
+        """Make one ready model known, by its own name or another; it stays known when closed."""
+        self._added[name or model.name] = model
 
     def get(self, name: str | None = None) -> Model:
         """The model of that name; without one, the default."""
         name = name or self.default
-        model = self._models.get(name)
+        model = self._added.get(name) or self._models.get(name)
         if model is None:
             model = self._models[name] = self._make(name)
         return model
@@ -104,8 +105,7 @@ class Models:
         """What can be used, and why the rest cannot."""
         found = [
             Availability(name, "added by hand", True, default=name == self.default)
-            for name in self._models
-            if name.partition(":")[0] not in self._providers
+            for name in self._added
         ]
         for provider in self._providers.values():
             reason = provider.problem()
@@ -117,7 +117,7 @@ class Models:
 
     async def close(self) -> None:
         """Close every model that was made. A failure does not keep the others open."""
-        models, self._models = list(self._models.values()), {}
+        models, self._models = [*self._models.values(), *self._added.values()], {}
         failures: list[Exception] = []
         for model in models:
             try:
@@ -142,7 +142,7 @@ class Models:
             ) from error
 
     def _known(self) -> list[str]:
-        names = dict.fromkeys(self._models)
+        names = dict.fromkeys([*self._models, *self._added])
         for provider in self._providers.values():
             names[provider.name] = None
             names.update((name, None) for name in provider.names())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,18 +31,12 @@ def declared(group: str) -> bool:
     """
     heading = f"[{group}]"
     for folder in dict.fromkeys(sys.path):
-        try:
-            names = os.listdir(folder or ".")
-        except OSError:
-            continue
-        for name in names:
-            if name.endswith((".dist-info", ".egg-info")):
-                file = Path(folder, name, "entry_points.txt")
-                try:
-                    if heading in file.read_text(encoding="utf-8"):
-                        return True
-                except OSError:
-                    continue
+        for file in Path(folder or ".").glob("*-info/entry_points.txt"):
+            try:
+                if heading in file.read_text(encoding="utf-8"):
+                    return True
+            except OSError:
+                continue
     return False
 
 

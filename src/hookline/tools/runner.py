@@ -280,7 +280,7 @@ class ToolRunner:
 
         async def show(value: Any) -> None:
             if self._update.live:
-                partial = ToolResultContent(call.id, call.name, model_content(value))
+                partial = ToolResultContent(call.id, call.name, shown(value))
                 await self._update.fire(ToolExecutionUpdateEvent(partial), ctx)
 
         progress = Progress(show)
@@ -332,7 +332,7 @@ class ToolRunner:
         kept = outcome.content
         if self._persist.live:
             ctx = caller.ctx
-            kept = model_content(
+            kept = shown(
                 await self._persist.fire(outcome.call.name, kept, ctx.agent_id, ctx.session_id)
             )
         await caller.journal.tool_result(
@@ -341,6 +341,14 @@ class ToolRunner:
             terminate=outcome.terminate,
             rulings=admitted.rulings,
         )
+
+
+def shown(value: Any) -> Content:
+    """What a hook or a running tool gave, in the form a model reads, or why it has none."""
+    try:
+        return model_content(value)
+    except HooklineError as unusable:
+        return str(unusable)
 
 
 def parse(arguments: str | Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:

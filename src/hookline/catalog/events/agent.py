@@ -1,9 +1,9 @@
 """The agent's run: from the raw input to the answer, and to rest."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
-from hookline.hooks import Event, Result, Ruling, event, gate, notify, patch
+from hookline.hooks import Event, Result, Ruling, event, gate, notify, patch, record
 
 from ..envelope import Message
 from ..parts import Prompt
@@ -12,7 +12,7 @@ from ..results import Blocking, check_action, denied_if
 InputAction: TypeAlias = Literal["continue", "transform", "handled", "block"]
 
 
-@dataclass(slots=True)
+@record
 class InputEventResult(Result):
     """Let the input through, replace its text, take it over, or block it."""
 
@@ -29,7 +29,7 @@ class InputEventResult(Result):
 
 
 @event(gate, family="agent", match="source", fires="once per turn, before the prompt is built")
-@dataclass(slots=True)
+@record
 class InputEvent(Event[InputEventResult]):
     """A person's or trigger's input, as it came."""
 
@@ -38,7 +38,7 @@ class InputEvent(Event[InputEventResult]):
     source: str = ""
 
 
-@dataclass(slots=True)
+@record
 class BeforeAgentStartEventResult(Result):
     """Another system prompt; the last one set is used."""
 
@@ -48,7 +48,7 @@ class BeforeAgentStartEventResult(Result):
 @event(
     patch("system_prompt"), family="agent", fires="once per run, when the system prompt is put together"
 )
-@dataclass(slots=True)
+@record
 class BeforeAgentStartEvent(Event[BeforeAgentStartEventResult]):
     """The agent is about to start, with this prompt and system prompt."""
 
@@ -58,14 +58,14 @@ class BeforeAgentStartEvent(Event[BeforeAgentStartEventResult]):
 
 
 @event(notify, family="agent", fires="once per run, when the loop begins")
-@dataclass(slots=True)
+@record
 class AgentStartEvent(Event[None]):
     """The agent's loop begins."""
 
     type: Literal["agent_start"] = field(default="agent_start", init=False)
 
 
-@dataclass(slots=True)
+@record
 class ContextEventResult(Result):
     """Other messages for this model call; the tape keeps its own."""
 
@@ -78,7 +78,7 @@ def only_a_note(text: str) -> list[Message]:
 
 
 @event(patch("messages", withheld=only_a_note), family="agent", fires="before every model call")
-@dataclass(slots=True)
+@record
 class ContextEvent(Event[ContextEventResult]):
     """The messages of one model call are ready."""
 
@@ -86,7 +86,7 @@ class ContextEvent(Event[ContextEventResult]):
     messages: list[Message] = field(default_factory=list[Message])
 
 
-@dataclass(slots=True)
+@record
 class AgentStopEventResult(Blocking):
     """Send the agent back to work, with the reason as its instruction."""
 
@@ -95,7 +95,7 @@ class AgentStopEventResult(Blocking):
 
 
 @event(gate, family="agent", fires="when the agent wants to stop, before it does")
-@dataclass(slots=True)
+@record
 class AgentStopEvent(Event[AgentStopEventResult]):
     """The agent considers its work done."""
 
@@ -105,7 +105,7 @@ class AgentStopEvent(Event[AgentStopEventResult]):
 
 
 @event(notify, family="agent", fires="once per run that succeeded")
-@dataclass(slots=True)
+@record
 class AgentEndEvent(Event[None]):
     """The agent's loop is complete."""
 
@@ -114,7 +114,7 @@ class AgentEndEvent(Event[None]):
 
 
 @event(notify, family="agent", fires="once per run that failed, in place of agent_end")
-@dataclass(slots=True)
+@record
 class AgentErrorEvent(Event[None]):
     """The agent's loop ended with an error."""
 
@@ -122,7 +122,7 @@ class AgentErrorEvent(Event[None]):
     error: Exception | None = None
 
 
-@dataclass(slots=True)
+@record
 class OutputEventResult(Blocking):
     """Withhold the answer, or replace it."""
 
@@ -132,7 +132,7 @@ class OutputEventResult(Blocking):
 
 
 @event(gate, family="agent", fires="once per turn, on the whole answer before it is rendered")
-@dataclass(slots=True)
+@record
 class OutputEvent(Event[OutputEventResult]):
     """The answer is complete and about to go out."""
 
@@ -141,7 +141,7 @@ class OutputEvent(Event[OutputEventResult]):
 
 
 @event(notify, family="agent", fires="once per turn, when everything of it is written")
-@dataclass(slots=True)
+@record
 class SavePointEvent(Event[None]):
     """The session's writes are durable and the agent is idle."""
 
@@ -149,7 +149,7 @@ class SavePointEvent(Event[None]):
 
 
 @event(notify, family="agent", fires="after a turn, when no queued follow-up is left")
-@dataclass(slots=True)
+@record
 class SettledEvent(Event[None]):
     """Nothing is left to do in this session."""
 

@@ -1,9 +1,9 @@
 """The gateway, its channels, and the messages that pass through them."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
-from hookline.hooks import Event, Result, Ruling, collect, event, gate, notify
+from hookline.hooks import Event, Result, Ruling, collect, event, gate, notify, record
 
 from ..parts import Part, text_of
 from ..results import check_action, denied_if
@@ -12,7 +12,7 @@ ReceiveAction: TypeAlias = Literal["continue", "transform", "reject"]
 
 
 @event(notify, family="gateway", fires="once, when all enabled channels are started")
-@dataclass(slots=True)
+@record
 class GatewayStartupEvent(Event[None]):
     """The gateway is up."""
 
@@ -21,7 +21,7 @@ class GatewayStartupEvent(Event[None]):
 
 
 @event(notify, family="gateway", match="channel_id", fires="when a channel joins the gateway")
-@dataclass(slots=True)
+@record
 class ChannelConnectEvent(Event[None]):
     """A channel was registered."""
 
@@ -29,7 +29,7 @@ class ChannelConnectEvent(Event[None]):
     channel_id: str = ""
 
 
-@dataclass(slots=True)
+@record
 class MessageReceiveResult(Result):
     """Let a message through, replace its parts, or reject it; a reason goes back to the sender."""
 
@@ -47,7 +47,7 @@ class MessageReceiveResult(Result):
 @event(
     gate, family="gateway", match="channel_id", fires="once per message, before its session is known"
 )
-@dataclass(slots=True)
+@record
 class MessageReceiveEvent(Event[MessageReceiveResult]):
     """A message arrived from a channel."""
 
@@ -59,7 +59,7 @@ class MessageReceiveEvent(Event[MessageReceiveResult]):
     parts: list[Part] = field(default_factory=list[Part])
 
 
-@dataclass(slots=True)
+@record
 class MessageSendResult(Result):
     """Further parts for the channel."""
 
@@ -67,7 +67,7 @@ class MessageSendResult(Result):
 
 
 @event(collect, family="gateway", match="channel_id", fires="once per answer, before its end is marked")
-@dataclass(slots=True)
+@record
 class MessageSendEvent(Event[MessageSendResult]):
     """An answer went out and can still be added to."""
 
@@ -81,7 +81,7 @@ class MessageSendEvent(Event[MessageSendResult]):
 
 
 @event(notify, family="gateway", match="channel_id", fires="when a running turn is cancelled")
-@dataclass(slots=True)
+@record
 class MessageCancelEvent(Event[None]):
     """A turn in progress was stopped from its channel."""
 
@@ -96,7 +96,7 @@ class MessageCancelEvent(Event[None]):
     match="channel_id",
     fires="when a channel's message could not be processed",
 )
-@dataclass(slots=True)
+@record
 class GatewayErrorEvent(Event[None]):
     """Processing a channel's message failed."""
 
@@ -106,7 +106,7 @@ class GatewayErrorEvent(Event[None]):
 
 
 @event(notify, family="gateway", match="channel_id", fires="when a channel leaves the gateway")
-@dataclass(slots=True)
+@record
 class ChannelDisconnectEvent(Event[None]):
     """A channel was unregistered."""
 
@@ -115,7 +115,7 @@ class ChannelDisconnectEvent(Event[None]):
 
 
 @event(notify, family="gateway", fires="once, before the channels are stopped")
-@dataclass(slots=True)
+@record
 class GatewayStopEvent(Event[None]):
     """The gateway is about to go down."""
 

@@ -1,16 +1,16 @@
 """Model turns, and the messages they are made of. Only what was released is shown."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
-from hookline.hooks import Event, event, notify
+from hookline.hooks import Event, event, notify, record
 
 from ..calls import ToolResultContent
 from ..envelope import Message
 
 
 @event(notify, family="message", fires="before each model call and its tools")
-@dataclass(slots=True)
+@record
 class TurnStartEvent(Event[None]):
     """A model turn begins; the first has index 0."""
 
@@ -20,7 +20,7 @@ class TurnStartEvent(Event[None]):
 
 
 @event(notify, family="message", fires="when a user, assistant or tool message begins")
-@dataclass(slots=True)
+@record
 class MessageStartEvent(Event[None]):
     """A message begins."""
 
@@ -29,7 +29,7 @@ class MessageStartEvent(Event[None]):
 
 
 @event(notify, family="message", fires="for each piece of a message that streams")
-@dataclass(slots=True)
+@record
 class MessageUpdateEvent(Event[None]):
     """A message grew."""
 
@@ -38,7 +38,7 @@ class MessageUpdateEvent(Event[None]):
 
 
 @event(notify, family="message", fires="when a user, assistant or tool message is complete")
-@dataclass(slots=True)
+@record
 class MessageEndEvent(Event[None]):
     """A message is complete."""
 
@@ -47,7 +47,7 @@ class MessageEndEvent(Event[None]):
 
 
 @event(notify, family="message", fires="after each model call and its tools")
-@dataclass(slots=True)
+@record
 class TurnEndEvent(Event[None]):
     """A model turn is complete."""
 

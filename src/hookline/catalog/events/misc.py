@@ -1,12 +1,12 @@
 """What belongs to no other family: notes to the person, their shell, resources, retries."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
-from hookline.hooks import Event, Result, collect, event, notify
+from hookline.hooks import Event, Result, collect, event, notify, record
 
 
-@dataclass(slots=True)
+@record
 class ResourcesDiscoverResult(Result):
     """Further places to look for skills and hook files."""
 
@@ -17,7 +17,7 @@ class ResourcesDiscoverResult(Result):
 @event(
     collect, family="misc", match="reason", fires="when skills and hook files are about to be loaded"
 )
-@dataclass(slots=True)
+@record
 class ResourcesDiscoverEvent(Event[ResourcesDiscoverResult]):
     """Resources are about to be looked for."""
 
@@ -27,7 +27,7 @@ class ResourcesDiscoverEvent(Event[ResourcesDiscoverResult]):
 
 
 @event(notify, family="misc", match="kind", fires="when the agent waits for a person")
-@dataclass(slots=True)
+@record
 class NotificationEvent(Event[None]):
     """A person should look here."""
 
@@ -37,7 +37,7 @@ class NotificationEvent(Event[None]):
 
 
 @event(notify, family="misc", match="command", fires="when a person runs a shell command of their own")
-@dataclass(slots=True)
+@record
 class UserBashEvent(Event[None]):
     """A person ran a shell command."""
 
@@ -49,7 +49,7 @@ class UserBashEvent(Event[None]):
 
 
 @event(notify, family="misc", fires="before the wait that comes before a retry")
-@dataclass(slots=True)
+@record
 class RetryStartEvent(Event[None]):
     """A model call failed and will be tried again."""
 
@@ -59,7 +59,7 @@ class RetryStartEvent(Event[None]):
 
 
 @event(notify, family="misc", fires="after each further attempt")
-@dataclass(slots=True)
+@record
 class RetryEndEvent(Event[None]):
     """A further attempt is over."""
 

@@ -1,9 +1,9 @@
 """Model calls and their results, and the choice of model."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
-from hookline.hooks import Event, event, gate, notify
+from hookline.hooks import Event, event, gate, notify, record
 
 from ..calls import ToolCall
 from ..envelope import Message
@@ -11,7 +11,7 @@ from ..results import Blocking
 
 
 @event(notify, family="model", match="model", fires="when another model is chosen")
-@dataclass(slots=True)
+@record
 class ModelSelectEvent(Event[None]):
     """The session's model was changed."""
 
@@ -22,7 +22,7 @@ class ModelSelectEvent(Event[None]):
 
 
 @event(notify, family="model", match="level", fires="when another thinking level is chosen")
-@dataclass(slots=True)
+@record
 class ThinkingLevelSelectEvent(Event[None]):
     """The session's thinking level was changed."""
 
@@ -31,7 +31,7 @@ class ThinkingLevelSelectEvent(Event[None]):
     previous_level: str | None = None
 
 
-@dataclass(slots=True)
+@record
 class ModelCallEventResult(Blocking):
     """Keep a request from the provider, or send other messages."""
 
@@ -43,7 +43,7 @@ class ModelCallEventResult(Blocking):
 @event(
     gate, family="model", match="model", fires="last before every request to a provider, retries too"
 )
-@dataclass(slots=True)
+@record
 class ModelCallEvent(Event[ModelCallEventResult]):
     """A request is about to go to the provider."""
 
@@ -54,7 +54,7 @@ class ModelCallEvent(Event[ModelCallEventResult]):
     tools: list[Any] = field(default_factory=list[Any])
 
 
-@dataclass(slots=True)
+@record
 class ModelResultEventResult(Blocking):
     """Withhold a result with its tool calls, or replace either."""
 
@@ -70,7 +70,7 @@ class ModelResultEventResult(Blocking):
     match="model",
     fires="on every result of a provider before it is released, or on its segments while it streams",
 )
-@dataclass(slots=True)
+@record
 class ModelResultEvent(Event[ModelResultEventResult]):
     """A provider answered; nobody has seen it yet."""
 

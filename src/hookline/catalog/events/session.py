@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from hookline.hooks import Event, Result, collect, event, gate, notify
+from hookline.hooks import Event, Result, collect, event, gate, notify, record
 
 from ..results import Blocking, Cancelling
 
@@ -11,7 +11,7 @@ SessionReason: TypeAlias = Literal["startup", "reload", "new", "resume", "fork"]
 ShutdownReason: TypeAlias = SessionReason | Literal["completed", "error", "cancelled"]
 
 
-@dataclass(slots=True)
+@record
 class SessionBeforeStartResult(Blocking):
     """Keep a session from opening."""
 
@@ -25,7 +25,7 @@ class SessionBeforeStartResult(Blocking):
     match="reason",
     fires="when this process first opens a session, before it does",
 )
-@dataclass(slots=True)
+@record
 class SessionBeforeStartEvent(Event[SessionBeforeStartResult]):
     """A session is about to open; when blocked, only its shutdown still fires."""
 
@@ -36,7 +36,7 @@ class SessionBeforeStartEvent(Event[SessionBeforeStartResult]):
     reason: SessionReason = "startup"
 
 
-@dataclass(slots=True)
+@record
 class SessionStartResult(Result):
     """Text for the first prompt of the session."""
 
@@ -44,7 +44,7 @@ class SessionStartResult(Result):
 
 
 @event(collect, family="session", match="reason", fires="when this process first opened a session")
-@dataclass(slots=True)
+@record
 class SessionStartEvent(Event[SessionStartResult]):
     """A session was opened."""
 
@@ -53,7 +53,7 @@ class SessionStartEvent(Event[SessionStartResult]):
     previous_session_file: str | None = None
 
 
-@dataclass(slots=True)
+@record
 class SessionBeforeSwitchResult(Cancelling):
     """Stay in the present session."""
 
@@ -63,7 +63,7 @@ class SessionBeforeSwitchResult(Cancelling):
 @event(
     gate, family="session", match="reason", fires="before another session takes the place of this one"
 )
-@dataclass(slots=True)
+@record
 class SessionBeforeSwitchEvent(Event[SessionBeforeSwitchResult]):
     """Another session is about to be opened instead."""
 
@@ -72,7 +72,7 @@ class SessionBeforeSwitchEvent(Event[SessionBeforeSwitchResult]):
     target_session_file: str | None = None
 
 
-@dataclass(slots=True)
+@record
 class SessionBeforeForkResult(Cancelling):
     """Do not fork."""
 
@@ -80,7 +80,7 @@ class SessionBeforeForkResult(Cancelling):
 
 
 @event(gate, family="session", fires="before a session is forked from an entry")
-@dataclass(slots=True)
+@record
 class SessionBeforeForkEvent(Event[SessionBeforeForkResult]):
     """A new session is about to branch off at an entry."""
 
@@ -100,7 +100,7 @@ class CompactionResult:
     details: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(slots=True)
+@record
 class SessionBeforeCompactResult(Cancelling):
     """Skip a compaction, or supply its result so that no model is called."""
 
@@ -109,7 +109,7 @@ class SessionBeforeCompactResult(Cancelling):
 
 
 @event(gate, family="session", fires="before a branch is compacted")
-@dataclass(slots=True)
+@record
 class SessionBeforeCompactEvent(Event[SessionBeforeCompactResult]):
     """A branch is about to be summarised."""
 
@@ -120,7 +120,7 @@ class SessionBeforeCompactEvent(Event[SessionBeforeCompactResult]):
 
 
 @event(notify, family="session", fires="when the compaction's entry is on the tape")
-@dataclass(slots=True)
+@record
 class SessionCompactEvent(Event[None]):
     """A branch was summarised."""
 
@@ -130,7 +130,7 @@ class SessionCompactEvent(Event[None]):
     """Whether a handler supplied the result."""
 
 
-@dataclass(slots=True)
+@record
 class SessionBeforeTreeResult(Cancelling):
     """Stay where the leaf is, or override what navigation leaves behind."""
 
@@ -141,7 +141,7 @@ class SessionBeforeTreeResult(Cancelling):
 
 
 @event(gate, family="session", fires="before the leaf moves to another branch")
-@dataclass(slots=True)
+@record
 class SessionBeforeTreeEvent(Event[SessionBeforeTreeResult]):
     """The conversation is about to go on from another entry."""
 
@@ -150,7 +150,7 @@ class SessionBeforeTreeEvent(Event[SessionBeforeTreeResult]):
 
 
 @event(notify, family="session", fires="when the leaf has moved")
-@dataclass(slots=True)
+@record
 class SessionTreeEvent(Event[None]):
     """The conversation goes on from another entry."""
 
@@ -163,7 +163,7 @@ class SessionTreeEvent(Event[None]):
 @event(
     notify, family="session", match="reason", fires="last of a session, also when its end is abnormal"
 )
-@dataclass(slots=True)
+@record
 class SessionShutdownEvent(Event[None]):
     """A session is about to close."""
 

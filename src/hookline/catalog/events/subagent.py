@@ -1,15 +1,15 @@
 """Subagents: agents that an agent gives a task to."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
-from hookline.hooks import Event, event, notify
+from hookline.hooks import Event, event, notify, record
 
 SubagentStatus: TypeAlias = Literal["completed", "failed", "cancelled"]
 
 
 @event(notify, family="subagent", match="label", fires="when a subagent takes up its task")
-@dataclass(slots=True)
+@record
 class SubagentStartEvent(Event[None]):
     """A subagent begins."""
 
@@ -22,7 +22,7 @@ class SubagentStartEvent(Event[None]):
 @event(
     notify, family="subagent", match="label", fires="when a subagent is done, failed or was cancelled"
 )
-@dataclass(slots=True)
+@record
 class SubagentEndEvent(Event[None]):
     """A subagent ended."""
 

@@ -1,9 +1,9 @@
 """One tool call, from its start to its end."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
-from hookline.hooks import Decision, Event, Ruling, event, gate, notify
+from hookline.hooks import Decision, Event, Ruling, event, gate, notify, record
 
 from ..calls import ToolCall, ToolResultContent
 from ..parts import Content
@@ -11,7 +11,7 @@ from ..results import Blocking
 
 
 @event(notify, family="tool", match="tool_call.name", fires="first of every tool call")
-@dataclass(slots=True)
+@record
 class ToolExecutionStartEvent(Event[None]):
     """A tool call begins; every start has its end."""
 
@@ -19,7 +19,7 @@ class ToolExecutionStartEvent(Event[None]):
     tool_call: ToolCall = field(default_factory=ToolCall)
 
 
-@dataclass(slots=True)
+@record
 class ToolCallEventResult(Blocking):
     """Block a call, rewrite its input, or want approval for it; the model sees the reason."""
 
@@ -35,7 +35,7 @@ class ToolCallEventResult(Blocking):
 
 
 @event(gate, family="tool", match="tool_name", fires="once per tool call, after before_tool_call")
-@dataclass(slots=True)
+@record
 class ToolCallEvent(Event[ToolCallEventResult]):
     """A tool is about to be called."""
 
@@ -48,7 +48,7 @@ class ToolCallEvent(Event[ToolCallEventResult]):
 @event(
     notify, family="tool", match="partial_tool_result.name", fires="while a tool streams its progress"
 )
-@dataclass(slots=True)
+@record
 class ToolExecutionUpdateEvent(Event[None]):
     """A running tool has something to show."""
 
@@ -56,7 +56,7 @@ class ToolExecutionUpdateEvent(Event[None]):
     partial_tool_result: ToolResultContent = field(default_factory=ToolResultContent)
 
 
-@dataclass(slots=True)
+@record
 class ToolResultEventResult(Blocking):
     """Patch a result, end the run with it, or withhold it."""
 
@@ -70,7 +70,7 @@ class ToolResultEventResult(Blocking):
 @event(
     gate, family="tool", match="tool_name", fires="once per tool call, also when the tool did not run"
 )
-@dataclass(slots=True)
+@record
 class ToolResultEvent(Event[ToolResultEventResult]):
     """A tool call has its result; the model has not seen it yet."""
 
@@ -85,7 +85,7 @@ class ToolResultEvent(Event[ToolResultEventResult]):
 
 
 @event(notify, family="tool", match="tool_name", fires="when a tool raised, before its end")
-@dataclass(slots=True)
+@record
 class ToolExecutionFailureEvent(Event[None]):
     """A tool raised an error of its own."""
 
@@ -102,7 +102,7 @@ class ToolExecutionFailureEvent(Event[None]):
     match="tool_result.name",
     fires="once per tool call, when its result is final",
 )
-@dataclass(slots=True)
+@record
 class ToolExecutionEndEvent(Event[None]):
     """A tool call is over."""
 

@@ -167,6 +167,22 @@ class TestABadTape:
         assert "locked" in done.stderr or "another process" in done.stderr
 
 
+class TestTheLocalModel:
+    def test_when_it_is_not_installed_three_lines_say_what_to_do(self, home, tmp_path):
+        program = (
+            "import sys; sys.modules['xllamacpp'] = None; sys.argv = ['hookline', 'run', 'hi']; "
+            "from hookline.cli import main; main()"
+        )
+        env = {**os.environ, "HOOKLINE_HOME": str(home)}
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, env=env, check=False
+        )
+        assert done.returncode == 2
+        assert "hookline[local]" in done.stderr
+        assert 1 <= done.stderr.count("\n") <= 3
+        assert "Traceback" not in done.stderr
+
+
 class TestNeighbours:
     def test_doctor_tells_what_works(self, hookline):
         done = hookline("doctor")

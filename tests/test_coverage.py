@@ -6,6 +6,8 @@ the list when a scenario of this file sees it; the list is empty when the gatewa
 
 import pytest
 
+from hookline.agent.engine import Limits
+from hookline.agent.retry import Patience
 from hookline.app import Hookline
 from hookline.catalog import CATALOG
 from hookline.events import ToolCallEventResult
@@ -37,7 +39,7 @@ NOT_YET: dict[str, str] = {
         "resources_discover",
         PLUGINS,
     ),
-    **waiting("retry_start retry_end on_loop_warning", CHAT),
+    **waiting("on_loop_warning", CHAT),
     **waiting(
         "provide_channels gateway:startup gateway:stop gateway:error channel:connect "
         "channel:disconnect message:receive message:send message:cancel notification",
@@ -64,6 +66,13 @@ class Scenarios:
         self.app.tools.add(broken)
         self.app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True), when="shell")
         self.app.hooks.register("resolve_approval", lambda request: "approve")
+        async with self.app.running():
+            await self.app.process_inbound({"content": "hello"})
+
+    async def a_turn_that_is_tried_again(self, scripted) -> None:
+        """The model is overloaded for a moment."""
+        scripted(Turn(error=Fault("busy", transient=True)), "ok", name="busy")
+        self.app.limits = Limits(patience=Patience(seconds=0.001))
         async with self.app.running():
             await self.app.process_inbound({"content": "hello"})
 
@@ -94,6 +103,7 @@ def broken() -> str:
 async def test_every_hook_is_seen_firing_or_listed_with_what_will_fire_it(app, scripted):
     scenarios = Scenarios(app)
     await scenarios.a_turn_with_tools(scripted)
+    await scenarios.a_turn_that_is_tried_again(scripted)
     await scenarios.a_turn_that_fails(scripted)
     await scenarios.a_turn_answered_as_text()
     scenarios.the_command_line()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,15 +33,18 @@ from hookline.catalog.events.message import (
 from hookline.catalog.parts import Prompt
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 from hookline.hooks import Hooks
-from hookline.models import Model, ModelRequest
+from hookline.models import ContextOverflow, Model, ModelRequest
 from hookline.specs import SideEffects
-from hookline.tape import Tape, TapeContext
+from hookline.tape import Entry, Tape, TapeContext
 from hookline.tools.registry import Registry
 from hookline.tools.runner import Admitted, Caller, Requested, ToolOutcome, ToolRunner
 
-from .answer import Answer, ModelTurn
+from .answer import Answer, Emit, ModelTurn
 from .errors import StepLimit
-from .journal import CutOffTurn, TapeJournal, plain_content
+from .journal import TURN, CutOffTurn, TapeJournal, plain_content
+from .retry import Patience, Retry
+
+LEFT_OUT = "Earlier parts of this conversation did not fit and were left out."
 
 INTERRUPTED = (
     "this call was interrupted before its result was known; it may or may not have taken effect. "
@@ -56,6 +59,7 @@ class Limits:
     steps: int = 50
     tool_seconds: float | None = 600.0
     parallel_tools: int = 8
+    patience: Patience = field(default_factory=Patience)
 
 
 @dataclass(slots=True)
@@ -100,6 +104,7 @@ class Engine:
         self.tools = tools
         self.runner = runner
         self._model_turn = ModelTurn(hooks)
+        self._retry = Retry(hooks)
         self._on_turn_start = hooks["on_turn_start"]
         self._system_prompt = hooks["system_prompt"]
         self._bootstrap_files = hooks["bootstrap_files"]
@@ -135,7 +140,7 @@ class Engine:
         finally:
             queue.put_nowait(None)
 
-    async def _run(self, run: AgentRun, emit: Any) -> None:
+    async def _run(self, run: AgentRun, emit: Emit) -> None:
         journal = TapeJournal(run.tape)
         await self._prepare(run, journal)
         done = await self._take_up(run, journal, emit)
@@ -194,12 +199,12 @@ class Engine:
 
     # --- the loop -----------------------------------------------------------------------------
 
-    async def _step(self, run: AgentRun, journal: TapeJournal, emit: Any, index: int) -> bool:
+    async def _step(self, run: AgentRun, journal: TapeJournal, emit: Emit, index: int) -> bool:
         """One model turn and its tools; whether the run is done with it."""
         ctx = run.ctx
         if self._turn_start.live:
             await self._turn_start.fire(TurnStartEvent(index, time.time()), ctx)
-        answer = await self._model_turn.take(run.model, self._request(run, index), ctx, emit)
+        answer = await self._ask(run, emit, index)
         run.count(answer.usage)
         run.messages.append(answer.message)
         await journal.assistant(answer.message, answer.usage)
@@ -214,6 +219,29 @@ class Engine:
             run.text = answer.text or text_of_content(outcomes[-1].content)
             return True
         return False
+
+    async def _ask(self, run: AgentRun, emit: Emit, index: int) -> Answer:
+        """One answer; a request that is too long is made once more with less context."""
+
+        def ask(emit: Emit) -> Awaitable[Answer]:
+            return self._model_turn.take(run.model, self._request(run, index), run.ctx, emit)
+
+        try:
+            return await self._retry.ask(ask, emit, run.ctx, run.limits.patience)
+        except ContextOverflow:
+            if not await self._hand_off(run):
+                raise
+            return await self._retry.ask(ask, emit, run.ctx, run.limits.patience)
+
+    async def _hand_off(self, run: AgentRun) -> bool:
+        """Leave everything before this turn out of the context; whether there was anything."""
+        entries = await run.tape.context_entries()
+        turn = next((e for e in reversed(entries) if is_start(e, run.turn_id)), None)
+        if turn is None or entries[0].id == turn.id:
+            return False
+        await run.tape.anchor("context overflow", summary=LEFT_OUT, keep_from=turn.id)
+        run.messages = run.tape_context.messages(await run.tape.context_entries())
+        return True
 
     def _request(self, run: AgentRun, index: int) -> ModelRequest:
         """What the model is asked; a forced tool call is forced once."""
@@ -231,7 +259,7 @@ class Engine:
     # --- tools --------------------------------------------------------------------------------
 
     async def _call_tools(
-        self, run: AgentRun, journal: TapeJournal, emit: Any, requests: list[Requested]
+        self, run: AgentRun, journal: TapeJournal, emit: Emit, requests: list[Requested]
     ) -> list[ToolOutcome]:
         """Admit the calls one after the other, run them together, answer in their order."""
         if not requests:
@@ -262,7 +290,7 @@ class Engine:
             raise several.exceptions[0] from None  # the others were cancelled for its sake
         return [task.result() for task in tasks]
 
-    async def _answer_call(self, run: AgentRun, outcome: ToolOutcome, emit: Any) -> None:
+    async def _answer_call(self, run: AgentRun, outcome: ToolOutcome, emit: Emit) -> None:
         message: Message = {
             "role": "tool",
             "tool_call_id": outcome.call.id,
@@ -289,7 +317,7 @@ class Engine:
 
     # --- after a crash ------------------------------------------------------------------------
 
-    async def _take_up(self, run: AgentRun, journal: TapeJournal, emit: Any) -> bool:
+    async def _take_up(self, run: AgentRun, journal: TapeJournal, emit: Emit) -> bool:
         """Finish the tool calls that a crash left open; whether the run is done with them.
 
         A call that had not started is made now. One that may have run is made again only where that
@@ -328,7 +356,7 @@ class Engine:
         return spec.side_effects in (SideEffects.none, SideEffects.read) or bool(spec.idempotency_key)
 
     async def _interrupted(
-        self, run: AgentRun, journal: TapeJournal, call: dict[str, Any], emit: Any
+        self, run: AgentRun, journal: TapeJournal, call: dict[str, Any], emit: Emit
     ) -> None:
         result = ToolResultContent(call["id"], call["name"], INTERRUPTED, is_error=True)
         await journal.tool_result(result, ran=True, terminate=False, rulings=[])
@@ -354,6 +382,11 @@ async def read(
         if not task.done():
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+def is_start(entry: Entry, turn_id: str) -> bool:
+    """Whether a turn begins with this entry."""
+    return entry.kind == TURN and entry.payload.get("turn_id") == turn_id
 
 
 def requests_of(answer: Answer) -> list[Requested]:

@@ -1,0 +1,97 @@
+"""Asking a model again: after a passing failure, and once with less context when it did not fit."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from hookline.catalog.context import HookContext
+from hookline.catalog.events.misc import RetryEndEvent, RetryStartEvent
+from hookline.catalog.stream import StreamEvent
+from hookline.hooks import Hooks
+from hookline.models import ModelFailed
+
+from .answer import Answer, Emit
+from .errors import CutOff
+
+Ask = Callable[[Emit], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a model is asked again, and how long is waited before."""
+
+    retries: int = 3
+    seconds: float = 0.5
+    """Before the first retry; each further one waits twice as long, less a random part."""
+    longest: float = 60.0
+
+
+class Retry:
+    """Asks again where that may help: a passing failure, nothing of the answer shown yet.
+
+    What has been shown cannot be taken back: an answer that breaks off in the middle is reported.
+    """
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._start = hooks["retry_start"]
+        self._end = hooks["retry_end"]
+
+    async def ask(self, ask: Ask, emit: Emit, ctx: HookContext, patience: Patience) -> Answer:
+        """The answer, or the error of the last attempt."""
+        shown = Shown(emit)
+        failure: Exception
+        try:
+            return await ask(shown)
+        except (ModelFailed, CutOff) as error:
+            failure = error
+        for attempt in range(1, patience.retries + 1):
+            if shown.anything or not passing(failure):
+                raise failure
+            if self._start.live:
+                await self._start.fire(RetryStartEvent(attempt, patience.retries), ctx)
+            await asyncio.sleep(delay(failure, attempt, patience))
+            try:
+                answer = await ask(shown)
+            except Exception as error:
+                await self._over(attempt, error, ctx)
+                if not isinstance(error, ModelFailed | CutOff):
+                    raise
+                failure = error
+            else:
+                await self._over(attempt, None, ctx)
+                return answer
+        raise failure
+
+    async def _over(self, attempt: int, error: Exception | None, ctx: HookContext) -> None:
+        if self._end.live:
+            await self._end.fire(RetryEndEvent(attempt, error is None, error), ctx)
+
+
+class Shown:
+    """Hands events on, and remembers whether any of the answer was among them."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self.anything = False
+
+    async def __call__(self, event: StreamEvent) -> None:
+        """Hand one on."""
+        self.anything = self.anything or event.kind in ("text", "reasoning", "tool_call")
+        await self._emit(event)
+
+
+def passing(error: Exception) -> bool:
+    """Whether the same request may go through later."""
+    return isinstance(error, CutOff) or (isinstance(error, ModelFailed) and error.transient)
+
+
+def delay(error: Exception, attempt: int, patience: Patience) -> float:
+    """Seconds to wait: what the server asked for, or twice as long each time, with jitter."""
+    asked: float | None = getattr(error, "retry_after", None)
+    if asked is not None:
+        return min(asked, patience.longest)
+    longest = min(patience.seconds * 2 ** (attempt - 1), patience.longest)
+    return longest * random.uniform(0.5, 1.0)

@@ -18,7 +18,6 @@ from hookline.tools.registry import Registry
 
 SESSIONS = "sessions that branch, compact, resume and delegate"
 PLUGINS = "plugins from packages, manifests and hook files"
-CHAT = "the terminal agent: providers, chat, tools"
 GATEWAY = "the gateway with its channels"
 TRIGGERS = "triggers"
 
@@ -39,7 +38,6 @@ NOT_YET: dict[str, str] = {
         "resources_discover",
         PLUGINS,
     ),
-    **waiting("on_loop_warning", CHAT),
     **waiting(
         "provide_channels gateway:startup gateway:stop gateway:error channel:connect "
         "channel:disconnect message:receive message:send message:cancel notification",
@@ -76,6 +74,13 @@ class Scenarios:
         async with self.app.running():
             await self.app.process_inbound({"content": "hello"})
 
+    async def a_turn_that_goes_in_circles(self, scripted) -> None:
+        """The same call brings the same result, three times."""
+        again = Turn(tool_calls=[Call("list_files")])
+        scripted(again, again, again, "enough", name="circles")
+        async with self.app.running():
+            await self.app.process_inbound({"content": "hello"})
+
     async def a_turn_that_fails(self, scripted) -> None:
         """The model breaks."""
         scripted(Turn(error=Fault("broken")), name="breaks")
@@ -104,6 +109,7 @@ async def test_every_hook_is_seen_firing_or_listed_with_what_will_fire_it(app, s
     scenarios = Scenarios(app)
     await scenarios.a_turn_with_tools(scripted)
     await scenarios.a_turn_that_is_tried_again(scripted)
+    await scenarios.a_turn_that_goes_in_circles(scripted)
     await scenarios.a_turn_that_fails(scripted)
     await scenarios.a_turn_answered_as_text()
     scenarios.the_command_line()

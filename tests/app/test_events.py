@@ -368,6 +368,36 @@ class TestTools:
         assert model.requests[1].messages[-1]["content"] == "[withheld: private]"
 
 
+class TestLoops:
+    async def test_the_same_call_with_the_same_result_is_warned_of_from_the_third_time(
+        self, app, scripted, echo
+    ):
+        again = Turn(tool_calls=[Call("echo", {"text": "x"})])
+        scripted(again, again, again, again, "enough")
+        warned = []
+        app.hooks.register(
+            "on_loop_warning",
+            lambda tool_name, pattern, count: warned.append((tool_name, pattern, count)),
+        )
+        await say(app)
+        assert warned == [("echo", 'echo {"text": "x"}', 3), ("echo", 'echo {"text": "x"}', 4)]
+
+    async def test_calls_that_bring_something_new_are_not_warned_of(self, app, scripted):
+        count = iter(range(10))
+
+        @tool(registry=Registry(), side_effects="read")
+        def poll() -> str:
+            return f"{next(count)} %"
+
+        app.tools.add(poll)
+        again = Turn(tool_calls=[Call("poll")])
+        scripted(again, again, again, again, "enough")
+        warned = []
+        app.hooks.register("on_loop_warning", lambda count: warned.append(count))
+        await say(app)
+        assert warned == []
+
+
 class TestCancelling:
     async def test_leaving_the_stream_cancels_the_run_and_its_tools(self, app, scripted):
         stopped = asyncio.Event()

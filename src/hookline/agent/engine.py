@@ -42,6 +42,7 @@ from hookline.tools.runner import Admitted, Caller, Requested, ToolOutcome, Tool
 from .answer import Answer, Emit, ModelTurn
 from .errors import StepLimit
 from .journal import TURN, CutOffTurn, TapeJournal, plain_content
+from .loops import LoopWatch
 from .retry import Patience, Retry
 
 LEFT_OUT = "Earlier parts of this conversation did not fit and were left out."
@@ -103,6 +104,7 @@ class Engine:
     def __init__(self, hooks: Hooks, tools: Registry, runner: ToolRunner) -> None:
         self.tools = tools
         self.runner = runner
+        self._hooks = hooks
         self._model_turn = ModelTurn(hooks)
         self._retry = Retry(hooks)
         self._on_turn_start = hooks["on_turn_start"]
@@ -145,12 +147,13 @@ class Engine:
         await self._prepare(run, journal)
         done = await self._take_up(run, journal, emit)
         index = run.resume.model_turns if run.resume else 0
+        watch = LoopWatch(self._hooks)
         while not done and not self._answered(run):
             if index >= run.limits.steps:
                 raise StepLimit(
                     f"the agent stopped after {run.limits.steps} model turns without an answer"
                 )
-            done = await self._step(run, journal, emit, index)
+            done = await self._step(run, journal, emit, index, watch)
             index += 1
         if self._end.live:
             await self._end.fire(AgentEndEvent(list(run.messages)), run.ctx)
@@ -199,7 +202,9 @@ class Engine:
 
     # --- the loop -----------------------------------------------------------------------------
 
-    async def _step(self, run: AgentRun, journal: TapeJournal, emit: Emit, index: int) -> bool:
+    async def _step(
+        self, run: AgentRun, journal: TapeJournal, emit: Emit, index: int, watch: LoopWatch
+    ) -> bool:
         """One model turn and its tools; whether the run is done with it."""
         ctx = run.ctx
         if self._turn_start.live:
@@ -209,6 +214,7 @@ class Engine:
         run.messages.append(answer.message)
         await journal.assistant(answer.message, answer.usage)
         outcomes = await self._call_tools(run, journal, emit, requests_of(answer))
+        await watch.look(outcomes, ctx)
         if self._turn_end.live:
             results = [outcome.result for outcome in outcomes]
             await self._turn_end.fire(TurnEndEvent(index, answer.message, results), ctx)

@@ -1,0 +1,33 @@
+"""Noticing that an agent goes in circles: the same call, with the same result, again and again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from hookline.catalog.context import HookContext
+from hookline.hooks import Hooks
+from hookline.tools.runner import ToolOutcome
+
+WARN_AT = 3
+"""How often a call may bring the same result before it is worth a warning; then each further time."""
+
+
+class LoopWatch:
+    """Counts the calls of one run that brought nothing new."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._warning = hooks["on_loop_warning"]
+        self._seen: Counter[tuple[str, str, str]] = Counter()
+
+    async def look(self, outcomes: list[ToolOutcome], ctx: HookContext) -> None:
+        """Take the outcomes of one model turn in, and warn of those that repeat."""
+        for outcome in outcomes:
+            call = outcome.call
+            arguments = json.dumps(dict(call.arguments), sort_keys=True, default=str)
+            key = (call.name, arguments, str(outcome.content))
+            self._seen[key] += 1
+            count = self._seen[key]
+            if count >= WARN_AT and self._warning.live:
+                pattern = f"{call.name} {arguments}"
+                await self._warning.fire(call.name, pattern, count, ctx.agent_id, ctx.session_id)

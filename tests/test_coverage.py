@@ -34,8 +34,7 @@ NOT_YET: dict[str, str] = {
         SESSIONS,
     ),
     **waiting(
-        "register_skills register_stores register_packs register_commands onboard_config "
-        "resources_discover",
+        "register_stores register_packs register_commands onboard_config resources_discover",
         PLUGINS,
     ),
     **waiting(

@@ -165,14 +165,16 @@ class Hookline:
         return self.hooks.pm
 
     def load_hooks(self, *, packages: bool = True) -> None:
-        """Load the builtin plugin, then the plugins of installed packages; later ones win.
+        """Load the builtin plugins, then the plugins of installed packages; later ones win.
 
         A plugin that fails is left out and told in `failures`; the others load.
         """
         from hookline.builtin import BuiltinPlugin
         from hookline.plugins import installed
+        from hookline.skills.plugin import SkillsPlugin
 
         self.hooks.add(BuiltinPlugin(self), name="builtin")
+        self.hooks.add(SkillsPlugin(self), name="skills")
         for name, load in installed() if packages else ():
             try:
                 self.hooks.add(load(self), name=name)

@@ -28,13 +28,14 @@ Script = Callable[..., "ScriptedModel"]
 
 @pytest.fixture
 def app(tmp_path: Path) -> Hookline:
-    """An app with the builtin plugin alone: home and workspace are folders of this test."""
+    """An app with the plugins that come with Hookline: home and workspace are folders of this test."""
     from hookline.app import Hookline
 
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     made = Hookline(home=tmp_path / "home", workspace=workspace)
     made.load_hooks(packages=False)
+    made.hooks.pm.get_plugin("skills").home = tmp_path  # not the skills of whoever runs the tests
     return made
 
 

@@ -268,9 +268,9 @@ class TestTools:
 
         app.tools.add(broken)
         app.tools.add(rubbish)
-        model = scripted(Turn(tool_calls=[Call("broken"), Call("rubbish")]), "ok")
+        model = scripted(Turn(tool_calls=[Call("broken")]), Turn(tool_calls=[Call("rubbish")]), "ok")
         await say(app)
-        told = [m["content"] for m in model.requests[1].messages if m["role"] == "tool"]
+        told = [m["content"] for m in model.requests[2].messages if m["role"] == "tool"]
         assert told[0] == "ValueError: it broke"
         assert "neither text nor JSON" in told[1]
         assert fired.index("tool_execution_failure") < fired.index("tool_execution_end")

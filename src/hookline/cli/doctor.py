@@ -27,6 +27,11 @@ def examine(app: Hookline) -> None:
     for failure in app.failures:
         say("plugin", str(failure), good=False)
     say("tools", ", ".join(tools))
+    skills = app.hooks.pm.get_plugin("skills")
+    if skills is not None:
+        say("skills", ", ".join(skill.name for skill in skills.skills.list()) or "none")
+        for problem in skills.skills.problems:
+            say("skill", str(problem), good=False)
     broken = bool(app.failures)
     for model in app.models.available():
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"

@@ -1,0 +1,71 @@
+"""Discovery: the folders in which skills lie, and what is found in each. Nothing there is run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from .errors import SkillError
+from .files import inside
+from .skill import FILE, Problem, Skill, Source
+
+Found = Skill | Problem
+
+
+def in_project(workspace: Path) -> Iterator[Found]:
+    """The skills that a project brings; its folder may not be a link to somewhere else."""
+    folder = workspace / ".agents" / "skills"
+    try:
+        inside(folder, workspace)
+    except SkillError as error:
+        yield Problem("project", str(folder), str(error))
+        return
+    yield from in_folder(folder, "project")
+
+
+def in_packages(entries: Iterable[str] | None, workspace: Path) -> Iterator[Found]:
+    """The skills of installed packages: `skills/` in each entry of `sys.path`.
+
+    The workspace and the current folder are entries by accident of how Python was started; what
+    lies in their `skills/` belongs to no package.
+    """
+    here = {workspace.resolve(), Path.cwd()}
+    seen: set[Path] = set()
+    for entry in sys.path if entries is None else entries:
+        if not entry or not Path(entry).is_dir():  # also archives and what is gone
+            continue
+        place = Path(entry).resolve()
+        if place in here or place in seen:
+            continue
+        seen.add(place)
+        yield from in_folder(place / "skills", "package")
+
+
+def in_folder(folder: Path, source: Source) -> Iterator[Found]:
+    """What lies in a folder of skills, by name: each a skill, or the reason why it is none."""
+    try:
+        children = sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        yield Problem(source, str(folder), f"cannot be listed: {error.strerror}")
+        return
+    for child in children:
+        try:
+            found = _skill(child, folder, source)
+        except SkillError as error:
+            yield Problem(source, str(child / FILE), str(error))
+        else:
+            if found is not None:
+                yield found
+
+
+def _skill(child: Path, folder: Path, source: Source) -> Skill | None:
+    try:
+        if not child.is_dir() or not ((child / FILE).exists() or (child / FILE).is_symlink()):
+            return None
+    except OSError as error:
+        raise SkillError(f"cannot be read: {error.strerror}") from error
+    inside(child, folder)
+    return Skill.from_folder(child, source)

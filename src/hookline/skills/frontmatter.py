@@ -1,0 +1,171 @@
+"""Front matter: the YAML between `---` at the top of a `SKILL.md`, checked, and the text behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from .errors import SkillError
+
+LONGEST_NAME = 64
+LONGEST_DESCRIPTION = 1024
+_LARGEST = 32_000
+
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_TOOL = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
+_FIELD = re.compile(r"(?!(?:name|metadata):)([A-Za-z_][\w-]*):[ \t]+(\S.*)")
+_NOT_PLAIN = re.compile(r"[\"']|[|>][-+0-9]*\s*(#.*)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """What a skill says of itself."""
+
+    name: str
+    description: str
+    license: str = ""
+    compatibility: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    allowed_tools: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Keys that the format does not know, as they came."""
+
+
+def parse(text: str, folder_name: str) -> FrontMatter:
+    """The checked front matter of a skill that lies in a folder of that name."""
+    fields = _mapping(split(text)[0])
+    return FrontMatter(
+        name=_name(fields.pop("name", None), folder_name),
+        description=_description(fields.pop("description", None)),
+        license=_text("license", fields.pop("license", None)),
+        compatibility=_text("compatibility", fields.pop("compatibility", None)),
+        metadata=_metadata(fields.pop("metadata", None)),
+        allowed_tools=_tools(fields.pop("allowed-tools", None)),
+        extra=fields,
+    )
+
+
+def split(text: str) -> tuple[str, str]:
+    """The front matter and the body."""
+    first, _, rest = text.partition("\n")
+    if first.rstrip() != "---":
+        raise SkillError("the first line must be `---`, with name and description below it")
+    end = re.search(r"^---[ \t]*$", rest, re.MULTILINE)
+    if end is None:
+        raise SkillError("the front matter has no end: a line `---` is missing")
+    if end.start() > _LARGEST:
+        raise SkillError(f"the front matter has more than {_LARGEST:,} characters")
+    return rest[: end.start()], rest[end.end() :].strip("\n")
+
+
+def _mapping(source: str) -> dict[str, Any]:
+    try:
+        loaded = _yaml(source)
+    except SkillError:
+        repaired = _quoted(source)
+        if repaired == source:
+            raise
+        loaded = _yaml(repaired)
+    if not isinstance(loaded, Mapping):
+        raise SkillError("the front matter must be a list of `key: value` lines")
+    return {str(key): value for key, value in cast("Mapping[Any, Any]", loaded).items()}
+
+
+def _yaml(source: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(source)
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 2}" if error.problem_mark else ""
+        raise SkillError(f"the front matter is not YAML: {error.problem}{line}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise SkillError(f"the front matter is not YAML: {type(error).__name__}") from error
+
+
+def _quoted(source: str) -> str:
+    """The same with quotes around what is not YAML by itself: `description: Two parts: this, that`.
+
+    Many published skills are written so, and other agents read them.
+    """
+    lines: list[str] = []
+    open_value = False
+    for line in source.splitlines():
+        found = _FIELD.fullmatch(line.rstrip())
+        if found and not _NOT_PLAIN.match(found[2]) and not _reads_alone(found[2]):
+            value = found[2].replace("'", "''")
+            lines.append(f"{found[1]}: '{value}'")
+            open_value = True
+        elif open_value and line[:1] in (" ", "\t") and line.strip():
+            value = line.strip().replace("'", "''")
+            lines[-1] = f"{lines[-1][:-1]} {value}'"
+        else:
+            lines.append(line)
+            open_value = False
+    return "\n".join(lines) + "\n" if lines else source
+
+
+def _reads_alone(value: str) -> bool:
+    try:
+        return not isinstance(_yaml(value), dict) or value.startswith("{")
+    except SkillError:
+        return False
+
+
+def _name(value: Any, folder_name: str) -> str:
+    if value is None:
+        raise SkillError("name is missing")
+    if not isinstance(value, str):
+        raise SkillError(f"name must be text, not {value!r}; put it in quotes")
+    name = value.strip()
+    if len(name) > LONGEST_NAME:
+        raise SkillError(f"name has {len(name)} characters; {LONGEST_NAME} are allowed")
+    if not _NAME.fullmatch(name):
+        raise SkillError(
+            f"name {name!r} may have lower-case letters, digits and single hyphens between them"
+        )
+    if name != folder_name:
+        raise SkillError(f"name {name!r} must be the name of its folder, {folder_name!r}")
+    return name
+
+
+def _description(value: Any) -> str:
+    text = _text("description", value)
+    if not text:
+        raise SkillError("description is missing: say what the skill does and when to use it")
+    if len(text) > LONGEST_DESCRIPTION:
+        raise SkillError(
+            f"description has {len(text):,} characters; {LONGEST_DESCRIPTION:,} are allowed"
+        )
+    return text
+
+
+def _text(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict | list):
+        raise SkillError(
+            f"{key} must be text, not a {'mapping' if isinstance(value, dict) else 'list'}"
+        )
+    return str(value).strip()
+
+
+def _metadata(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise SkillError(f"metadata must be a mapping, not {type(value).__name__}")
+    return {str(key): held for key, held in cast("dict[Any, Any]", value).items()}
+
+
+def _tools(value: Any) -> tuple[str, ...]:
+    """Names with what they are allowed: `Read, Bash(git add:*)`, or a list of such."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return tuple(_TOOL.findall(value))
+    if isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value)):
+        return tuple(item.strip() for item in cast("list[str]", value))
+    raise SkillError("allowed-tools must be text or a list of texts")

@@ -1,0 +1,138 @@
+"""`Skills`: the skills there are, by name: listed briefly, loaded one at a time."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .discovery import Found, in_folder, in_packages, in_project
+from .errors import UnknownSkill
+from .skill import MOST_FILES, Problem, Skill
+
+if TYPE_CHECKING:
+    from hookline.specs import SkillSpec
+
+BRIEF = 12_000
+"""Characters that the brief list may take of a system prompt."""
+
+_INTRODUCTION = (
+    "These skills hold instructions for particular kinds of work. When a task fits one of them, "
+    "call load_skill with its name before you start, and follow what it says."
+)
+_WIDTHS = (1024, 400, 160, 60, 0)
+"""How much of each description is shown: the first with which the list fits."""
+
+
+class Skills:
+    """Skills in the order of their precedence: of two with one name the first counts."""
+
+    def __init__(self, found: Iterable[Found] = ()) -> None:
+        self._skills: dict[str, Skill] = {}
+        self.shadowed: list[tuple[Skill, Skill]] = []
+        """Each skill that does not count, with the one of its name that does."""
+        self.problems: list[Problem] = []
+        """What was left out, and why."""
+        for each in found:
+            if isinstance(each, Problem):
+                self.problems.append(each)
+            elif each.name in self._skills:
+                self.shadowed.append((each, self._skills[each.name]))
+            else:
+                self._skills[each.name] = each
+
+    @classmethod
+    def discover(
+        cls,
+        workspace: Path,
+        home: Path | None,
+        specs: Iterable[SkillSpec] = (),
+        profile: Path | None = None,
+        packages: Iterable[str] | None = None,
+    ) -> Skills:
+        """Find skills: the project's, the user's, the profile's, those of plugins, of packages.
+
+        `home` is the user's home, `profile` the folder of the profile; `packages` are the folders
+        where packages are installed, by default the entries of `sys.path`.
+        """
+        users = home / ".agents" / "skills" if home else None
+        if home is not None and home.resolve() == workspace.resolve():
+            users = None  # the same folder as the project's
+        return cls(
+            chain(
+                in_project(workspace),
+                in_folder(users, "user") if users else (),
+                in_folder(profile / "skills", "profile") if profile else (),
+                map(Skill.from_spec, specs),
+                in_packages(packages, workspace),
+            )
+        )
+
+    def get(self, name: str) -> Skill:
+        """The skill of that name; an unknown one raises `UnknownSkill` with the nearest names."""
+        if name not in self._skills:
+            raise UnknownSkill(name, self._skills)
+        return self._skills[name]
+
+    def load(self, name: str) -> str:
+        """A skill as the model reads it: where it lies, which files it has, and its instructions."""
+        skill = self.get(name)
+        parts = [f"# Skill: {skill.name}"]
+        if skill.path is not None:
+            parts.append(f"Folder: {skill.path}")
+        if skill.compatibility:
+            parts.append(f"Compatibility: {skill.compatibility}")
+        if skill.source == "plugin" and skill.allowed_tools:
+            parts.append(f"Tools: {', '.join(skill.allowed_tools)}")
+        if files := skill.files:
+            parts.append("Files, for read_skill_file, relative to the folder:")
+            parts.extend(f"- {name}" for name in files[:MOST_FILES])
+            if len(files) > MOST_FILES:
+                parts.append("- …")
+        return "\n".join(parts) + f"\n\n{skill.body or skill.description}"
+
+    def brief(self, limit: int = BRIEF) -> str:
+        """A line for each skill, for the system prompt; nothing where there are none.
+
+        Descriptions are shortened, and then skills left out, to stay within the limit.
+        """
+        if not self._skills:
+            return ""
+        room = limit - len(_INTRODUCTION) - 2
+        lines: builtins.list[str] = []
+        for width in _WIDTHS:
+            lines = [_line(skill, width) for skill in self._skills.values()]
+            if sum(map(len, lines)) + len(lines) <= room:
+                return "\n".join([_INTRODUCTION, "", *lines])
+        return "\n".join([_INTRODUCTION, "", *_fitting(lines, room)])
+
+    def list(self) -> builtins.list[Skill]:
+        """Every skill that counts, highest precedence first."""
+        return [*self._skills.values()]
+
+    def __len__(self) -> int:
+        return len(self._skills)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._skills
+
+
+def _line(skill: Skill, width: int) -> str:
+    text = " ".join(skill.description.split())
+    if len(text) > width:
+        text = f"{text[: width - 1].rstrip()}…" if width else ""
+    return f"- {skill.name}: {text}" if text else f"- {skill.name}"
+
+
+def _fitting(lines: builtins.list[str], room: int) -> builtins.list[str]:
+    last = f"… and {len(lines):,} more"
+    room -= len(last)
+    taken: builtins.list[str] = []
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        taken.append(line)
+    return [*taken, f"… and {len(lines) - len(taken):,} more"]

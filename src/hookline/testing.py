@@ -35,7 +35,8 @@ def app(tmp_path: Path) -> Hookline:
     workspace.mkdir()
     made = Hookline(home=tmp_path / "home", workspace=workspace)
     made.load_hooks(packages=False)
-    made.hooks.pm.get_plugin("skills").home = tmp_path  # not the skills of whoever runs the tests
+    skills: Any = made.hooks.pm.get_plugin("skills")
+    skills.home = tmp_path  # not the skills of whoever runs the tests
     return made
 
 

@@ -1,4 +1,4 @@
-"""The providers that Hookline brings: the scripted model and the local one."""
+"""The providers that Hookline brings: the local model, the scripted one, and those behind a network."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import UnknownModel
 from .model import Model
+from .openai.providers import openai_providers
 from .registry import Provider
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def builtin_providers(home: Path | None = None, progress: Progress | None = None
         Provider(
             "scripted", _make_scripted, "plays a conversation from a TOML or Python file", names=_files
         ),
+        *openai_providers(),
+        Provider("any", _make_any, "many more, through any-llm-sdk: any:PROVIDER/MODEL", _any_problem),
     ]
 
 
@@ -49,3 +52,15 @@ def _make_scripted(model: str, settings: Mapping[str, Any]) -> Model:
 
 def _files() -> list[str]:
     return ["scripted:FILE"]
+
+
+def _make_any(model: str, settings: Mapping[str, Any]) -> Model:
+    from .anyllm import make_anyllm
+
+    return make_anyllm(model, settings)
+
+
+def _any_problem() -> str:
+    from importlib.util import find_spec
+
+    return "" if find_spec("any_llm") else "any-llm-sdk is not installed: pip install any-llm-sdk"

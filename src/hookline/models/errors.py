@@ -30,11 +30,17 @@ class ModelUnavailable(ModelError):
 
 
 class ModelFailed(ModelError):
-    """A model broke off or refused. When it is `transient`, trying again may help."""
+    """A model broke off or refused. When it is `transient`, trying again may help.
 
-    def __init__(self, message: str, *, transient: bool = False) -> None:
+    `retry_after` is how many seconds the model asked to be left alone, if it said so.
+    """
+
+    def __init__(
+        self, message: str, *, transient: bool = False, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.transient = transient
+        self.retry_after = retry_after
 
 
 class ContextOverflow(ModelError):

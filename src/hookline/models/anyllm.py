@@ -1,0 +1,193 @@
+"""The many other providers, through `any-llm-sdk`: `any:PROVIDER/MODEL`, such as `any:mistral/NAME`.
+
+The library and the vendor's own behind it are imported with the first request. Where an endpoint is
+OpenAI-compatible, `openai-compatible` does the same for a tenth of the work.
+
+Settings are given by provider: `{"any": {"mistral": {"api_key": "..."}}}`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Mapping
+from importlib import import_module
+from typing import Any, cast
+
+from hookline.catalog.stream import StreamEvent
+
+from .errors import (
+    BadSetting,
+    ContextOverflow,
+    ModelError,
+    ModelFailed,
+    ModelUnavailable,
+    UnknownModel,
+)
+from .model import Model, ModelRequest
+from .openai.failures import retry_after
+from .openai.settings import Endpoint, Service, Settings
+from .openai.wire import Malformed, Reply, ToolNames, body, usage
+from .pricing import cost
+
+INSTALL = "pip install any-llm-sdk"
+EXAMPLE = "any:PROVIDER/MODEL"
+
+_BROKE = ("ProviderError", "UpstreamProviderError", "GatewayTimeoutError")
+_TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
+
+
+def make_anyllm(model: str, settings: Mapping[str, Any]) -> Model:
+    """A model of the library, from `PROVIDER/MODEL`."""
+    provider, _, rest = model.partition("/")
+    if not provider or not rest:
+        raise UnknownModel(f"any:{model}".rstrip(":"), [], f"; name a provider and a model: {EXAMPLE}")
+    where = f"any:{provider}"
+    values: object = settings.get(provider, {})
+    if not isinstance(values, Mapping):
+        raise BadSetting(f"the settings of {where} must be a table, got {type(values).__name__}")
+    read = Settings.read(cast("Mapping[str, Any]", values), where)
+    if read.headers:
+        raise BadSetting(f"'headers' cannot be set for {where}: its library makes them")
+    return AnyModel(provider, rest, read)
+
+
+class AnyModel:
+    """Asks a model through the library. There is one client for each event loop, kept until `close`."""
+
+    def __init__(self, provider: str, model: str, settings: Settings) -> None:
+        self.name = f"any:{provider}/{model}"
+        self.context_window = settings.context_window
+        self._provider = provider
+        self._model = model
+        self._settings = settings
+        # What the library takes: it gives its own words to its providers.
+        self._service = Service(f"any:{provider}", effort=True, no_effort="none")
+        self._endpoint = Endpoint(self._service, settings, settings.base_url)
+        self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"AnyModel({self.name!r})"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Answer piece by piece. Closing the stream closes that of the library."""
+        names = ToolNames(tool["name"] for tool in request.tools)
+        reply = Reply(names)
+        asked = body(request, self._model, names, self._service, self._settings)
+        chunks: Any = None
+        try:
+            client = await self._client()
+            async with asyncio.timeout(self._settings.timeout):
+                chunks = await client.acompletion(**asked)
+            reader = aiter(chunks)
+            while True:
+                async with asyncio.timeout(self._settings.timeout):
+                    chunk = await anext(reader, None)
+                if chunk is None:
+                    break
+                for event in reply.take(chunk.model_dump(exclude_none=True)):
+                    yield event
+            if not reply.reason:
+                raise ModelFailed(
+                    f"{self.name} was cut off in the middle of its answer", transient=True
+                )
+            for event in reply.end():
+                yield event
+            if reply.counts:
+                yield StreamEvent("usage", self._usage(reply.counts))
+            yield StreamEvent("final", {"finish_reason": reply.finish_reason})
+        except ModelError:
+            raise
+        except Malformed as error:
+            raise ModelFailed(f"{self.name} sent {error}") from error
+        except Exception as error:
+            # The vendor's error is not chained: it may show the request with its key.
+            raise self._failure(error) from None
+        finally:
+            await _close(chunks)
+
+    async def close(self) -> None:
+        """Close the clients. Used again, it makes new ones."""
+        clients, self._clients = self._clients, {}
+        here = asyncio.get_running_loop()
+        for loop, client in clients.items():
+            if loop is here:
+                await _close(getattr(client, "client", None))
+
+    async def _client(self) -> Any:
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            try:
+                # It takes a second, in which others go on.
+                library: Any = await asyncio.to_thread(import_module, "any_llm")
+            except ImportError as error:
+                raise ModelUnavailable(
+                    f"{self.name} needs any-llm-sdk, which is not installed: {INSTALL}"
+                ) from error
+            self._clients = {each: kept for each, kept in self._clients.items() if not each.is_closed()}
+            client = self._clients[loop] = self._create(library)
+        return client
+
+    def _create(self, library: Any) -> Any:
+        key = self._endpoint.key() or None
+        base = self._settings.base_url or None
+        try:
+            provider = library.AnyLLM.get_provider_class(self._provider)
+            # Trying again is decided in one place, and that is not the vendor's library.
+            once = {} if provider.MAX_RETRIES_SUPPORT == "unsupported" else {"max_retries": 0}
+            return library.AnyLLM.create(
+                self._provider, api_key=key, api_base=base, unified_exceptions=True, **once
+            )
+        except ImportError as error:
+            raise ModelUnavailable(
+                f"{self.name} needs more packages: pip install 'any-llm-sdk[{self._provider}]'"
+            ) from error
+
+    def _usage(self, counts: dict[str, Any]) -> dict[str, Any]:
+        found = usage(counts)
+        prices = self._settings.prices.get(self._model)
+        if prices is not None and "cost" not in found:
+            found["cost"] = cost(found, prices)
+        return found
+
+    def _failure(self, error: Exception) -> ModelError:
+        """What the library's error means; its classes are known by name, to need no import."""
+        kind = type(error).__name__
+        said = " ".join(self._endpoint.redact(str(error)).split())[:300]
+        says = f": {said}" if said else ""
+        if isinstance(error, TimeoutError):
+            return ModelFailed(
+                f"{self.name} said nothing for {self._settings.timeout:g} s", transient=True
+            )
+        if kind == "UnsupportedProviderError":
+            known = [f"any:{each}" for each in getattr(error, "supported_providers", ())]
+            return UnknownModel(f"any:{self._provider}", known)
+        if kind == "MissingApiKeyError":
+            return ModelUnavailable(f"{self.name} needs a key{says}")
+        if kind == "ModelNotFoundError":
+            return UnknownModel(self.name, [], f"; its provider does not have it{says}")
+        if kind == "ContextLengthExceededError":
+            return ContextOverflow(f"the conversation is too long for {self.name}{says}")
+        if kind == "AuthenticationError":
+            return ModelFailed(f"{self.name}: the key was refused; check it{says}")
+        status = getattr(error, "status_code", None)
+        # Without a status there was no answer: the connection failed, or the provider broke.
+        broke = status is None and kind in _BROKE
+        after = retry_after({"retry-after": str(getattr(error, "retry_after", None) or "")})
+        transient = kind == "RateLimitError" or status in _TRANSIENT or broke
+        return ModelFailed(f"{self.name} failed{says}", transient=transient, retry_after=after)
+
+
+async def _close(thing: object) -> None:
+    """Close a stream or client of some vendor's library, however it spells that."""
+    close = getattr(thing, "aclose", None) or getattr(thing, "close", None)
+    if close is None:
+        return
+    try:
+        closing = close()
+        if inspect.isawaitable(closing):
+            await closing
+    except Exception:
+        # It is given up anyway, and the answer or error before it matters more.
+        pass

@@ -1,0 +1,267 @@
+"""A model behind an OpenAI-compatible endpoint, streamed without a vendor's library.
+
+    model = OpenAIModel("some-model", endpoint)
+
+Bytes are handed from the socket to `json.loads` and from there to stream events; nothing else is made
+for a chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any, cast
+
+from hookline.catalog.stream import StreamEvent
+
+from ..errors import BadSetting, ModelError
+from ..model import ModelRequest
+from ..pricing import cost
+from .connections import Connections, http, proxy_of
+from .failures import Failures
+from .settings import Endpoint
+from .sse import EventReader, TooLong
+from .wire import Malformed, Reply, ToolNames, body, usage
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+_CONNECT = 15.0
+_ERROR_SIZE = 64 * 1024
+_DRAIN = 0.2
+
+
+class OpenAIModel:
+    """Asks one model of one endpoint. Connections are kept for the next request until `close`."""
+
+    def __init__(
+        self,
+        model: str,
+        endpoint: Endpoint,
+        *,
+        name: str = "",
+        connections: Connections | None = None,
+    ) -> None:
+        self.name = name or f"{endpoint.service.name}:{model}"
+        self.context_window = endpoint.settings.context_window
+        self._model = model
+        self._endpoint = endpoint
+        self._connections = connections or Connections()
+        self._failures = Failures(endpoint, self.name, model)
+        self._proxy = proxy_of(endpoint.url)
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self.name!r}, {self._endpoint.base_url!r})"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Answer piece by piece. Closing the stream closes its connection, which stops the model."""
+        names = ToolNames(tool["name"] for tool in request.tools)
+        reply = Reply(names)
+        reader = EventReader()
+        response = await self._post(request, names)
+        try:
+            content = response.content
+            done = False
+            while not done:
+                data = await content.readany()
+                for payload in reader.feed(data) if data else reader.end():
+                    if payload == b"[DONE]":
+                        done = True
+                        break
+                    chunk = self._chunk(payload)
+                    for event in reply.take(chunk):
+                        yield event
+                if not data:
+                    break
+            self._check_end(reply, done)
+            for event in reply.end():
+                yield event
+            if reply.counts:
+                yield StreamEvent("usage", self._usage(reply.counts))
+            if done:
+                await _drain(response)
+            yield StreamEvent("final", {"finish_reason": reply.finish_reason})
+        except TooLong as error:
+            raise self._failures.broken(f"sent {error}") from None
+        except Malformed as error:
+            raise self._failures.broken(f"sent {error}: is it OpenAI-compatible?") from error
+        except ModelError:
+            raise
+        except Exception as error:
+            raise self._interrupted(error) from None
+        finally:
+            # Read to its end, the connection is kept; otherwise this closes it.
+            if response.content.at_eof():
+                response.release()
+            else:
+                response.close()
+
+    async def close(self) -> None:
+        """Close the connections that no other model uses. Used again, it connects again."""
+        await self._connections.leave(self)
+
+    async def _post(self, request: ModelRequest, names: ToolNames) -> ClientResponse:
+        """Send the request; give the response when it is a stream of events."""
+        aiohttp = http()
+        endpoint = self._endpoint
+        payload = self._payload(request, names)
+        headers = {
+            "Accept": "text/event-stream",
+            # Compressed, words would come in bursts; what comes compressed is read all the same.
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": "hookline",
+        }
+        if key := endpoint.key():
+            headers["Authorization"] = f"Bearer {key}"
+        headers.update(endpoint.settings.headers)
+        session = await self._connections.session(endpoint.base_url, self)
+        try:
+            response: ClientResponse | ModelError = await session.post(
+                endpoint.url,
+                data=payload,
+                headers=headers,
+                proxy=self._proxy,
+                # A redirect would take the key to another place.
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=_CONNECT, sock_read=endpoint.settings.timeout
+                ),
+            )
+        except Exception as error:
+            response = self._not_sent(error)
+        if isinstance(response, ModelError):
+            # Raised out here, it has no trace of the library's error, which shows the headers.
+            raise response
+        if response.status == 200 and response.content_type in ("text/event-stream", _NO_TYPE):
+            return response
+        try:
+            raise self._failure(response, await _beginning(response))
+        finally:
+            response.close()
+
+    def _payload(self, request: ModelRequest, names: ToolNames) -> bytes:
+        endpoint = self._endpoint
+        message = body(request, self._model, names, endpoint.service, endpoint.settings)
+        try:
+            return json.dumps(message, separators=(",", ":")).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadSetting(
+                f"the request to {self.name} cannot be written as JSON: {error}"
+            ) from error
+
+    def _chunk(self, payload: bytes) -> dict[str, Any]:
+        try:
+            chunk = json.loads(payload.decode())
+            if b"\\ud" in payload or b"\\uD" in payload:
+                chunk = json.loads(_paired(chunk))
+        except (ValueError, RecursionError):
+            raise Malformed("an event that is no JSON") from None
+        if not isinstance(chunk, dict):
+            raise Malformed("an event that is no object")
+        table = cast("dict[str, Any]", chunk)
+        if error := table.get("error"):
+            raise self._failures.told(error)
+        return table
+
+    def _check_end(self, reply: Reply, done: bool) -> None:
+        if reply.reason == "error":
+            raise self._failures.broken("broke off its answer", transient=True)
+        if not reply.reason and not done:
+            raise self._failures.broken("was cut off in the middle of its answer", transient=True)
+        if not reply.reason and not reply.spoken:
+            raise self._failures.broken("ended without an answer", transient=True)
+
+    def _usage(self, counts: dict[str, Any]) -> dict[str, Any]:
+        found = usage(counts)
+        prices = self._endpoint.settings.prices.get(self._model)
+        if prices is not None and "cost" not in found:
+            found["cost"] = cost(found, prices)
+        return found
+
+    def _failure(self, response: ClientResponse, beginning: bytes) -> ModelError:
+        if response.status != 200:
+            return self._failures.refused(response.status, response.headers, beginning)
+        if error := _error_in(beginning):
+            return self._failures.told(error)
+        return self._failures.broken(
+            f"answered with {response.content_type} instead of a stream of events; check base_url"
+        )
+
+    def _not_sent(self, error: Exception) -> ModelError:
+        """Why there was no response."""
+        aiohttp = http()
+        if isinstance(error, aiohttp.ClientConnectorDNSError):
+            return self._failures.unreachable("its name cannot be resolved")
+        if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
+            return self._failures.unreachable("its certificate or TLS is not accepted")
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return self._failures.unreachable("the proxy refused")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return self._failures.unreachable(_reason(error))
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return self._failures.unreachable(f"no connection within {_CONNECT:g} s")
+        if isinstance(error, aiohttp.InvalidURL):
+            return BadSetting(f"the base URL of {self._endpoint.service.name} is invalid")
+        return self._interrupted(error)
+
+    def _interrupted(self, error: Exception) -> ModelError:
+        """Why a connection that stood did not last."""
+        aiohttp = http()
+        if isinstance(error, TimeoutError):
+            silence = self._endpoint.settings.timeout
+            return self._failures.broken(f"said nothing for {silence:g} s", transient=True)
+        if isinstance(error, aiohttp.ClientResponseError):
+            return self._failures.broken("does not speak HTTP as it should; check base_url")
+        if isinstance(error, aiohttp.ClientPayloadError):
+            return self._failures.broken("was cut off in the middle of its answer", transient=True)
+        if isinstance(error, aiohttp.ClientConnectionError | OSError):
+            return self._failures.broken("closed the connection", transient=True)
+        return self._failures.broken(f"failed: {type(error).__name__}")
+
+
+_NO_TYPE = "application/octet-stream"
+"""What the HTTP library takes for granted where a server names no type."""
+
+
+async def _beginning(response: ClientResponse) -> bytes:
+    """The start of a body that is no stream; what cannot be read is left out."""
+    found = bytearray()
+    try:
+        async with asyncio.timeout(10):
+            while len(found) < _ERROR_SIZE and (data := await response.content.readany()):
+                found += data
+    except Exception:
+        pass
+    return bytes(found[:_ERROR_SIZE])
+
+
+async def _drain(response: ClientResponse) -> None:
+    """Read to the end, so that the connection can be used again; not for long."""
+    if response.content.at_eof():
+        return
+    try:
+        async with asyncio.timeout(_DRAIN):
+            await response.content.readany()
+    except Exception:
+        pass
+
+
+def _reason(error: Any) -> str:
+    """Why a connection could not be made, without the addresses that were tried."""
+    return error.os_error.strerror or "no connection"
+
+
+def _error_in(beginning: bytes) -> object:
+    try:
+        found = json.loads(beginning)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, object]", found).get("error") if isinstance(found, dict) else None
+
+
+def _paired(chunk: object) -> str:
+    """The chunk as JSON without halves of surrogate pairs, which no file or database takes."""
+    text = json.dumps(chunk, ensure_ascii=False)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,183 @@
+"""What an endpoint's failure means: one line that names the provider, its address and what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Any, cast
+
+from ..errors import ContextOverflow, ModelError, ModelFailed, ModelUnavailable, UnknownModel
+from .settings import Endpoint
+
+_LONGEST = 300
+
+_OVERFLOW = re.compile(
+    r"context[_ ](length|window|size)|maximum context|exceeds? the (available |model's )?context"
+    r"|prompt is too long|input is too long|too many (input )?tokens|reduce the length",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(
+    r"model[_ ]not[_ ]found|not a valid model|unknown model|model\b.{0,200}?"
+    r"(does not exist|not found|not exist|not supported|is not available)",
+    re.IGNORECASE | re.DOTALL,
+)
+_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
+_WINDOW = re.compile(r"(?:maximum )?context (?:length|window|size)[^\d]{0,40}(\d+)", re.IGNORECASE)
+_NEEDED = re.compile(r"(?:resulted in|requested|however[^\d]{0,60}?) (\d+) tokens", re.IGNORECASE)
+
+# These can be answered differently the next time; of the 5xx, what is not implemented stays so.
+_TRANSIENT = {408, 409, 425, 429}
+_LASTING = {501, 505}
+
+
+class Failures:
+    """Makes the errors of one model."""
+
+    __slots__ = ("_endpoint", "_model", "_name", "_where")
+
+    def __init__(self, endpoint: Endpoint, name: str, model: str) -> None:
+        self._endpoint = endpoint
+        self._name = name
+        self._model = model
+        self._where = f"{endpoint.service.name} at {endpoint.base_url}"
+
+    def refused(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
+        """An answer with a status that is not 200."""
+        return self._judge(status, _details(body), retry_after(headers))
+
+    def told(self, error: object) -> ModelError:
+        """An error that came inside a stream, or under the status 200."""
+        details = _details_of(error)
+        code = details.get("code")
+        status = code if isinstance(code, int) and 400 <= code < 600 else 0
+        return self._judge(status, details, None)
+
+    def unreachable(self, why: str) -> ModelUnavailable:
+        """Nothing answers there."""
+        service = self._endpoint.service
+        advice = (
+            "is the server running, and base_url right?"
+            if not service.needs_key
+            else "check the network, and base_url if it is set"
+        )
+        return ModelUnavailable(f"{self._where} cannot be reached ({why}): {advice}")
+
+    def broken(self, what: str, *, transient: bool = False) -> ModelFailed:
+        """The endpoint did what it should not: `what` follows its name."""
+        return ModelFailed(self._clean(f"{self._where} {what}"), transient=transient)
+
+    def _judge(self, status: int, details: dict[str, Any], after: float | None) -> ModelError:
+        said = self._clean(str(details.get("message", "")))
+        known = f"{details.get('code', '')} {details.get('type', '')} {details.get('message', '')}"
+        says = f": {said}" if said else ""
+        if status in (401, 403):
+            return ModelFailed(f"{self._where} refused the {self._credentials()} ({status}){says}")
+        if status in (0, 400, 413, 422, 500) and _OVERFLOW.search(known):
+            needed, window = _numbers(details, known)
+            return ContextOverflow(
+                f"{self._where}: the conversation is too long for {self._model!r}{says}",
+                needed=needed,
+                window=window,
+            )
+        if status in (0, 400, 404) and _NO_MODEL.search(known):
+            return UnknownModel(self._name, [], f"; {self._where} does not have it{says}")
+        if status == 404:
+            return ModelFailed(
+                f"{self._where} has no chat completions (404){says}; check base_url, "
+                "which mostly ends in /v1"
+            )
+        if status == 402 or (status == 429 and _QUOTA.search(known)):
+            return ModelFailed(f"{self._where} wants to be paid ({status}){says}; check the account")
+        if status == 429:
+            return self._failed(f"limits how often it is asked (429){says}", after)
+        if 300 <= status < 400:
+            return ModelFailed(
+                f"{self._where} has moved ({status}){says}; set base_url to its new place"
+            )
+        transient = status in _TRANSIENT or (status >= 500 and status not in _LASTING)
+        if transient:
+            return self._failed(f"failed ({status}){says}", after)
+        return ModelFailed(f"{self._where} refused the request ({status or 'in its answer'}){says}")
+
+    def _failed(self, what: str, after: float | None) -> ModelFailed:
+        return ModelFailed(f"{self._where} {what}", transient=True, retry_after=after)
+
+    def _credentials(self) -> str:
+        try:
+            key = self._endpoint.key()
+        except ModelError:
+            key = ""
+        if key:
+            return f"key in {self._endpoint.key_source}; check it"
+        variable = self._endpoint.settings.api_key_env or self._endpoint.service.key_env
+        setting = f"api_key in the settings of {self._endpoint.service.name}"
+        return f"request, which had no key; set {f'{variable} or ' if variable else ''}{setting}"
+
+    def _clean(self, text: str) -> str:
+        """One line of bounded length, without secrets."""
+        text = " ".join(self._endpoint.redact(text).split())
+        text = "".join(each if each.isprintable() else "?" for each in text)
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """How many seconds to wait, from a number of (milli)seconds or a date."""
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "").strip()
+        if not value:
+            continue
+        try:
+            seconds = float(value) * scale
+        except ValueError:
+            seconds = _until(value)
+        if seconds is not None and isfinite(seconds):
+            return max(seconds, 0.0)
+    return None
+
+
+def _until(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime.now(UTC)).total_seconds()
+
+
+def _details(body: bytes) -> dict[str, Any]:
+    """The `code`, `type` and `message` of an error's body, whatever form that has."""
+    text = body.decode(errors="replace")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        # A proxy's page says nothing that is worth a screen of markup.
+        return {} if text.lstrip().startswith("<") else {"message": text}
+    if isinstance(found, list) and found:
+        found = cast("list[Any]", found)[0]
+    if isinstance(found, dict):
+        table = cast("dict[str, Any]", found)
+        return _details_of(table.get("error", table))
+    return {"message": text}
+
+
+def _details_of(error: object) -> dict[str, Any]:
+    if isinstance(error, dict):
+        details = dict(cast("dict[str, Any]", error))
+        details.setdefault("message", details.get("detail") or details.get("msg") or "")
+        return details
+    return {"message": str(error)}
+
+
+def _numbers(details: dict[str, Any], text: str) -> tuple[int | None, int | None]:
+    """How many tokens there are and how many fit, where the endpoint says so."""
+    needed, window = details.get("n_prompt_tokens"), details.get("n_ctx")
+    if not isinstance(needed, int):
+        needed = int(match[1]) if (match := _NEEDED.search(text)) else None
+    if not isinstance(window, int):
+        window = int(match[1]) if (match := _WINDOW.search(text)) else None
+    return needed, window

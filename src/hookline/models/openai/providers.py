@@ -1,0 +1,135 @@
+"""The OpenAI-compatible services that are known by name, and `openai-compatible` for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UnknownModel
+from ..model import Model
+from ..registry import Provider
+
+if TYPE_CHECKING:
+    from .settings import Service
+
+INSTALL = "pip install aiohttp"
+
+COMPATIBLE = "openai-compatible"
+
+_SERVICES: dict[str, dict[str, Any]] = {
+    "openai": {
+        "base_url": "https://api.openai.com/v1",
+        "key_env": "OPENAI_API_KEY",
+        "needs_key": True,
+        "summary": "OpenAI: openai:MODEL",
+        "effort": True,
+        "longest": "max_completion_tokens",
+        "cache_key": True,
+    },
+    "openrouter": {
+        "base_url": "https://openrouter.ai/api/v1",
+        "key_env": "OPENROUTER_API_KEY",
+        "needs_key": True,
+        "summary": "OpenRouter: openrouter:VENDOR/MODEL",
+        "effort": True,
+        "no_effort": "none",
+    },
+    "groq": {
+        "base_url": "https://api.groq.com/openai/v1",
+        "key_env": "GROQ_API_KEY",
+        "needs_key": True,
+        "summary": "Groq: groq:MODEL",
+        "effort": True,
+    },
+    "deepseek": {
+        "base_url": "https://api.deepseek.com/v1",
+        "key_env": "DEEPSEEK_API_KEY",
+        "needs_key": True,
+        "summary": "DeepSeek: deepseek:MODEL",
+        "effort": True,
+    },
+    "ollama": {
+        "base_url": "http://localhost:11434/v1",
+        "key_env": "OLLAMA_API_KEY",
+        "summary": "an Ollama server on this machine: ollama:MODEL",
+        "effort": True,
+        "no_effort": "none",
+    },
+    "vllm": {
+        "base_url": "http://localhost:8000/v1",
+        "key_env": "VLLM_API_KEY",
+        "summary": "a vLLM server on this machine: vllm:MODEL",
+        "effort": True,
+    },
+    "llamacpp": {
+        "base_url": "http://localhost:8080/v1",
+        "key_env": "LLAMA_API_KEY",
+        "summary": "a llama.cpp server on this machine: llamacpp:MODEL",
+    },
+    "lmstudio": {
+        "base_url": "http://localhost:1234/v1",
+        "key_env": "LMSTUDIO_API_KEY",
+        "summary": "an LM Studio server on this machine: lmstudio:MODEL",
+    },
+    COMPATIBLE: {
+        "summary": f"any such endpoint: {COMPATIBLE}:URL#MODEL",
+        "effort": True,
+    },
+}
+
+
+def openai_providers() -> list[Provider]:
+    """The providers. What they need is imported when one of their models is made or used."""
+    return [
+        Provider(name, _maker(name), facts["summary"], _problem_of(name))
+        for name, facts in _SERVICES.items()
+    ]
+
+
+def service(name: str) -> Service:
+    """What is known of a service."""
+    from .settings import Service
+
+    return Service(name, **_SERVICES[name])
+
+
+def _maker(name: str) -> Callable[[str, Mapping[str, Any]], Model]:
+    # The models of one provider share connections, so the pool lives as long as the provider.
+    pools: list[Any] = []
+
+    def make(model: str, settings: Mapping[str, Any]) -> Model:
+        from .client import OpenAIModel
+        from .connections import Connections
+        from .settings import Endpoint, Settings
+
+        values = dict(settings)
+        called = f"{name}:{model}"
+        if name == COMPATIBLE and "://" in model:
+            url, _, model = model.rpartition("#") if "#" in model else (model, "", "")
+            values["base_url"] = url
+        if not model:
+            example = f"{COMPATIBLE}:http://localhost:8080/v1#MODEL" if name == COMPATIBLE else ""
+            raise UnknownModel(called.rstrip(":"), [], f"; name a model: {example or f'{name}:MODEL'}")
+        if not pools:
+            pools.append(Connections())
+        endpoint = Endpoint.of(service(name), Settings.read(values, name))
+        return OpenAIModel(model, endpoint, name=called, connections=pools[0])
+
+    return make
+
+
+def _problem_of(name: str) -> Callable[[], str]:
+    facts = _SERVICES[name]
+
+    def problem() -> str:
+        if find_spec("aiohttp") is None:
+            return f"aiohttp is not installed: {INSTALL}"
+        if facts.get("needs_key"):
+            import os
+
+            if not os.environ.get(facts["key_env"], "").strip():
+                return f"no key: set {facts['key_env']}, or api_key in the settings of {name}"
+        return ""
+
+    return problem

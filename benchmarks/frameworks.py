@@ -10,7 +10,10 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from server import Server
 
 QUESTION = "What is 190019 plus 230023?"
 TOOL = "add"
@@ -24,10 +27,13 @@ CHUNKS = tuple(ANSWER[at : at + CHUNK] for at in range(0, len(ANSWER), CHUNK))
 SILENCE = {
     "LANGCHAIN_TRACING_V2": "false",
     "LANGSMITH_TRACING": "false",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "true",
+    "NO_PROXY": "127.0.0.1",
     "OPENAI_AGENTS_DISABLE_TRACING": "true",
     "OTEL_SDK_DISABLED": "true",
 }
-"""The settings that keep peers from reporting on what they do; read when they are imported."""
+"""The settings that keep peers from reporting on what they do, from fetching a list of prices, and from
+asking a proxy for loopback; read when they are imported."""
 
 Turn = Callable[[], Awaitable[tuple[str, int]]]
 """Make one turn in a new conversation; give the answer, and in how many pieces it was streamed."""
@@ -40,12 +46,12 @@ class Seen:
     noting: bool = False
     model_calls: int = 0
     tool_calls: int = 0
-    result_shown: bool = False
+    results_shown: int = 0
 
     def model(self, messages: object) -> None:
         if self.noting:
             self.model_calls += 1
-            self.result_shown = RESULT in repr(messages)
+            self.results_shown += RESULT in repr(messages)
 
     def tool(self) -> None:
         if self.noting:
@@ -70,6 +76,8 @@ class Contender:
     distribution: str = ""  # the PyPI name; empty for what is written here
     transport: str = "in process"
     note: str = ""
+    server: "Server | None" = None  # where the model is, when it is not in this process
+    concurrency: int = 1  # turns at once
 
 
 @asynccontextmanager

@@ -26,6 +26,8 @@ class Registry:
         self.parent = parent
         self._own: dict[str, Tool] = {}
         self._hidden: set[str] = set()
+        self._changes = 0
+        self._told: tuple[int, _Schemas] | None = None
         for tool in tools:
             self.add(tool)
 
@@ -51,6 +53,7 @@ class Registry:
                 "give one of them another name or a namespace"
             )
         self._own[tool.name] = tool
+        self._changes += 1
         return tool
 
     def remove(self, name: str) -> Tool:
@@ -60,6 +63,7 @@ class Registry:
         own is hidden.
         """
         tool = self.get(name)
+        self._changes += 1
         if self._own.pop(name, None) is None:
             self._hidden.add(name)
         return tool
@@ -78,13 +82,18 @@ class Registry:
     def schemas(self, names: Iterable[str] | None = None) -> _Schemas:
         """What a model is told of the tools: all of them, or those named.
 
-        The parameters are the tool's own schema, not a copy.
+        The parameters are the tool's own schema, not a copy. The list of all is made when the tools
+        have changed: every model call asks for it.
         """
-        chosen = self if names is None else map(self.get, names)
-        return [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in chosen
-        ]
+        if names is not None:
+            return [_schema(tool) for tool in map(self.get, names)]
+        changes = self._all_changes()
+        if self._told is None or self._told[0] != changes:
+            self._told = changes, [_schema(tool) for tool in self]
+        return list(self._told[1])
+
+    def _all_changes(self) -> int:
+        return self._changes + (self.parent._all_changes() if self.parent is not None else 0)
 
     def _find(self, name: str) -> Tool | None:
         tool = self._own.get(name)
@@ -115,6 +124,10 @@ class Registry:
 _Tools = list["Tool"]
 _Names = list[str]
 _Schemas = list[dict[str, Any]]
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
 def _read_again(present: Tool, tool: Tool) -> bool:

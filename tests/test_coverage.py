@@ -10,6 +10,7 @@ from hookline.agent.engine import Limits
 from hookline.agent.retry import Patience
 from hookline.app import Hookline
 from hookline.catalog import CATALOG
+from hookline.cli.chat.commands import plugin_commands
 from hookline.events import ToolCallEventResult
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
@@ -34,7 +35,7 @@ NOT_YET: dict[str, str] = {
         SESSIONS,
     ),
     **waiting(
-        "register_stores register_packs register_commands onboard_config resources_discover",
+        "register_stores register_packs onboard_config resources_discover",
         PLUGINS,
     ),
     **waiting(
@@ -94,6 +95,10 @@ class Scenarios:
             await self.app.process_inbound({"content": "hello"})
         off()
 
+    def the_chat(self) -> None:
+        """It gathers the commands that plugins provide."""
+        plugin_commands(self.app)
+
     def the_command_line(self) -> None:
         """It is built."""
         self.app.create_cli_app()
@@ -111,6 +116,7 @@ async def test_every_hook_is_seen_firing_or_listed_with_what_will_fire_it(app, s
     await scenarios.a_turn_that_goes_in_circles(scripted)
     await scenarios.a_turn_that_fails(scripted)
     await scenarios.a_turn_answered_as_text()
+    scenarios.the_chat()
     scenarios.the_command_line()
     assert set(CATALOG) == scenarios.seen | set(NOT_YET)
     assert not scenarios.seen & set(NOT_YET), "these fire now: take them off the list"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import inspect
 import logging
+import sys
 from collections.abc import AsyncIterator
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from hookline.catalog.envelope import Envelope, State, address_of, content_of, field_of
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookline")
 
+STATE = "state"
+REMEMBERED = ("file_stamps", "todo")
+"""What the builtin tools keep in a session's state."""
+
 SYSTEM_PROMPT = (
     "You are a helpful assistant working in the user's workspace. Answer briefly and plainly. "
     "Use the tools you are given when they help, and say so when something cannot be done."
@@ -36,6 +42,8 @@ class BuiltinPlugin:
 
     def __init__(self, app: Hookline) -> None:
         self.app = app
+        self._kept: dict[str, State] = {}
+        """What tools remember of each session, as it is on the tape."""
 
     @hookimpl
     def resolve_session(self, message: Envelope) -> str | None:
@@ -46,9 +54,13 @@ class BuiltinPlugin:
         return ":".join(address_of(message))
 
     @hookimpl
-    def load_state(self, message: Envelope, session_id: str) -> State:
-        """What later stages may want to know."""
-        return {"session_id": session_id, "workspace": str(self.app.workspace)}
+    async def load_state(self, message: Envelope, session_id: str) -> State:
+        """What later stages may want to know, and what tools remembered of the session."""
+        if session_id not in self._kept:
+            last = await (await self.app.tape(session_id)).last(STATE)
+            self._kept[session_id] = dict(last.payload) if last else {}
+        kept = deepcopy(self._kept[session_id])
+        return {"session_id": session_id, "workspace": str(self.app.workspace), **kept}
 
     @hookimpl
     def build_prompt(self, message: Envelope) -> Prompt:
@@ -88,8 +100,24 @@ class BuiltinPlugin:
         return app.engine.start(run)
 
     @hookimpl
-    def save_state(self, session_id: str) -> None:
-        """Nothing: what a turn did is on the tape already."""
+    async def save_state(self, session_id: str, state: State) -> None:
+        """Keep what tools remember, where it changed; the rest of a turn is on the tape already."""
+        kept = {name: state[name] for name in REMEMBERED if name in state}
+        run = self.app.runs.get(session_id)
+        if run is not None and kept != self._kept.get(session_id, {}):
+            await run.tape.append(STATE, kept)
+            self._kept[session_id] = deepcopy(kept)
+
+    @hookimpl
+    async def hookline_shutdown(self) -> None:
+        """End the commands that still run in the background."""
+        jobs = sys.modules.get("hookline.tools.builtin.jobs")
+        if jobs is not None:
+            from asyncio import to_thread
+
+            from hookline.tools.builtin import close_jobs
+
+            await to_thread(close_jobs)
 
     @hookimpl
     async def dispatch_outbound(self, message: Envelope) -> bool:

@@ -20,13 +20,18 @@ def reports() -> list[Any]:
 
 
 @pytest.fixture
-def call(workspace: Path, reports: list[Any]) -> Callable[..., Any]:
+def context(workspace: Path, reports: list[Any]) -> ToolContext:
+    """One session: its state lasts from call to call."""
+    return ToolContext(call_id="c1", session_id="s1", workspace=workspace, report=reports.append)
+
+
+@pytest.fixture
+def call(context: ToolContext, reports: list[Any]) -> Callable[..., Any]:
     """Check the arguments and reach the function, as the runner does."""
+    from dataclasses import replace
 
     async def call(tool: Tool, /, _allowed: tuple[Path, ...] = (), **arguments: Any) -> Any:
-        context = ToolContext(
-            call_id="c1", session_id="s1", workspace=workspace, report=reports.append, allowed=_allowed
-        )
-        return await tool._invoke(tool.validate(arguments), context, reports.append)
+        here = replace(context, allowed=_allowed)
+        return await tool._invoke(tool.validate(arguments), here, reports.append)
 
     return call

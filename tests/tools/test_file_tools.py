@@ -8,7 +8,6 @@ import tracemalloc
 
 import pytest
 
-from hookline.specs import SideEffects
 from hookline.tools import REGISTRY, Registry, ToolArgumentError, ToolError
 from hookline.tools.builtin import builtin_tools
 
@@ -24,9 +23,20 @@ def git(folder, *arguments):
 
 
 def test_the_builtin_tools_have_plain_names_and_say_what_they_do():
-    assert tools.names() == ["read_file", "list_files", "search_files", "shell"]
-    effects = [tool.spec.side_effects for tool in tools]
-    assert effects == [SideEffects.read, SideEffects.read, SideEffects.read, SideEffects.external]
+    assert {tool.name: tool.spec.side_effects.value for tool in tools} == {
+        "read_file": "read",
+        "list_files": "read",
+        "search_files": "read",
+        "write_file": "write",
+        "edit_file": "write",
+        "shell": "external",
+        "shell_output": "read",
+        "shell_kill": "external",
+        "shell_jobs": "read",
+        "fetch_url": "external",
+        "todo": "none",
+        "read_output": "read",
+    }
     for schema in tools.schemas():
         assert schema["description"]
         assert "context" not in schema["parameters"]["properties"]
@@ -35,7 +45,7 @@ def test_the_builtin_tools_have_plain_names_and_say_what_they_do():
 
 
 def test_they_are_registered_only_where_somebody_asks_for_them():
-    assert not {"read_file", "list_files", "search_files", "shell"} & set(REGISTRY.names())
+    assert not set(tools.names()) & set(REGISTRY.names())
 
 
 class TestReading:
@@ -76,7 +86,7 @@ class TestReading:
         text, start = "", 1
         for _ in range(10):
             page = await call(read_file, path="a.txt", start=start)
-            assert len(page) < 51_000
+            assert len(page) <= 50_000
             body, found, note = page.partition("[lines ")
             text += body
             if not found:
@@ -334,6 +344,43 @@ class TestSearching:
         found = await call(search_files, pattern="needle")
         assert len(found) < 1000
         assert found.endswith("[1 files above 10 MB were not searched]")
+
+    @pytest.mark.parametrize(
+        ("pattern", "ignore_case", "names"),
+        [
+            ("function_one", False, ["kept.py", "nested/inner.py", "new.py"]),
+            (r"function_\w+\(", False, ["kept.py", "nested/inner.py", "new.py"]),
+            ("(?i)FUNCTION_one", False, ["kept.py", "nested/inner.py", "new.py"]),
+            ("FUNCTION_ONE", True, ["kept.py", "nested/inner.py", "new.py"]),
+            ("(function_one|no_such_thing)", False, ["kept.py", "nested/inner.py", "new.py"]),
+            ("(?:no_such_thing)?function", False, ["kept.py", "nested/inner.py", "new.py"]),
+            ("grün", False, ["kept.py"]),
+            ("GRÜN", True, ["kept.py"]),
+            ("mask", True, ["kept.py"]),  # the Kelvin sign is a k when case is ignored
+            (r"[f]unct.on", False, ["kept.py", "nested/inner.py", "new.py"]),
+            ("(?!no_such_thing)function", False, ["kept.py", "nested/inner.py", "new.py"]),
+            ("ignored_text", False, []),
+        ],
+    )
+    async def test_git_picks_no_fewer_files_than_a_full_search(
+        self, call, workspace, pattern, ignore_case, names
+    ):
+        (workspace / "nested").mkdir()
+        git(workspace, "init", "-q")
+        git(workspace / "nested", "init", "-q")
+        (workspace / ".gitignore").write_text("out.py\n")
+        (workspace / "kept.py").write_text("def function_one(): 'grün'  # mas\u212a\n")
+        (workspace / "gone.py").write_text("function_one")
+        git(workspace, "add", "kept.py", "gone.py")
+        (workspace / "gone.py").unlink()
+        (workspace / "new.py").write_text("function_one()\n")
+        (workspace / "out.py").write_text("function_one() ignored_text\n")
+        (workspace / "nested" / "inner.py").write_text("function_one()\n")
+        found = await call(search_files, pattern=pattern, ignore_case=ignore_case)
+        lines = [] if found.startswith("[nothing matches") else found.split("\n")
+        assert [line.partition(":")[0] for line in lines] == names
+        inside = await call(search_files, pattern="function_one", path="nested")
+        assert inside == "nested/inner.py:1: function_one()"
 
     async def test_what_is_no_regular_expression_is_told(self, call, tree):
         with pytest.raises(ToolError, match=r"'\(' is not a regular expression: missing \)"):

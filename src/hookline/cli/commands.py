@@ -56,6 +56,20 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         run_once(app, order)
 
     @cli.command()
+    def chat(
+        model: Model = None,
+        workspace: Workspace = None,
+        session_id: Annotated[
+            str | None, typer.Option(help="The session; 'terminal:chat' unless said.")
+        ] = None,
+    ) -> None:
+        """Talk with the agent in the terminal."""
+        from .chat import start
+
+        configure(app, model, workspace)
+        start(app, session_id)
+
+    @cli.command()
     def hooks(
         name: Annotated[str | None, typer.Argument(help="Show this hook in detail.")] = None,
         family: Annotated[str | None, typer.Option(help="Only the hooks of this family.")] = None,

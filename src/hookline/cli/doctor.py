@@ -36,7 +36,8 @@ def examine(app: Hookline) -> None:
     for model in app.models.available():
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
         chosen = model.name == app.model
-        say("model", text + (" (default)" if chosen else ""), good=model.usable or not chosen)
+        good = True if model.usable else False if chosen else None
+        say("model", text + (" (default)" if chosen else ""), good=good)
         broken = broken or (chosen and not model.usable)
     tape = asyncio.run(check_tape(app))
     say("tape", tape or str(app.home / "tape.db"), good=tape is None)
@@ -54,7 +55,10 @@ async def check_tape(app: Hookline) -> str | None:
     return None
 
 
-def say(what: str, text: str, *, good: bool = True) -> None:
-    """One line of the report."""
-    mark = typer.style("ok", fg="green") if good else typer.style("!!", fg="red")
-    typer.echo(f"{mark}  {what:<9} {text}")
+MARKS = {True: ("ok", "green"), False: ("!!", "red"), None: ("--", "yellow")}
+
+
+def say(what: str, text: str, *, good: bool | None = True) -> None:
+    """One line of the report: what works, what is broken, what is not set up."""
+    mark, colour = MARKS[good]
+    typer.echo(f"{typer.style(mark, fg=colour)}  {what:<9} {text}")

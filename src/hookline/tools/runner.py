@@ -36,10 +36,11 @@ from hookline.catalog.parts import Content
 from hookline.hooks import Decision, HooklineError, Hooks, Ruling
 from hookline.hooks.errors import error_text
 
-from .context import ToolContext
+from .context import ToolContext, nobody_watches
 from .output import model_content
 from .progress import Progress
 from .registry import Registry
+from .spool import fit
 from .tool import Tool
 
 
@@ -241,7 +242,7 @@ class ToolRunner:
                 )
         outcome = ToolOutcome(call, "", is_error=error is not None or not ran, ran=ran)
         try:
-            outcome.content = model_content(value)
+            outcome.content = fit(model_content(value), self._context(admitted, caller))
         except HooklineError as unusable:
             outcome.content, outcome.is_error = str(unusable), True
         await self._judge_result(outcome, admitted, ctx)
@@ -284,16 +285,7 @@ class ToolRunner:
                 await self._update.fire(ToolExecutionUpdateEvent(partial), ctx)
 
         progress = Progress(show)
-        context = ToolContext(
-            call_id=call.id,
-            session_id=ctx.session_id,
-            agent_id=ctx.agent_id,
-            depth=ctx.depth,
-            workspace=caller.workspace,
-            state=caller.state,
-            report=progress.report,
-            app=ctx.app,
-        )
+        context = self._context(admitted, caller, progress.report)
         limit = tool.timeout or caller.timeout
         deadline = asyncio.timeout(limit)
         try:
@@ -305,6 +297,21 @@ class ToolRunner:
             raise
         finally:
             await progress.done()
+
+    def _context(
+        self, admitted: Admitted, caller: Caller, report: Callable[[Any], None] = nobody_watches
+    ) -> ToolContext:
+        ctx = caller.ctx
+        return ToolContext(
+            call_id=admitted.call.id,
+            session_id=ctx.session_id,
+            agent_id=ctx.agent_id,
+            depth=ctx.depth,
+            workspace=caller.workspace,
+            state=caller.state,
+            report=report,
+            app=ctx.app,
+        )
 
     async def _judge_result(self, outcome: ToolOutcome, admitted: Admitted, ctx: HookContext) -> None:
         if not self._result.live:

@@ -1,7 +1,7 @@
-"""The tools that come with Hookline: read, list and search files, and the shell.
+"""The tools that come with Hookline: files, the shell, the web, and a list of what is to be done.
 
-They stay inside the call's workspace, with symlinks resolved. `shell` starts there, and what it
-runs can go anywhere the user can: that is for the gates to judge.
+The file tools stay inside the call's workspace, with symlinks resolved. `shell` starts there, and
+what it runs can go anywhere the user can: that is for the gates to judge.
 """
 
 from __future__ import annotations
@@ -11,12 +11,29 @@ from hookline.tools.tool import Tool
 
 def builtin_tools() -> list[Tool]:
     """The builtin tools, for a registry that wants them."""
+    from .edit_file import edit_file
+    from .fetch_url import fetch_url
     from .list_files import list_files
     from .read_file import read_file
+    from .read_output import read_output
     from .search_files import search_files
     from .shell import shell
+    from .shell_jobs import shell_jobs, shell_kill, shell_output
+    from .todo import todo
+    from .write_file import write_file
 
-    return [read_file, list_files, search_files, shell]
+    files = [read_file, list_files, search_files, write_file, edit_file]
+    return [*files, shell, shell_output, shell_kill, shell_jobs, fetch_url, todo, read_output]
 
 
-__all__ = ["builtin_tools"]
+def close_jobs(session: str | None = None) -> None:
+    """End the commands that `shell` left in the background: all, or those of one session."""
+    import sys
+
+    if "hookline.tools.builtin.jobs" in sys.modules:  # else there is none
+        from .jobs import close_jobs
+
+        close_jobs(session)
+
+
+__all__ = ["builtin_tools", "close_jobs"]

@@ -7,57 +7,38 @@ the folders of version control are left out.
 from __future__ import annotations
 
 import os
-import subprocess
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from . import git
+
 _VCS = {".git", ".hg", ".svn", ".jj", ".bzr", "CVS"}
-_GIT_SECONDS = 30
-_GIT = (
-    "git",
-    # a stranger's repository may name programs that git would start here
-    "-c", "core.fsmonitor=false",
-    "-c", "core.hooksPath=/dev/null",
-    "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate",
-)  # fmt: skip
 
 
 def files_in(folder: Path) -> list[str]:
     """The files below a folder, sorted, as paths relative to it with `/`; links are not followed."""
-    return sorted(_files(folder))
+    own, nested = split(folder)
+    return sorted((*own, *nested))
 
 
-def _files(folder: Path) -> Iterator[str]:
-    listed = _git_files(folder)
-    if listed is None:
-        yield from _walk(folder)
-        return
-    for name in listed:
-        path = folder / name
-        if path.is_dir() and not path.is_symlink():  # a repository within this one
-            yield from (f"{name.rstrip('/')}/{inner}" for inner in _files(path))
-        elif os.path.lexists(path):  # git also lists what was deleted and not committed
-            yield name
-
-
-def _git_files(folder: Path) -> list[str] | None:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    environment["GIT_OPTIONAL_LOCKS"] = "0"
-    try:
-        done = subprocess.run(
-            _GIT,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_GIT_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode != 0:
-        return None
-    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+def split(folder: Path) -> tuple[list[str], list[str]]:
+    """The same in two lists: the folder's own, and those of repositories within its repository."""
+    names = git.listed(folder)
+    if names is None:
+        return [*_walk(folder)], []
+    own: list[str] = []
+    nested: list[str] = []
+    for name in names:
+        try:
+            mode = os.lstat(f"{folder}/{name}").st_mode
+        except OSError:  # git also lists what was deleted and not committed
+            continue
+        if stat.S_ISDIR(mode):
+            nested += (f"{name.rstrip('/')}/{inner}" for inner in files_in(folder / name))
+        else:
+            own.append(name)
+    return own, nested
 
 
 def _walk(folder: Path) -> Iterator[str]:

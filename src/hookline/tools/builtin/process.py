@@ -96,17 +96,18 @@ async def running(
 async def _end(process: asyncio.subprocess.Process) -> None:
     """Ask the whole group to end, then end it: also what ignores the question or went on alone."""
     try:
-        if process.returncode is None and _signal_group(process.pid, signal.SIGTERM):
+        if process.returncode is None and signal_group(process.pid, signal.SIGTERM):
             async with asyncio.timeout(GRACE):
                 await process.wait()
     except TimeoutError:
         pass
     finally:
-        _signal_group(process.pid, signal.SIGKILL)
+        signal_group(process.pid, signal.SIGKILL)
         await process.wait()  # also when cancelled again: it is dead, and somebody must see it
 
 
-def _signal_group(group: int, number: signal.Signals) -> bool:
+def signal_group(group: int, number: signal.Signals) -> bool:
+    """Send a signal to a process group; False if there is none."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):

@@ -1,21 +1,26 @@
-"""`read_file`: text, by lines, whatever the size of the file."""
+"""`read_file`: text, by lines, whatever the size of the file; and pictures."""
 
 from __future__ import annotations
 
+import os
 from io import BufferedReader
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from hookline.catalog.parts import ImagePart
 from hookline.specs import SideEffects
 from hookline.tools.context import ToolContext
 from hookline.tools.errors import ToolError
 from hookline.tools.output import LIMIT, is_binary
+from hookline.tools.spool import NOTE
 from hookline.tools.tool import tool
 
 from .paths import regular_file
+from .stamps import remember
 
+_PAGE = LIMIT - NOTE  # with the note below it a page is within the limit of a result
+_LARGEST_IMAGE = 10_000_000
 _PROBE = 8192
 _CHUNK = 1 << 20
 
@@ -25,8 +30,8 @@ LineNumber = Annotated[int, Field(ge=1)]
 @tool(side_effects=SideEffects.read, registry=None)
 def read_file(
     path: str, context: ToolContext, start: LineNumber = 1, end: LineNumber | None = None
-) -> str:
-    """Read a text file, or some lines of it.
+) -> str | ImagePart:
+    """Read a text file, or some lines of it, or look at a picture (PNG, JPEG, GIF, WebP).
 
     path: The file, relative to the workspace.
     start: The first line, counted from 1.
@@ -37,26 +42,42 @@ def read_file(
         raise ToolError(f"end ({end}) comes before start ({start})")
     place = regular_file(path, context)
     try:
-        return _read(place, path, start, end)
+        with place.open("rb") as file:
+            about = os.fstat(file.fileno())
+            content = _read(file, path, start, end, about.st_size)
     except OSError as error:
         raise ToolError(f"{path} cannot be read: {error.strerror}") from error
+    remember(place, about, context)
+    return content
 
 
-def _read(place: Path, path: str, start: int, end: int | None) -> str:
-    with place.open("rb") as file:
-        _refuse_binary(file, path, place.stat().st_size)
-        passed = _skip_lines(file, start - 1)
-        if passed < start - 1:
-            raise ToolError(f"{path} has {passed:,} lines; start is {start:,}")
-        return _take_lines(file, start, end)
-
-
-def _refuse_binary(file: BufferedReader, path: str, size: int) -> None:
+def _read(file: BufferedReader, path: str, start: int, end: int | None, size: int) -> str | ImagePart:
     probe = file.read(_PROBE)
-    file.seek(3 if probe.startswith(b"\xef\xbb\xbf") else 0)
+    if kind := _image_type(probe):
+        if size > _LARGEST_IMAGE:
+            raise ToolError(f"{path} is too large for a picture: {size:,} bytes")
+        return ImagePart(probe + file.read(_LARGEST_IMAGE), kind)
     # a character may be cut in two at the end of the probe, which is no fault of the file
     if b"\0" in probe or is_binary(probe.decode("utf-8", errors="replace")[:-3]):
         raise ToolError(f"{path} is not text: {size:,} bytes of binary data")
+    file.seek(3 if probe.startswith(b"\xef\xbb\xbf") else 0)
+    passed = _skip_lines(file, start - 1)
+    if passed < start - 1:
+        raise ToolError(f"{path} has {passed:,} lines; start is {start:,}")
+    return _take_lines(file, start, end)
+
+
+def _image_type(probe: bytes) -> str:
+    """What kind of picture begins like this; empty for anything else."""
+    if probe.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if probe.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if probe.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if probe.startswith(b"RIFF") and probe[8:12] == b"WEBP":
+        return "image/webp"
+    return ""
 
 
 def _skip_lines(file: BufferedReader, count: int) -> int:
@@ -83,19 +104,19 @@ def _skip_lines(file: BufferedReader, count: int) -> int:
 
 def _take_lines(file: BufferedReader, start: int, end: int | None) -> str:
     taken: list[str] = []
-    room = LIMIT
+    room = _PAGE
     number = start
     while end is None or number <= end:
-        raw = file.readline(4 * LIMIT)  # a line may be as long as the file
+        raw = file.readline(4 * _PAGE)  # a line may be as long as the file
         if not raw:
             break
         line = raw.decode("utf-8", errors="replace").replace("\0", "\ufffd")
-        whole = raw.endswith(b"\n") or len(raw) < 4 * LIMIT
-        if not whole or len(line) > LIMIT:
+        whole = raw.endswith(b"\n") or len(raw) < 4 * _PAGE
+        if not whole or len(line) > _PAGE:
             if taken:
                 return "".join(taken) + _more(number, f"line {number} is very long")
             _skip_lines(file, 0 if whole else 1)
-            return f"{line[:LIMIT]}\n" + _more(
+            return f"{line[:_PAGE]}\n" + _more(
                 number + 1, f"line {number} is longer than what is shown"
             )
         if len(line) > room:

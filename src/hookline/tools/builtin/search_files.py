@@ -1,7 +1,8 @@
 """`search_files`: lines that match a regular expression.
 
 The search runs in a process of its own: a pattern that takes for ever would otherwise stop
-everything here, and could not be stopped itself.
+everything here, and could not be stopped itself. Where git knows the files, it picks those that
+contain what every match must contain.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from hookline.tools.errors import ToolError
 from hookline.tools.threads import in_thread
 from hookline.tools.tool import tool
 
-from .files import files_in
+from . import git
+from .files import split
 from .globs import glob_pattern
+from .literals import required_literal
 from .paths import folder, reach, shown
 from .process import running
 
@@ -52,15 +55,16 @@ async def search_files(
 
     """
     place = reach(path, context)
+    literal, same_case = required_literal(pattern, ignore_case=ignore_case)
     if place.is_file():
-        place, names = place.parent, [place.name]
+        place, names, count = place.parent, [place.name], 1
     else:
         folder(path, context)
-        matches = glob_pattern(glob).fullmatch
-        names = [name for name in await in_thread(lambda: files_in(place)) if matches(name)]
+        names, count = await _candidates(place, glob, literal, same_case)
     found = await _search(
         {
             "pattern": pattern,
+            "literal": "" if same_case else literal,
             "ignore_case": ignore_case,
             "limit": limit,
             "folder": str(place),
@@ -74,7 +78,24 @@ async def search_files(
         lines.append(f"[there are more than {limit} lines; narrow the pattern, the path or the glob]")
     if found["too_large"]:
         lines.append(f"[{found['too_large']} files above 10 MB were not searched]")
-    return "\n".join(lines) or f"[nothing matches {pattern!r} in {len(names):,} files]"
+    return "\n".join(lines) or f"[nothing matches {pattern!r} in {count:,} files]"
+
+
+async def _candidates(place: Path, glob: str, literal: str, ignore_case: bool) -> tuple[list[str], int]:
+    """The files that may have a match, and how many were asked for."""
+    matches = glob_pattern(glob).fullmatch
+    if literal:
+        (own, nested), chosen = await asyncio.gather(
+            in_thread(lambda: split(place)),
+            in_thread(lambda: git.containing(place, literal, ignore_case=ignore_case)),
+        )
+    else:
+        (own, nested), chosen = await in_thread(lambda: split(place)), None
+    if glob != "**":
+        own, nested = [*filter(matches, own)], [*filter(matches, nested)]
+    count = len(own) + len(nested)
+    names = own if chosen is None else [name for name in own if name in chosen]
+    return sorted((*names, *nested)), count
 
 
 async def _search(order: dict[str, Any]) -> dict[str, Any]:

@@ -22,11 +22,12 @@ def search(order: dict[str, Any]) -> dict[str, Any]:
         pattern = re.compile(order["pattern"], flags)
     except (re.error, OverflowError, RecursionError) as error:
         return {"error": str(error)}
+    literal = order["literal"].encode()
     lines: list[tuple[str, int, str]] = []
     too_large = 0
     names: list[str] = order["names"]
     for name in names:
-        text = read(os.path.join(order["folder"], name))  # noqa: PTH118  # half the time of a Path
+        text = read(f"{order['folder']}/{name}", literal)
         if text is None:
             too_large += 1
             continue
@@ -37,21 +38,27 @@ def search(order: dict[str, Any]) -> dict[str, Any]:
     return {"lines": lines, "more": False, "too_large": too_large}
 
 
-def read(path: str) -> str | None:
-    """The text of a file; nothing of what is not text, and None for what is too large."""
+def read(path: str, literal: bytes) -> str | None:
+    """The text of a file; nothing of what is not text or lacks the literal, None if too large."""
     try:
         # a link could lead out of the workspace, and a pipe would never end
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
-    with os.fdopen(handle, "rb") as file:
+    try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
             return ""
         if about.st_size > LARGEST:
             return None
-        data = file.read(LARGEST)
-    return "" if b"\0" in data[:PROBE] else data.decode("utf-8", errors="replace")
+        data = os.read(handle, about.st_size + 1)
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+    if literal not in data or data.find(b"\0", 0, PROBE) >= 0:
+        return ""
+    return data.decode("utf-8", errors="replace")
 
 
 def matching(pattern: re.Pattern[str], text: str) -> Any:

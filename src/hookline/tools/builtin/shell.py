@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import signal
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -15,9 +15,12 @@ from hookline.specs import SideEffects
 from hookline.tools.context import ToolContext
 from hookline.tools.errors import ToolError
 from hookline.tools.invoke import Result
-from hookline.tools.output import LIMIT, readable
+from hookline.tools.output import LIMIT, is_binary, readable
+from hookline.tools.spool import NOTE, Spool
+from hookline.tools.threads import in_thread
 from hookline.tools.tool import tool
 
+from .ending import ending
 from .process import running
 
 _WATCHED = 1_000_000
@@ -30,13 +33,16 @@ async def shell(
     command: str,
     context: ToolContext,
     timeout: Annotated[float, Field(gt=0, le=3600)] = 120,  # a parameter of the model's
+    background: bool = False,
 ) -> AsyncIterator[Any]:
     """Run a shell command in the workspace and show what it prints, with its exit code.
 
-    The command gets no input, and whatever it leaves running is ended with it.
+    The command gets no input, and whatever it leaves running is ended with it. In the background it
+    goes on until it ends or is killed; `shell_output` shows what it prints.
 
     command: The command line.
-    timeout: Seconds after which the command and everything it started is ended.
+    timeout: Seconds after which the command and everything it started is ended; not in the background.
+    background: Give a job id at once and let the command go on.
 
     """
     if "\0" in command:
@@ -44,7 +50,11 @@ async def shell(
     folder = context.workspace.resolve()
     if not folder.is_dir():
         raise ToolError(f"the workspace {folder} is not a folder")
-    kept = _Kept(LIMIT)
+    if background:
+        yield Result(await _start(command, folder, context))
+        return
+    kept = _Kept(LIMIT - 2 * NOTE)  # with the notes below it the result is within the limit
+    spool = Spool(context)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     async with running(["/bin/sh", "-c", command], folder, _QUIET) as run:
         try:
@@ -52,14 +62,32 @@ async def shell(
                 async for chunk in chunks:
                     text = decoder.decode(chunk)
                     kept.add(text, len(chunk))
+                    spool.add(chunk)
                     if kept.size <= _WATCHED:
                         yield readable(text)
         except TimeoutError:
             raise ToolError(
-                f"the command ran longer than {timeout:g} s and was ended; it printed:\n{kept.text()}"
+                f"the command ran longer than {timeout:g} s and was ended; it printed:\n"
+                + _lines(kept.text(), kept.note(spool))
             ) from None
+        finally:
+            spool.close()
         kept.add(decoder.decode(b"", final=True), 0)
-        yield Result(f"{kept.text()}\n{_ending(run.process.returncode)}".lstrip("\n"))
+        yield Result(_lines(kept.text(), kept.note(spool), f"[{ending(run.process.returncode)}]"))
+
+
+async def _start(command: str, folder: Path, context: ToolContext) -> str:
+    from .jobs import start_job
+
+    try:
+        job = await in_thread(lambda: start_job(context.session_id, command, folder, _QUIET))
+    except OSError as error:
+        raise ToolError(f"the command cannot be started: {error.strerror}") from error
+    return f'[{job.id} is running; shell_output(job="{job.id}") shows what it prints]'
+
+
+def _lines(*texts: str) -> str:
+    return "\n".join(text for text in texts if text)
 
 
 class _Kept:
@@ -84,7 +112,7 @@ class _Kept:
 
     def text(self) -> str:
         shown = readable(self._head + self._tail)
-        if shown.startswith("[binary"):
+        if is_binary(self._head + self._tail):
             return f"[binary output, {self.size:,} bytes, not shown]"
         left_out = self._characters - len(self._head) - len(self._tail)
         if left_out:
@@ -92,11 +120,8 @@ class _Kept:
             return f"{head}\n… {left_out:,} characters left out …\n{tail}".rstrip("\n")
         return shown.rstrip("\n")
 
-
-def _ending(code: int | None) -> str:
-    if code is not None and code < 0:
-        try:
-            return f"[ended by {signal.Signals(-code).name}]"
-        except ValueError:
-            return f"[ended by signal {-code}]"
-    return f"[exit code {code}]"
+    def note(self, spool: Spool) -> str:
+        """Where the whole is, unless it is nothing to read."""
+        if is_binary(self._head + self._tail):
+            spool.discard()
+        return spool.close()

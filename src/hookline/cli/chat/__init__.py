@@ -1,0 +1,72 @@
+"""`hookline chat`: a conversation in the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+
+def start(app: Hookline, session_id: str | None = None) -> None:
+    """Chat until the person leaves; on a pipe or a dumb terminal, in plain lines."""
+    from .. import INTERRUPTED, TERMINATED
+    from ..models import Progress
+    from ..run import BadInput
+
+    if session_id is not None and not session_id.strip():
+        raise BadInput("the session id is empty")
+    app.progress = Progress()
+    app.models.get(app.model)  # one that is unknown is told before anything is typed
+    try:
+        asyncio.run(talk(app, session_id))
+    except asyncio.CancelledError:
+        raise typer.Exit(TERMINATED) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+async def talk(app: Hookline, session_id: str | None) -> None:
+    """The chat, on what there is."""
+    from .session import Chat
+
+    end_when_asked()
+    if is_plain():
+        from .plain import Lines, Plain
+
+        await Chat(app, session_id, Plain()).run(Lines())
+        return
+    from rich.console import Console
+
+    from .completion import ChatCompleter
+    from .keys import Keyboard, unechoed
+    from .screen import Screen
+
+    no_color = bool(os.environ.get("NO_COLOR"))
+    screen = Screen(Console(color_system=None if no_color else "auto", highlight=False))
+    chat = Chat(app, session_id, screen)
+    completer = ChatCompleter(chat.commands.names, lambda: app.workspace)
+    keyboard = Keyboard(screen, app.home / "chat_history", completer, chat.status)
+    screen.note("/help shows the commands, Ctrl-D leaves")
+    await chat.run(keyboard, unechoed)
+
+
+def is_plain() -> bool:
+    """Whether escape codes would do harm, or nobody is there to see them."""
+    return os.environ.get("TERM", "") in ("dumb", "unknown", "") or not (
+        sys.stdin.isatty() and sys.stdout.isatty()
+    )
+
+
+def end_when_asked() -> None:
+    """Let SIGTERM, and a terminal that was closed, end the chat in good order."""
+    task = asyncio.current_task()
+    if task is not None and sys.platform != "win32":
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)

@@ -1,0 +1,79 @@
+"""The slash commands that come with the chat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .calls import usage
+from .commands import SlashCommand
+from .view import clean, one_line
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+    from .commands import Commands
+    from .session import Chat
+
+
+def builtin_commands(chat: Chat, commands: Commands) -> list[SlashCommand]:
+    """Commands about the chat itself."""
+
+    def help_(app: Hookline, arguments: str) -> str:
+        width = max(len(name) for name, _ in commands.names()) + 2
+        lines = [f"/{name:<{width}}{one_line(text, 60)}" for name, text in commands.names()]
+        return "\n".join([*lines, "", KEYS])
+
+    def model(app: Hookline, arguments: str) -> str:
+        name = arguments.strip()
+        if name:
+            app.models.get(name)  # one that is unknown says so now
+            app.model = name
+            return f"the model is {name} now"
+        others = [f"  {m.name}: {m.summary if m.usable else m.reason}" for m in app.models.available()]
+        return "\n".join([f"the model is {app.model}", *others])
+
+    def tools(app: Hookline, arguments: str) -> str:
+        told = [f"{usage(tool)}\n    {first_line(tool.description)}" for tool in app.tools]
+        return "\n".join(told) or "there are no tools"
+
+    def hooks(app: Hookline, arguments: str) -> None:
+        from ..hooks import show
+
+        show(app.hooks, arguments.strip() or None)
+
+    def show(app: Hookline, arguments: str) -> str:
+        last = chat.view.last_result()
+        return "no tool has been called yet" if last is None else clean(last) or "(nothing)"
+
+    async def session(app: Hookline, arguments: str) -> str:
+        if arguments.strip():
+            await chat.enter(arguments.strip())
+        messages = await app.store().entries(chat.session_id, kinds=["message"])
+        return f"session {chat.session_id}: {len(messages)} messages, {chat.tokens} tokens"
+
+    def clear(app: Hookline, arguments: str) -> None:
+        chat.view.clear()
+
+    def exit_(app: Hookline, arguments: str) -> None:
+        chat.leaving = True
+
+    return [
+        SlashCommand("help", "Show the commands and keys.", help_),
+        SlashCommand("model", "Show the model, or choose another: /model NAME.", model),
+        SlashCommand("tools", "Show the tools with their arguments.", tools),
+        SlashCommand("hooks", "Show every hook, or one in detail: /hooks NAME.", hooks),
+        SlashCommand("show", "Show the last tool result whole.", show),
+        SlashCommand("session", "Show the session, or go to another: /session ID.", session),
+        SlashCommand("clear", "Wipe the screen; the conversation stays.", clear),
+        SlashCommand("exit", "Leave.", exit_),
+    ]
+
+
+KEYS = """Enter sends; Alt-Enter, or a backslash before Enter, makes a new line.
+Tab completes commands and, after an @, files of the workspace.
+Ctrl-C stops an answer or wipes the line; on an empty line it leaves, as Ctrl-D does."""
+
+
+def first_line(text: str) -> str:
+    """The first line of a description."""
+    return text.splitlines()[0] if text else ""

@@ -1,0 +1,173 @@
+"""What a person types: the prompt with its keys, its history and its status line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import (
+    CompleteEvent,
+    Completer,
+    ThreadedCompleter,
+    get_common_complete_suffix,
+)
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.styles import Style
+
+from .view import Stopped
+
+if TYPE_CHECKING:
+    from .screen import Screen
+
+STYLE = Style.from_dict({"bottom-toolbar": "noreverse dim", "prompt": "bold ansicyan"})
+
+
+class Keyboard:
+    """Reads messages from a terminal."""
+
+    def __init__(
+        self, screen: Screen, history: Path, completer: Completer, status: Callable[[], str]
+    ) -> None:
+        self._screen = screen
+        self._status = status
+        self._session: PromptSession[str] = PromptSession(
+            message=FormattedText([("class:prompt", "> ")]),
+            history=FileHistory(str(private(history))),
+            completer=ThreadedCompleter(completer),
+            complete_while_typing=True,
+            multiline=True,
+            prompt_continuation="  ",
+            key_bindings=bindings(),
+            bottom_toolbar=self._toolbar,
+            style=STYLE,
+            color_depth=color_depth(),
+            enable_open_in_editor=True,
+            reserve_space_for_menu=6,
+        )
+        self._asking: PromptSession[str] = PromptSession(
+            key_bindings=bindings(question=True), color_depth=color_depth()
+        )
+
+    async def read(self) -> str:
+        """The next message."""
+        self._screen.prompting()
+        with patch_stdout(raw=True):
+            return await self._session.prompt_async()
+
+    async def ask(self, question: str, call: str) -> bool | None:
+        """Ask for a yes; what was typed before the question is no answer to it."""
+        self._screen.pause()
+        try:
+            self._screen.approval(question, call)
+            forget_typed(self._asking)
+            answer = await self._asking.prompt_async("  allow it? [y/N] ")
+            return answer.strip().lower() in ("y", "yes")
+        finally:
+            self._screen.resume()
+
+    def _toolbar(self) -> FormattedText:
+        return FormattedText([("class:bottom-toolbar", self._status())])
+
+
+def bindings(*, question: bool = False) -> KeyBindings:
+    """Enter sends; Alt-Enter, or a backslash before Enter, breaks the line; Ctrl-C wipes or leaves."""
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def send(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.document.text_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    def new_line(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    @keys.add("c-c")
+    @keys.add("<sigint>")
+    def wipe(event: KeyPressEvent) -> None:
+        if event.current_buffer.text and not question:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=Stopped(), style="class:aborting")
+
+    @keys.add("tab")
+    def complete(event: KeyPressEvent) -> None:
+        complete_word(event.current_buffer)
+
+    _ = send, new_line, wipe, complete
+    return keys
+
+
+def complete_word(buffer: Buffer) -> None:
+    """Put in what there is no doubt about; offer the rest."""
+    state = buffer.complete_state
+    if state is not None:
+        offered = state.completions
+    else:
+        asked = CompleteEvent(completion_requested=True)
+        offered = list(buffer.completer.get_completions(buffer.document, asked))
+    if len(offered) == 1:
+        buffer.cancel_completion()
+        buffer.apply_completion(offered[0])
+    elif state is not None:
+        buffer.complete_next()
+    elif offered:
+        buffer.insert_text(get_common_complete_suffix(buffer.document, offered))
+        buffer.start_completion()
+
+
+def color_depth() -> ColorDepth | None:
+    """No colours where they are not wanted."""
+    return ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
+
+
+def private(path: Path) -> Path:
+    """A file that only its owner reads; what people type may be secret."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    return path
+
+
+def forget_typed(session: PromptSession[Any]) -> None:
+    """Drop what was typed and not read yet."""
+    clear_typeahead(session.input)
+    if sys.platform != "win32":
+        import termios
+
+        try:
+            termios.tcflush(session.input.fileno(), termios.TCIFLUSH)
+        except termios.error:
+            pass  # not a terminal: there is nothing to forget
+
+
+@contextmanager
+def unechoed() -> Generator[None]:
+    """While an answer is shown, what is typed waits for the next prompt instead of being mixed in."""
+    if sys.platform == "win32" or not sys.stdin.isatty():
+        yield
+        return
+    import termios
+
+    fd = sys.stdin.fileno()
+    before = termios.tcgetattr(fd)
+    silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+    termios.tcsetattr(fd, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)

@@ -1,0 +1,147 @@
+"""The conversation as plain lines: for pipes and for terminals that can do nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+
+from hookline.catalog.stream import StreamEvent
+from hookline.hooks import HooklineError
+
+from .view import clean, exact, one_line, text_of
+
+
+class Plain:
+    """Text on standard output, what happens beside it on standard error; no escape codes."""
+
+    def __init__(self) -> None:
+        self._open_line = False
+        self._last: str | None = None
+
+    def begin(self) -> None:
+        """Nothing to prepare."""
+
+    def event(self, event: StreamEvent) -> None:
+        """Show one piece of an answer."""
+        if event.kind == "text":
+            text = clean(event.data["delta"])
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            self._open_line = not text.endswith("\n") if text else self._open_line
+        elif event.kind == "tool_call":
+            self._beside(f"→ {exact(event.data['name'], event.data['arguments'])}")
+        elif event.kind == "tool_result":
+            data = event.data
+            self.result(data["name"], text_of(data["content"]), is_error=data["is_error"])
+
+    def progress(self, text: str) -> None:
+        """Nothing: the result comes."""
+
+    def result(self, name: str, text: str, *, is_error: bool) -> None:
+        """Show a result that is an error; others are kept."""
+        self._last = text
+        if is_error:
+            self._beside(f"✗ {name}: {one_line(text, 500)}")
+
+    def called(self, name: str, text: str, *, is_error: bool) -> None:
+        """Show what a call of the person's own came to, all of it."""
+        self.result(name, text, is_error=is_error)
+        if not is_error:
+            self.say(text)
+
+    def end(self) -> None:
+        """Finish the line."""
+        if self._open_line:
+            print(flush=True)
+        self._open_line = False
+
+    def say(self, text: str) -> None:
+        """Show a text."""
+        self.end()
+        print(clean(text).rstrip("\n"), flush=True)
+
+    def note(self, text: str) -> None:
+        """Mention something."""
+        self._beside(clean(text))
+
+    def error(self, text: str) -> None:
+        """Tell what went wrong."""
+        self._beside(f"hookline: {clean(text)}")
+
+    def last_result(self) -> str | None:
+        """The last result of a tool, whole."""
+        return self._last
+
+    def clear(self) -> None:
+        """Nothing: what was printed stays."""
+
+    def _beside(self, text: str) -> None:
+        self.end()
+        print(text, file=sys.stderr, flush=True)
+
+
+class NotText(HooklineError, ValueError):
+    """A line of standard input that is not UTF-8."""
+
+
+class Lines:
+    """Reads messages from standard input, one a line; where a person types them, it prompts."""
+
+    def __init__(self) -> None:
+        self.person = sys.stdin is not None and sys.stdin.isatty()
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._reading = False
+
+    async def read(self) -> str:
+        """The next line."""
+        line = await self._line("> ")
+        if line is None:
+            raise EOFError
+        try:
+            return line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise NotText(
+                f"this line is not UTF-8 text (byte {error.start}): it was left out"
+            ) from None
+
+    async def ask(self, question: str, call: str) -> bool | None:
+        """A person may answer; a pipe is no answer."""
+        if not self.person:
+            return None
+        print(f"{question}\n  {call}", flush=True)
+        answer = await self._line("allow it? [y/N] ")
+        return (answer or b"").strip().lower() in (b"y", b"yes")
+
+    async def _line(self, prompt: str) -> bytes | None:
+        if self.person:
+            print(prompt, end="", flush=True)
+        if not self._reading:
+            self._reading = True
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=self._feed, args=[loop], daemon=True).start()
+        return await self._queue.get()
+
+    def _feed(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Read in a thread of its own, below Python's buffers: one that waits must not hold them."""
+
+        def put(line: bytes | None) -> None:
+            try:
+                loop.call_soon_threadsafe(self._queue.put_nowait, line)
+            except RuntimeError:
+                pass  # the chat is over
+
+        rest: list[bytes] = []
+        try:
+            while data := os.read(0, 65536):
+                *ended, last = data.split(b"\n")
+                for line in ended:
+                    put(b"".join([*rest, line]))
+                    rest = []
+                rest.append(last)
+        except OSError:
+            pass  # the terminal is gone
+        if line := b"".join(rest):
+            put(line)
+        put(None)

@@ -1,0 +1,295 @@
+"""The conversation on a terminal: Markdown as it streams, tools folded, thinking dimmed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import CodeBlock, Heading, Markdown
+from rich.syntax import Syntax
+from rich.text import Text
+
+from hookline.catalog.stream import StreamEvent
+
+from .blocks import Blocks
+from .region import Region
+from .view import clean, exact, one_line, text_of
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+
+FRAME = 1 / 15
+"""Seconds between two drawings of what is still growing."""
+FOLDED, FOLDED_DIFF = 4, 24
+"""Lines of a result that are shown."""
+WORKING = "working, Ctrl-C stops it"
+
+
+class LeftHeading(Heading):
+    """A heading that begins where the text does."""
+
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = dict.fromkeys(
+        ("h1", "h2", "h3", "h4", "h5", "h6"), "left"
+    )
+
+
+class IndentedCode(CodeBlock):
+    """Code without a frame, so that a long block can be shown piece by piece."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The code in colours, moved in."""
+        code = str(self.text).rstrip("\n")
+        yield Syntax(
+            code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 2),
+            background_color="default",
+        )  # fmt: skip
+
+
+CODE = {"fence": IndentedCode, "code_block": IndentedCode}
+
+
+class Page(Markdown):
+    """Markdown as it is shown here."""
+
+    elements = {**Markdown.elements, "heading_open": LeftHeading, **CODE}  # noqa: RUF012
+
+
+class Screen:
+    """Shows a conversation. A piece of text costs an append; drawing happens once in a frame.
+
+    What is final is written once and forgotten; only the block that is still open is drawn again.
+    `rendered` counts the characters that were drawn, for those who watch the cost.
+    """
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self.console = console
+        self.rendered = 0
+        self._region = Region(console)
+        self._blocks = Blocks()
+        self._kind = ""
+        self._status = ""
+        self._clock = clock
+        self._next = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._fragment = False
+        self._last: str | None = None
+        self._paused = False
+        self._pending = 0
+        """Calls whose results have not been shown."""
+        self._several = False
+
+    # --- a turn -------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Show that something is under way."""
+        self._status = WORKING
+        self._pending, self._several = 0, False
+        self.console.line()
+        self._fragment = True
+        self._draw()
+
+    def event(self, event: StreamEvent) -> None:
+        """Show one piece of an answer."""
+        if event.kind == "text" or event.kind == "reasoning":
+            self._stream(event.kind, event.data["delta"])
+        elif event.kind == "tool_call":
+            self._flush()
+            self._call(event.data["name"], event.data["arguments"])
+        elif event.kind == "tool_result":
+            self._flush()
+            data = event.data
+            self.result(data["name"], text_of(data["content"]), is_error=data["is_error"])
+
+    def progress(self, text: str) -> None:
+        """Show the last line of what a running tool reports."""
+        lines = text[-2000:].rstrip().splitlines()
+        if lines:
+            self._status = one_line(lines[-1], max(self.console.width - 6, 10))
+            self._soon()
+
+    def result(self, name: str, text: str, *, is_error: bool) -> None:
+        """Show the first lines of a result; the rest is kept."""
+        self._last = text
+        self._status = WORKING
+        self._pending -= 1
+        lines = clean(text).rstrip().splitlines() or ["(nothing)"]
+        folded = FOLDED_DIFF if is_diff(lines) else FOLDED
+        shown = Text(style="red" if is_error else "")
+        shown.append("  ✗ " if is_error else "  ⎿ ", "red" if is_error else "dim")
+        if self._several:
+            shown.append(f"{name}: ", "dim")
+        for line in lines[:folded]:
+            shown.append(
+                one_row(line, self.console.width - 6 - (len(name) + 2) * self._several) + "\n    "
+            )
+        more = len(lines) - folded
+        if more > 0:
+            shown.append(f"… {more} more line{'s' if more > 1 else ''}, /show unfolds", "dim")
+        shown.rstrip()
+        if folded == FOLDED_DIFF:
+            colour_diff(shown)
+        self._add(shown)
+        self._fragment = self._pending > 0  # the next result follows
+
+    def called(self, name: str, text: str, *, is_error: bool) -> None:
+        """Show what a call of the person's own came to."""
+        self.result(name, text, is_error=is_error)
+
+    def end(self) -> None:
+        """Everything that came is shown, and nothing is drawn any more."""
+        self._flush()
+        self._status = ""
+        self._cancel_timer()
+        self._region.draw()
+
+    # --- beside the stream --------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """Show a text."""
+        self._flush()
+        shown = Text(clean(text).rstrip())
+        if is_diff(shown.plain.splitlines()):
+            colour_diff(shown)
+        self._add(shown)
+
+    def note(self, text: str) -> None:
+        """Mention something."""
+        self._flush()
+        self._add(Text(clean(text), "dim"))
+
+    def error(self, text: str) -> None:
+        """Tell what went wrong."""
+        self._flush()
+        self._add(Text(f"✗ {clean(text)}", "red"))
+
+    def last_result(self) -> str | None:
+        """The last result of a tool, whole."""
+        return self._last
+
+    def prompting(self) -> None:
+        """Leave an empty line before the prompt."""
+        self.console.line()
+        self._fragment = False
+
+    def clear(self) -> None:
+        """Wipe the terminal."""
+        self.console.clear()
+
+    def approval(self, question: str, call: str) -> None:
+        """Show a call that somebody wants to be asked about, all of it."""
+        shown = Text("? ", "yellow")
+        shown.append(f"{clean(question)}\n", "bold")
+        shown.append(f"  {call}")
+        self._add(shown)
+
+    def pause(self) -> None:
+        """Leave the terminal to somebody else for a while."""
+        self._flush()
+        self._paused = True
+        self._region.draw()
+
+    def resume(self) -> None:
+        """Take it back."""
+        self._paused = False
+        self._draw()
+
+    # --- streaming ----------------------------------------------------------------------------
+
+    def _stream(self, kind: str, delta: str) -> None:
+        if kind != self._kind:
+            self._flush()
+            self._kind = kind
+        for block in self._blocks.take(delta):
+            self._final(block)
+        self._soon()
+
+    def _flush(self) -> None:
+        for block in self._blocks.close():
+            self._final(block)
+        self._kind = ""
+
+    def _final(self, block: str) -> None:
+        self._add(self._shown(block))
+        self._fragment = self._blocks.cut
+
+    def _shown(self, text: str) -> RenderableType:
+        self.rendered += len(text)
+        if self._kind == "reasoning":
+            return Text(clean(text).strip(), "dim italic")
+        return Page(clean(text), code_theme="ansi_dark", hyperlinks=False)
+
+    def _add(self, final: RenderableType) -> None:
+        """Write something that stays, with an empty line before it."""
+        gap, self._fragment = not self._fragment, False
+        self._region.add(final, *self._status_line(), gap=gap)
+
+    def _call(self, name: str, arguments: Any) -> None:
+        self._several = self._pending > 0
+        self._pending += 1
+        line = Text("● ", "cyan")
+        line.append(one_row(exact(name, arguments), self.console.width - 3))
+        line.stylize("bold", 2, 2 + len(name))
+        self._add(line)
+        self._fragment = True  # its result belongs to it
+
+    # --- drawing ------------------------------------------------------------------------------
+
+    def _soon(self) -> None:
+        """Draw now if the last time is long enough ago, or else when it is."""
+        left = self._next - self._clock()
+        if left <= 0:
+            self._draw()
+        elif self._timer is None:
+            try:
+                self._timer = asyncio.get_running_loop().call_later(left, self._draw)
+            except RuntimeError:
+                pass  # nothing runs that could draw later; the next piece does
+
+    def _draw(self) -> None:
+        self._cancel_timer()
+        if self._paused:
+            return
+        begun = self._clock()
+        self._region.draw(*self._changing())
+        ended = self._clock()
+        self._next = ended + max(FRAME, 5 * (ended - begun))
+
+    def _changing(self) -> Iterator[RenderableType]:
+        tail = self._blocks.tail
+        if tail.strip():
+            if not self._fragment:
+                yield Text("")
+            yield self._shown(tail)
+        else:
+            yield from self._status_line()
+
+    def _status_line(self) -> Iterator[RenderableType]:
+        if self._status and not self._paused:
+            yield Text(f"  … {self._status}", "dim", no_wrap=True, overflow="ellipsis")
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def one_row(line: str, width: int) -> str:
+    """A line cut to what fits into a row, in cells."""
+    from rich.cells import cell_len, set_cell_size
+
+    line = line.expandtabs(4)
+    return line if cell_len(line) <= width else set_cell_size(line, max(width - 1, 1)) + "…"
+
+
+def is_diff(lines: list[str]) -> bool:
+    """Whether this is a unified diff, perhaps after a few words about it."""
+    return any(line.startswith("@@ -") for line in lines[:20])
+
+
+def colour_diff(text: Text) -> None:
+    """Colour what was added and taken away."""
+    for sign, style in ((r"\+", "green"), ("-", "red"), ("@@ ", "cyan")):
+        text.highlight_regex(rf"(?m)^( {{4}}|  ⎿ )?{sign}.*$", style)

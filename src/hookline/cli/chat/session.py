@@ -1,0 +1,226 @@
+"""The loop of a chat: read, answer, show; one running scope, one session at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Coroutine, Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hookline.catalog.envelope import Envelope, field_of
+from hookline.catalog.events.tool import ToolExecutionUpdateEvent
+from hookline.catalog.stream import StreamEvent
+
+from .calls import call_tool
+from .commands import Commands, written
+from .view import Reader, Stopped, View, exact, text_of, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hookline.app import Hookline
+
+SESSION = "terminal:chat"
+
+T = TypeVar("T")
+
+
+class Chat:
+    """One person's conversation with the app."""
+
+    def __init__(self, app: Hookline, session_id: str | None, view: View) -> None:
+        self.app = app
+        self.session_id = session_id or SESSION
+        self.view = view
+        self.leaving = False
+        self.tokens = 0
+        self.commands = Commands(self)
+        self._usage: dict[str, Any] = {}
+        self._delivered: list[Envelope] = []
+        self._work: asyncio.Task[Any] | None = None
+        self._asking = asyncio.Lock()
+        self._reader: Reader | None = None
+
+    # --- the loop -----------------------------------------------------------------------------
+
+    async def run(
+        self, reader: Reader, quiet: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """Talk until the person leaves; `quiet` is entered while an answer is shown."""
+        self._reader = reader
+        async with self.app.running():
+            await self.enter(self.session_id)
+            for wrong in self.commands.wrong:
+                self.view.error(wrong)
+            with self._attached():
+                while not self.leaving:
+                    try:
+                        text = await self._stoppable(reader.read())
+                    except (EOFError, Stopped):
+                        return
+                    except ValueError as error:
+                        self.view.error(told(error))
+                        continue
+                    if text.strip():
+                        with quiet():
+                            await self._do(self._take(text))
+
+    async def enter(self, session_id: str) -> None:
+        """Go to a session."""
+        self.session_id = session_id
+        said = await self.app.store().entries(session_id, kinds=["message"])
+        self.tokens = sum(total(entry.meta.get("usage") or {}) for entry in said)
+
+    def status(self) -> str:
+        """The status line."""
+        model = self.app.model
+        model = model if len(model) <= 32 else "…" + model[-31:]  # of a path, the end says more
+        return f" {model} · {self.tokens:,} tokens · {self.session_id}"
+
+    async def _take(self, text: str) -> None:
+        """A command or a message."""
+        command = written(text)
+        if command is not None:
+            await self.commands.run(*command)
+        else:
+            await self._say(text)
+
+    async def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that Ctrl-C stops; an error is told, and the chat goes on."""
+        try:
+            await self._stoppable(work)
+        except Stopped:
+            self.view.note("stopped")
+        except Exception as error:
+            self.view.error(told(error))
+
+    async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for something that Ctrl-C stops; when it is the chat that ends, it ends as well."""
+        task = self._work = asyncio.create_task(work)
+        try:
+            with self._interruptible():
+                await asyncio.wait([task])
+        except asyncio.CancelledError:
+            task.cancel()
+            await asyncio.wait([task])
+            raise
+        finally:
+            self._work = None
+        if task.cancelled():
+            raise Stopped
+        return task.result()
+
+    # --- turns and calls ----------------------------------------------------------------------
+
+    async def _say(self, text: str) -> None:
+        """One turn."""
+        envelope = {
+            "content": text,
+            "channel": "terminal",
+            "chat_id": "chat",
+            "sender_id": "human",
+            "session_id": self.session_id,
+        }
+        self._delivered = []
+        self.view.begin()
+        try:
+            result = await self.app.process_inbound(envelope, stream=self._event)
+        finally:
+            self._count()
+            self.view.end()
+        if result.stopped is not None:
+            self.view.note(result.stopped)
+        for outbound in self._delivered:
+            content = str(field_of(outbound, "content", ""))
+            if content != result.model_output:
+                self.view.say(content)
+
+    async def call_tool(self, name: str, arguments: str) -> None:
+        """Call a tool for the person."""
+        self.view.begin()
+        try:
+            outcome = await call_tool(self.app, self.session_id, name, arguments)
+            self.view.called(name, text_of(outcome.content), is_error=outcome.is_error)
+        finally:
+            self.view.end()
+
+    def _event(self, event: StreamEvent) -> None:
+        if event.kind == "usage":
+            self._usage.update(event.data)
+        elif event.kind == "tool_result":
+            self._count()
+        self.view.event(event)
+
+    def _count(self) -> None:
+        """One model call's usage is complete."""
+        self.tokens += total(self._usage)
+        self._usage = {}
+
+    # --- what is attached while chatting --------------------------------------------------------
+
+    @contextmanager
+    def _attached(self) -> Generator[None]:
+        """Progress is shown and approval asked here, as long as the chat lasts."""
+        hooks = self.app.hooks
+        with ExitStack() as stack:
+            stack.callback(hooks.register("tool_execution_update", self._progress))
+            stack.callback(hooks.register("resolve_approval", self._approve))
+            stack.callback(setattr, self.app, "deliver", self.app.deliver)
+            self.app.deliver = self._deliver
+            yield
+
+    def _deliver(self, outbound: Envelope) -> bool:
+        self._delivered.append(outbound)
+        return True
+
+    def _progress(self, event: ToolExecutionUpdateEvent) -> None:
+        self.view.progress(text_of(event.partial_tool_result.content))
+
+    async def _approve(self, request: Any) -> str | None:
+        """Ask the person, one question at a time."""
+        if self._reader is None:
+            return None
+        call = exact(request["tool"], request["arguments"])
+        try:
+            async with self._asking:
+                allowed = await self._reader.ask(request["question"], call)
+        except (Stopped, EOFError):
+            self.interrupt()
+            return "reject"
+        finally:
+            self._listen()
+        return None if allowed is None else "approve" if allowed else "reject"
+
+    # --- Ctrl-C -------------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """Stop what is under way; the second time, leave; the third time, at once."""
+        if self._work is None:
+            return
+        if self._work.cancelling():
+            self.leaving = True
+            self._unlisten()
+        self._work.cancel()
+
+    @contextmanager
+    def _interruptible(self) -> Generator[None]:
+        self._listen()
+        try:
+            yield
+        finally:
+            self._unlisten()
+
+    def _listen(self) -> None:
+        if sys.platform != "win32":
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.interrupt)
+
+    def _unlisten(self) -> None:
+        if sys.platform != "win32":
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+
+def total(usage: dict[str, Any]) -> int:
+    """The tokens of one model call."""
+    return sum(int(usage.get(name) or 0) for name in ("input_tokens", "output_tokens"))

@@ -1,0 +1,119 @@
+"""What a chat shows and asks, whatever it is shown on; and text made fit for showing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from hookline.catalog.parts import Content
+from hookline.catalog.stream import StreamEvent
+from hookline.hooks import HooklineError
+from hookline.hooks.errors import error_text
+
+
+class Stopped(Exception):
+    """The person stopped what was under way, or wants to leave.
+
+    Not KeyboardInterrupt: raised inside a task, that one ends the whole loop.
+    """
+
+
+class View(Protocol):
+    """Where a conversation is shown: a terminal with all it can do, or plain lines."""
+
+    def begin(self) -> None:
+        """A turn begins."""
+        ...
+
+    def event(self, event: StreamEvent) -> None:
+        """Show one piece of an answer."""
+        ...
+
+    def progress(self, text: str) -> None:
+        """Show what a running tool reports."""
+        ...
+
+    def result(self, name: str, text: str, *, is_error: bool) -> None:
+        """Show what a call of the model's came to."""
+        ...
+
+    def called(self, name: str, text: str, *, is_error: bool) -> None:
+        """Show what a call of the person's own came to."""
+        ...
+
+    def end(self) -> None:
+        """The turn is over, however it ended."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Show a text that is not part of the stream: a message, or what a command answers."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Mention something, in one line."""
+        ...
+
+    def error(self, text: str) -> None:
+        """Tell what went wrong, in one line."""
+        ...
+
+    def last_result(self) -> str | None:
+        """The last result of a tool, whole."""
+        ...
+
+    def clear(self) -> None:
+        """Wipe what was shown."""
+        ...
+
+
+class Reader(Protocol):
+    """Where messages come from."""
+
+    async def read(self) -> str:
+        """The next message; EOFError at the end, Stopped where the person wants to leave."""
+        ...
+
+    async def ask(self, question: str, call: str) -> bool | None:
+        """Whether the person allows a call; None where nobody can be asked. Stopped is no answer."""
+        ...
+
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def clean(text: str) -> str:
+    """Text without control characters: nothing that is shown can steer the terminal."""
+    return CONTROL.sub("", text)
+
+
+def one_line(text: str, width: int) -> str:
+    """The text in one line, cut where it is too long."""
+    line = " ".join(clean(text[: width * 4]).split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def exact(name: str, arguments: Any) -> str:
+    """A call as it will be made, with nothing left out or hidden."""
+    written = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments
+    return visible(f"{name} {written}")
+
+
+def visible(text: str) -> str:
+    """Text in which every character that cannot be seen is spelled out."""
+    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def text_of(content: Content | Any) -> str:
+    """The text of a result; pictures and sounds are named."""
+    if isinstance(content, str):
+        return content
+    parts = (getattr(part, "text", None) or f"[{getattr(part, 'type', 'part')}]" for part in content)
+    return "\n".join(str(part) for part in parts)
+
+
+def told(error: BaseException) -> str:
+    """An error as a person reads it."""
+    text = str(error) if isinstance(error, HooklineError) else error_text(error)
+    return " ".join(clean(text).split())

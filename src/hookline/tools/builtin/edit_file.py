@@ -1,0 +1,115 @@
+"""`edit_file`: text replaced exactly, all of the edits or none."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hookline.specs import SideEffects
+from hookline.tools.context import ToolContext
+from hookline.tools.errors import ToolError
+from hookline.tools.output import is_binary
+from hookline.tools.tool import tool
+
+from .paths import regular_file, shown
+from .stamps import refuse_stale
+from .writing import LARGEST, LOCK, decoded, diff, encoded, replace_file
+
+_COMPARED = 10_000
+_PLACES = 10
+
+
+class Edit(BaseModel):
+    """One replacement."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    old: Annotated[str, Field(description="The text as it is in the file, to the last space.")]
+    new: Annotated[str, Field(description="The text in its place.")]
+    all: Annotated[bool, Field(description="Replace every occurrence, not the only one.")] = False
+
+
+@tool(side_effects=SideEffects.write, registry=None)
+def edit_file(
+    path: str, edits: Annotated[list[Edit], Field(min_length=1)], context: ToolContext
+) -> str:
+    """Replace text in a file, and show what changed. If one edit does not fit, none is made.
+
+    path: The file, relative to the workspace.
+    edits: What to replace, in this order; each finds its text in what the ones before it left.
+
+    """
+    place = regular_file(path, context)
+    with LOCK:
+        before = _text(place, path, context)
+        windows = "\r\n" in before and "\n" not in before.replace("\r\n", "")
+        after = before
+        for number, edit in enumerate(edits, start=1):
+            where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
+            after = _replaced(after, edit, windows, path, where)
+        if after == before:
+            raise ToolError(f"the edits leave {path} as it is")
+        replace_file(place, path, encoded(after, path), context)
+    return diff(before, after, shown(place, context))
+
+
+def _text(place: Path, path: str, context: ToolContext) -> str:
+    try:
+        with place.open("rb") as file:
+            about = place.stat()
+            refuse_stale(place, path, about, context)
+            if about.st_size > LARGEST:
+                raise ToolError(f"{path} is too large to edit: {about.st_size:,} bytes")
+            data = file.read()
+    except OSError as error:
+        raise ToolError(f"{path} cannot be read: {error.strerror}") from error
+    probe = data[:8192]
+    if b"\0" in probe or is_binary(probe.decode("utf-8", errors="replace")[:-3]):
+        raise ToolError(f"{path} is not text: {about.st_size:,} bytes of binary data")
+    return decoded(data)
+
+
+def _replaced(text: str, edit: Edit, windows: bool, path: str, where: str) -> str:
+    old, new = edit.old, edit.new
+    if windows and "\r" not in old:  # a model sees no carriage returns and writes none
+        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
+    if not old:
+        raise ToolError(f"{where}old is empty; write_file writes a whole file")
+    if old == new:
+        raise ToolError(f"{where}old and new are the same")
+    count = text.count(old)
+    if count == 0:
+        raise ToolError(f"{where}the text is not in {path}{_nearest(text, old)}")
+    if count > 1 and not edit.all:
+        raise ToolError(
+            f"{where}the text is in {path} {count} times, at lines {_lines(text, old)}; "
+            "take in more of what surrounds it, or say all=true"
+        )
+    return text.replace(old, new)
+
+
+def _lines(text: str, old: str) -> str:
+    numbers: list[str] = []
+    at = text.find(old)
+    while at >= 0 and len(numbers) < _PLACES:
+        numbers.append(str(text.count("\n", 0, at) + 1))
+        at = text.find(old, at + len(old))
+    return ", ".join(numbers) + (" …" if at >= 0 else "")
+
+
+def _nearest(text: str, old: str) -> str:
+    """The line that is most like the first one looked for."""
+    wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")
+    lines = text.splitlines()
+    by_text = {line.strip(): number for number, line in reversed([*enumerate(lines, start=1)])}
+    if wanted in by_text:
+        number = by_text[wanted]
+    else:
+        close = difflib.get_close_matches(wanted[:500], [*by_text][-_COMPARED:], n=1)
+        if not close:
+            return "; read the file again"
+        number = by_text[close[0]]
+    return f"; the nearest line is {number}: {lines[number - 1][:300]!r}"

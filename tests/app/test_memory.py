@@ -1,0 +1,65 @@
+"""What tools remember of a session, and what becomes of results that are too long."""
+
+from hookline.app import Hookline
+from hookline.models import ScriptedModel
+from hookline.models.script import Call, Turn
+from hookline.tools import tool
+from hookline.tools.registry import Registry
+
+
+async def test_a_todo_list_lasts_over_turns_and_restarts(app, scripted, tmp_path):
+    scripted(
+        Turn(tool_calls=[Call("todo", {"action": "add", "items": ["buy milk"]})]), "noted",
+        Turn(tool_calls=[Call("todo")]), "shown",
+    )  # fmt: skip
+    async with app.running():
+        await app.process_inbound({"content": "a"})
+        await app.process_inbound({"content": "b"})
+    again = Hookline(home=app.home, workspace=app.workspace)
+    again.load_hooks(packages=False)
+    model = ScriptedModel([Turn(tool_calls=[Call("todo")]), "shown again"])
+    again.models.add(model)
+    again.model = model.name
+    async with again.running():
+        await again.process_inbound({"content": "c"})
+        results = await again.store().entries("default:default", kinds=["tool_result"])
+        states = await again.store().entries("default:default", kinds=["state"])
+    assert all("buy milk" in result.payload["content"] for result in results)
+    assert len(results) == 3
+    assert len(states) == 1, "what did not change is not written again"
+
+
+async def test_a_long_result_is_cut_for_the_model_and_can_be_read_on(app, scripted):
+    @tool(side_effects="none", registry=Registry())
+    def novel() -> str:
+        return "".join(f"line {n}\n" for n in range(20_000))
+
+    app.tools.add(novel)
+    model = scripted(Turn(tool_calls=[Call("novel")]), "long")
+    async with app.running():
+        await app.process_inbound({"content": "x"})
+    told = model.requests[1].messages[-1]["content"]
+    assert len(told) < 60_000
+    assert "read_output" in told
+
+
+async def test_background_commands_end_with_the_running_scope(app, scripted):
+    import os
+    import time
+
+    import pytest
+
+    scripted(
+        Turn(
+            tool_calls=[Call("shell", {"command": "echo $$ > pid; exec sleep 60", "background": True})]
+        ),
+        "started",
+    )
+    pid_file = app.workspace / "pid"
+    async with app.running():
+        await app.process_inbound({"content": "x"})
+        deadline = time.monotonic() + 10
+        while not (pid_file.exists() and pid_file.read_text().strip()):
+            assert time.monotonic() < deadline
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid_file.read_text()), 0)

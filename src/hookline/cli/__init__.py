@@ -6,6 +6,7 @@ it was given; 130 when it was interrupted; 143 when it was asked to end (SIGTERM
 
 from __future__ import annotations
 
+import gc
 import sys
 
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
@@ -13,13 +14,17 @@ FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 def main() -> None:
     """Run `hookline`; an error that a user can mend is told in a line or two, without a traceback."""
+    gc.disable()  # what is loaded now stays: looking for garbage in it only costs time
     from hookline.app import Hookline
     from hookline.hooks import HooklineError
 
     app = Hookline()
     app.load_hooks()
     try:
-        app.create_cli_app()()
+        command_line = app.create_cli_app()
+        gc.freeze()
+        gc.enable()
+        command_line()
     except HooklineError as error:
         print(f"hookline: {error}", file=sys.stderr)
         sys.exit(REFUSED)

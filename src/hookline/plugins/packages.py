@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -29,15 +29,26 @@ def declared(group: str) -> bool:
 
     A look at the files costs a tenth of importing `importlib.metadata`, which most runs then spare.
     """
-    heading = f"[{group}]"
+    heading = f"[{group}]".encode()
     for folder in dict.fromkeys(sys.path):
-        for file in Path(folder or ".").glob("*-info/entry_points.txt"):
+        for name in names_in(folder or "."):
+            if not name.endswith("-info"):
+                continue
             try:
-                if heading in file.read_text(encoding="utf-8"):
-                    return True
+                with open(f"{folder or '.'}/{name}/entry_points.txt", "rb") as file:  # noqa: PTH123
+                    if heading in file.read():
+                        return True
             except OSError:
                 continue
     return False
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in a folder; none where there is no such folder, as in a zipped library."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208  (half the time of a Path, at every start)
+    except OSError:
+        return []
 
 
 def loader(entry: EntryPoint) -> Callable[[Any], object]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +37,7 @@ from hookline.catalog.stream import AsyncStreamEvents
 from hookline.home import home as default_home
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+from hookline.plugins import PluginFailure
 from hookline.scope import entered
 from hookline.turn import (
     Listener,
@@ -69,18 +69,6 @@ Deliver = Callable[[Envelope], Any]
 
 class NotRunning(HooklineError, RuntimeError):
     """Something was asked of the app outside its running scope."""
-
-
-@dataclass(frozen=True, slots=True)
-class PluginFailure:
-    """A plugin that was left out, and why."""
-
-    plugin: str
-    stage: str
-    error: BaseException
-
-    def __str__(self) -> str:
-        return f"{self.plugin}: {self.stage} failed: {error_text(self.error)}"
 
 
 class Hookline:

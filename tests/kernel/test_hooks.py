@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import inspect
+import sys
 import threading
 import weakref
 
@@ -247,11 +249,31 @@ class TestCalling:
         assert await hooks.emit(DoneEvent()) == [1, None]
         assert "hook.shop:done_failed adapter=" in caplog.text
 
-    async def test_emit_with_nothing_attached_is_one_coroutine_and_no_task(self, hooks, monkeypatch):
-        coroutine = hooks.emit(DoneEvent())
-        with pytest.raises(StopIteration) as stop:
-            coroutine.send(None)
-        assert stop.value.value == []
+    async def test_emit_with_nothing_attached_is_one_coroutine_and_no_task(self, hooks):
+        entered = []
+
+        def watch(frame, event, argument):
+            if event == "call" and frame.f_code.co_flags & inspect.CO_COROUTINE:
+                entered.append(frame.f_code.co_name)
+
+        def run():
+            coroutine = hooks.emit(DoneEvent())
+            sys.setprofile(watch)
+            try:
+                coroutine.send(None)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                sys.setprofile(None)
+
+        tasks = asyncio.all_tasks()
+        assert run() == []
+        assert entered == ["emit"]
+        assert asyncio.all_tasks() == tasks
+        hooks.register(DoneEvent, lambda e: None)
+        entered.clear()
+        run()
+        assert len(entered) > 1, "with a handler there is more to enter, and the watch sees it"
 
     async def test_emit_folds_like_call(self, hooks):
         seen = []

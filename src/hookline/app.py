@@ -13,34 +13,32 @@ implementation among others.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
-from hookline.agent.errors import Blocked
+from hookline.agent.errors import Blocked, Cancelled
 from hookline.catalog import Hooks
 from hookline.catalog.context import HookContext
 from hookline.catalog.envelope import Envelope, State, address_of, check_envelope, content_of
-from hookline.catalog.events.agent import InputEvent, OutputEvent
-from hookline.catalog.events.session import (
-    SessionBeforeStartEvent,
-    SessionReason,
-    SessionShutdownEvent,
-    SessionStartEvent,
-    ShutdownReason,
-)
+from hookline.catalog.events.agent import InputEvent, OutputEvent, SavePointEvent, SettledEvent
+from hookline.catalog.events.session import ShutdownReason
 from hookline.catalog.parts import Prompt
 from hookline.catalog.stream import AsyncStreamEvents
+from hookline.catalog.turn import Admission
 from hookline.home import home as default_home
+from hookline.hookfiles import HookFiles
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
-from hookline.plugins import PluginFailure
+from hookline.lanes import Lane, Lanes
+from hookline.loading import Plugins
 from hookline.scope import entered
+from hookline.sessions import Sessions
 from hookline.turn import (
     Listener,
+    Outcome,
     StreamedAnswer,
     TurnResult,
     echo,
@@ -50,14 +48,19 @@ from hookline.turn import (
 )
 
 if TYPE_CHECKING:
-    from asyncio import Lock
-
     import typer
 
     from hookline.agent.engine import AgentRun, Engine, Limits
     from hookline.agent.journal import CutOffTurn
+    from hookline.config import Config
+    from hookline.exchange import Exchange
     from hookline.models import Models
-    from hookline.tape import Tape, TapeContext, TapeStore
+    from hookline.plugins import PluginFailure
+    from hookline.plugins.trust import Trust
+    from hookline.policy import Policy
+    from hookline.stores import Stores
+    from hookline.subagents import Subagents
+    from hookline.tape import Entry, Tape, TapeContext, TapeStore
     from hookline.tools.registry import Registry
     from hookline.tools.runner import ToolRunner
 
@@ -84,44 +87,105 @@ class Hookline:
         hooks: Hooks | None = None,
         limits: Limits | None = None,
         options: dict[str, Any] | None = None,
+        config: Config | None = None,
+        profile: str | None = None,
+        project: bool = True,
+        overrides: Mapping[str, Any] | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self.home = home or default_home()
         self.workspace = (workspace or Path.cwd()).resolve()
         self.hooks = hooks or Hooks()
         self._models = models
         self._model = model
-        self.limits = limits
-        self.options = options or {}
+        self._limits = limits
+        self._options = options
+        self._config = config
+        self._profile = profile
+        self.project = project
+        """Whether the workspace's own files count."""
+        self._overrides = overrides
+        self._policy = policy
         self.tool_choice: Any = "auto"
-        self.failures: list[PluginFailure] = []
+        self.plugins = Plugins(self, lambda: self.config.disabled_plugins())
+        """Which plugins take part, and what they bring."""
+        self.hook_files = HookFiles(self)
         self.runs: dict[str, AgentRun] = {}
         """The agent runs in flight, by session."""
         self.deliver: Deliver | None = None
         """Where the builtin plugin hands outbound envelopes; the door sets it."""
         self.progress: Callable[[str, int, int], None] | None = None
         """Is shown how far a model's first download has come; the door sets it."""
+        self.lanes = Lanes()
+        """What each session is doing, and who waits for it."""
+        self.sessions = Sessions(self)
         self._store: TapeStore | None = None
-        self._opened: dict[str, str] = {}
-        """The open sessions, each with what is to be added to its next prompt."""
-        self._locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()
 
     # --- parts: made when first used, so that the command line starts without them ---------------
 
     @cached_property
+    def config(self) -> Config:
+        """The settings: files of the user, the profile and the project, environment, command line."""
+        from hookline.config import Config
+
+        return self._config or Config.load(
+            self.home,
+            workspace=self.workspace,
+            profile=self._profile,
+            project=self.project,
+            overrides=self._overrides,
+        )
+
+    @cached_property
     def models(self) -> Models:
         """The models within reach."""
-        from hookline.models import Models
+        from hookline.models import DEFAULT_MODEL, Models
 
-        return self._models or Models(home=self.home, progress=self.progress)
+        return self._models or Models(
+            default=self.config.get("model") or DEFAULT_MODEL,
+            home=self.home,
+            settings=self.config.expanded("providers"),
+            progress=self.progress,
+        )
 
     @property
     def model(self) -> str:
         """The name of the model that answers."""
-        return self._model or self.models.default
+        return self._model or self.config.get("model") or self.models.default
 
     @model.setter
     def model(self, name: str) -> None:
         self._model = name
+
+    @property
+    def limits(self) -> Limits:
+        """What a run may use up: as given, or else `[limits]` of the settings."""
+        from hookline.agent.engine import Limits
+
+        if self._limits is not None:
+            return self._limits
+        if not self.config.section("limits"):
+            return Limits()
+        from hookline.config.schema import LimitsSettings
+
+        return Limits(**self.config.settings("limits", LimitsSettings).given())
+
+    @limits.setter
+    def limits(self, limits: Limits | None) -> None:
+        self._limits = limits
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every model is asked with: as given, or else `thinking` and `[options]`."""
+        if self._options is None:
+            thinking = self.config.get("thinking")
+            chosen = {"thinking": thinking} if thinking else {}
+            self._options = {**self.config.section("options"), **chosen}
+        return self._options
+
+    @options.setter
+    def options(self, options: dict[str, Any]) -> None:
+        self._options = options
 
     @cached_property
     def tools(self) -> Registry:
@@ -129,15 +193,57 @@ class Hookline:
         from hookline.tools.registry import REGISTRY, Registry
 
         registry = Registry(parent=REGISTRY)
-        self._register_tools(registry)
+        self.plugins.register_tools(registry)
         return registry
+
+    @cached_property
+    def stores(self) -> Stores:
+        """The stores of this app: what the configuration says, and what plugins provide."""
+        from hookline.stores import Stores
+
+        def gather(stores: Stores) -> None:
+            stores.configure(self.config.section("stores"))
+            self.plugins.register_stores(stores)
+
+        return Stores(self.home / "stores", gather=gather)
+
+    @cached_property
+    def trust(self) -> Trust:
+        """What may run of the projects that a person works in."""
+        from hookline.plugins.trust import Trust
+
+        return Trust(self.home)
 
     @cached_property
     def runner(self) -> ToolRunner:
         """The one runner of tools."""
         from hookline.tools.runner import ToolRunner
 
-        return ToolRunner(self.hooks, self.tools)
+        return ToolRunner(self.hooks, self.tools, judge=self.policy.judge)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """What decides on a tool call where no plugin does, and what no plugin can loosen."""
+        from hookline.policy import KINDS, Meter, Policy
+
+        async def entries(session_id: str, after: str | None) -> list[Entry]:
+            return await self.store().entries(session_id, kinds=KINDS, after=after)
+
+        return self._policy or Policy.load(
+            self.config.of_user("policy"),
+            self.config.of_project("policy"),
+            home=self.home,
+            workspace=self.workspace,
+            registered=self.plugins.pack_specs,
+            spending=Meter(entries).spent,
+        )
+
+    @cached_property
+    def subagents(self) -> Subagents:
+        """Agents that an agent gives tasks to."""
+        from hookline.subagents import Subagents
+
+        return Subagents(self)
 
     @cached_property
     def engine(self) -> Engine:
@@ -152,55 +258,34 @@ class Hookline:
     def _plugin_manager(self) -> Any:
         return self.hooks.pm
 
-    def load_hooks(self, *, packages: bool = True) -> None:
+    @property
+    def failures(self) -> list[PluginFailure]:
+        """The plugins that were left out, and why."""
+        return self.plugins.failures
+
+    def load_hooks(self, *, packages: bool = True, only_cli: bool = False) -> None:
         """Load the builtin plugins, then the plugins of installed packages; later ones win.
 
-        A plugin that fails is left out and told in `failures`; the others load.
+        Hook files follow when the app runs, or by `hook_files.load()`.
+
+        A plugin that fails is left out and told in `failures`; the others load. With `only_cli`, what
+        the command line does not need to know itself is put off until `plugins.finish()`.
         """
         from hookline.builtin import BuiltinPlugin
-        from hookline.plugins import installed
         from hookline.skills.plugin import SkillsPlugin
 
-        self.hooks.add(BuiltinPlugin(self), name="builtin")
-        self.hooks.add(SkillsPlugin(self), name="skills")
-        for name, load in installed() if packages else ():
-            try:
-                self.hooks.add(load(self), name=name)
-            except Exception as error:
-                self._failed(name, "loading", error)
-
-    def _register_tools(self, registry: Registry) -> None:
-        for outcome in self.hooks.call_sync("register_tools"):
-            if not outcome.success:
-                self._leave_out(outcome.plugin_name, "register_tools", outcome.error)
-                continue
-            before = set(registry.names())
-            try:
-                for given in outcome.result or ():
-                    registry.add(given)
-            except Exception as error:
-                for name in set(registry.names()) - before:
-                    registry.remove(name)
-                self._leave_out(outcome.plugin_name, "register_tools", error)
-
-    def _leave_out(self, plugin: str, stage: str, error: BaseException) -> None:
-        if self.hooks.pm.has_plugin(plugin):
-            self.hooks.remove(plugin)
-        self._failed(plugin, stage, error)
-
-    def _failed(self, plugin: str, stage: str, error: BaseException) -> None:
-        self.failures.append(PluginFailure(plugin, stage, error))
-        log.warning("plugin.failed plugin=%s stage=%s: %s", plugin, stage, error_text(error))
-        self.hooks.call_sync("on_error", stage="bootstrap", error=error, message=None, agent_id="")
+        self.plugins.add("builtin", BuiltinPlugin(self))
+        self.plugins.add("skills", SkillsPlugin(self, profile=lambda: self.config.profile_dir))
+        if packages:
+            self.plugins.load(only_cli=only_cli)
+        self.hook_files.wanted = True
 
     def create_cli_app(self) -> typer.Typer:
         """The command line, with what plugins add to it."""
         from hookline.cli.root import create_app, keep_first
 
-        app = create_app()
-        for outcome in self.hooks.call_sync("register_cli_commands", app=app):
-            if not outcome.success:
-                self._failed(outcome.plugin_name, "register_cli_commands", outcome.error)
+        app = create_app(self.plugins.finish)
+        self.plugins.register_cli_commands(app)
         keep_first(app)  # newest first: a plugin's command beats the builtin one of its name
         return app
 
@@ -232,24 +317,26 @@ class Hookline:
     async def running(self) -> AsyncGenerator[Hookline]:
         """Open what a run needs: the tape's store, then the plugins; close them in reverse."""
         reason: ShutdownReason = "completed"
+        await self.hook_files.start()
         async with AsyncExitStack() as stack:
             self._store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
             stack.callback(setattr, self, "_store", None)
             stack.push_async_callback(self._close_models)
+            self.stores.gather()
+            stack.push_async_callback(self.stores.close)
             for outcome in await self.hooks.call("hookline_startup", pm=self.hooks.pm):
                 if not outcome.success:
-                    self._leave_out(outcome.plugin_name, "hookline_startup", outcome.error)
+                    self.plugins.leave_out(outcome.plugin_name, "hookline_startup", outcome.error)
             try:
                 yield self
             except BaseException as error:
                 reason = "error" if isinstance(error, Exception) else "cancelled"
                 raise
             finally:
-                for session_id in list(self._opened):
-                    await self.close_session(session_id, reason)
+                await self.sessions.close_all(reason)
                 for outcome in await self.hooks.call("hookline_shutdown", pm=self.hooks.pm):
                     if not outcome.success:
-                        self._failed(outcome.plugin_name, "hookline_shutdown", outcome.error)
+                        self.plugins.failed(outcome.plugin_name, "hookline_shutdown", outcome.error)
 
     async def _close_models(self) -> None:
         if "models" in self.__dict__:
@@ -271,48 +358,25 @@ class Hookline:
         """What handlers get as `ctx` in a session."""
         return HookContext(session_id=session_id, agent_id="main", app=self)
 
-    # --- sessions -----------------------------------------------------------------------------
-
-    async def _open_session(self, session_id: str, reason: SessionReason = "startup") -> None:
-        """Open a session the first time this process sees it."""
-        if session_id in self._opened:
-            return
-        ctx = self.context(session_id)
-        before = self.hooks["session_before_start"]
-        if before.live:
-            event = SessionBeforeStartEvent(session_id, ctx.agent_id, self.tools.names(), reason)
-            verdict = await before.fire(event, ctx)
-            if not verdict.allowed:
-                await self._shut_down(session_id, "error")
-                raise Blocked("the session", verdict.reason, verdict.decided_by)
-        self._opened[session_id] = ""
-        start = self.hooks["session_start"]
-        if start.live:
-            answers = await start.fire(SessionStartEvent(reason), ctx)
-            added = (answer.additional_context for answer in answers)
-            self._opened[session_id] = "\n\n".join(text for text in added if text)
-
-    async def close_session(self, session_id: str, reason: ShutdownReason = "completed") -> None:
-        """Tell everybody that a session closes."""
-        if self._opened.pop(session_id, None) is not None:
-            await self._shut_down(session_id, reason)
-
-    async def _shut_down(self, session_id: str, reason: ShutdownReason) -> None:
-        shutdown = self.hooks["session_shutdown"]
-        if shutdown.live:
-            await shutdown.fire(SessionShutdownEvent(reason), self.context(session_id))
-
     # --- one turn -----------------------------------------------------------------------------
 
     async def process_inbound(
-        self, envelope: Envelope, *, stream: Listener | None = None, session_id: str | None = None
+        self,
+        envelope: Envelope,
+        *,
+        stream: Listener | None = None,
+        session_id: str | None = None,
+        exchange: Exchange | None = None,
     ) -> TurnResult:
-        """Process one inbound message to the end."""
+        """Process one inbound message to the end; a door with a channel passes its `exchange`."""
         message = check_envelope(envelope)
         try:
+            if exchange is not None:
+                message, rejected = await exchange.receive(self.hooks, message, self.context(""))
+                if rejected is not None:
+                    return TurnResult("", outcome="rejected", stopped=rejected)
             session_id = session_id or await self.resolve_session(message)
-            async with self._turn_of(session_id):
-                return await self._turn(message, session_id, stream)
+            return await self._admit(message, session_id, stream, exchange)
         except _Reported as reported:
             raise reported.error from None
         except Exception as error:
@@ -323,14 +387,17 @@ class Hookline:
         """Continue the session's cut-off turn where it stopped; None when there is none."""
         from hookline.agent.journal import cut_off_turn
 
-        async with self._turn_of(session_id):
+        lane = self.lanes.of(session_id)
+        async with lane.turn():
             tape = await self.tape(session_id)
             cut = cut_off_turn(await tape.context_entries())
             if cut is None:
                 return None
             message = cut.envelope or {"content": "", "session_id": session_id}
             try:
-                return await self._continue(cut, message, session_id, stream)
+                result = await self._continue(cut, message, session_id, stream)
+                await self._finish(lane, message, result, None)
+                return result
             except _Reported as reported:
                 raise reported.error from None
             except Exception as error:
@@ -344,42 +411,116 @@ class Hookline:
             return named
         return ":".join(address_of(message))
 
-    @asynccontextmanager
-    async def _turn_of(self, session_id: str) -> AsyncGenerator[None]:
-        """Never two turns of one session at once."""
-        from asyncio import Lock
+    async def cancel(self, session_id: str) -> bool:
+        """Stop a session's running turn, with its tools and subagents; whether there was one."""
+        run = self.runs.get(session_id)
+        return run is not None and await run.cancel()
 
-        lock = self._locks.get(session_id)
-        if lock is None:
-            lock = self._locks[session_id] = Lock()
-        async with lock:
-            yield
+    # --- admission ----------------------------------------------------------------------------
 
-    async def _turn(self, message: Envelope, session_id: str, stream: Listener | None) -> TurnResult:
-        state: State = await self.hooks["load_state"].fire(message, session_id)
-        await self._open_session(session_id)
-        result = TurnResult(session_id)
-        message, result.stopped = await self._input(message, session_id)
-        if result.stopped is not None:
-            await self._save_state(session_id, state, message, "")
+    async def _admit(
+        self, message: Envelope, session_id: str, stream: Listener | None, exchange: Exchange | None
+    ) -> TurnResult:
+        """Give a message its own turn, let it join the running one, or drop it."""
+        lane = self.lanes.of(session_id)
+        admission = await self._admission(lane, message)
+        if admission.action == "drop":
+            result = await self._unanswered(session_id, message, "dropped", admission.reason)
+            await self._end(message, result, exchange)
             return result
+        screened = False
+        if admission.action == "steer" and lane.phase != "idle":
+            message, result = await self._steer(message, session_id)
+            if result is not None:
+                await self._end(message, result, exchange)
+                return result
+            screened = True
+        async with lane.turn(ahead=admission.action == "process"):
+            result: TurnResult | None = None
+            try:
+                result = await self._turn(message, session_id, stream, screened=screened)
+                return result
+            finally:
+                await self._finish(lane, message, result, exchange)
+
+    async def _admission(self, lane: Lane, message: Envelope) -> Admission:
+        """What `admit_message` says; a busy session's message is a follow-up unless it says more."""
+        hook = self.hooks["admit_message"]
+        answer = await hook.fire(lane.session_id, message, lane.activity) if hook.live else None
+        if isinstance(answer, Admission):
+            return answer
+        return Admission(answer or "follow_up")
+
+    async def _steer(self, message: Envelope, session_id: str) -> tuple[Envelope, TurnResult | None]:
+        """Let a message join the running turn; no result where that ended too soon."""
+        run = self.runs.get(session_id)
+        if run is None:
+            return message, None
+        message, stopped = await self._input(message, session_id)
+        if stopped is not None:
+            return message, stopped
+        prompt = await self.hooks["build_prompt"].fire(message, session_id, run.state)
+        joined = await run.steering.join(prompt or content_of(message), message)
+        return message, TurnResult(session_id, outcome="steered") if joined else None
+
+    async def _unanswered(
+        self, session_id: str, message: Envelope, outcome: Outcome, reason: str | None
+    ) -> TurnResult:
+        """Note on the tape what became of a message that gets no turn."""
+        from hookline.agent.journal import INBOUND, plain_envelope
+
+        run = self.runs.get(session_id)
+        tape = run.tape if run is not None else await self.tape(session_id)
+        noted = {"envelope": plain_envelope(message), "outcome": outcome, "reason": reason}
+        await tape.append(INBOUND, noted)
+        return TurnResult(session_id, outcome=outcome, stopped=reason or outcome)
+
+    async def _finish(
+        self, lane: Lane, message: Envelope, result: TurnResult | None, exchange: Exchange | None
+    ) -> None:
+        """After a turn, answered or not: its end is marked, and everybody may rest."""
+        ctx = self.context(lane.session_id)
+        if result is not None:
+            await self._end(message, result, exchange)
+        save_point, settled = self.hooks["save_point"], self.hooks["settled"]
+        if save_point.live:
+            await save_point.fire(SavePointEvent(), ctx)
+        if settled.live and not lane.waiting:
+            await settled.fire(SettledEvent(), ctx)
+
+    async def _end(self, message: Envelope, result: TurnResult, exchange: Exchange | None) -> None:
+        if exchange is not None:
+            await exchange.send(self.hooks, message, result, self.context(result.session_id))
+
+    # --- the stages of a turn --------------------------------------------------------------------
+
+    async def _turn(
+        self, message: Envelope, session_id: str, stream: Listener | None, *, screened: bool = False
+    ) -> TurnResult:
+        state: State = await self.hooks["load_state"].fire(message, session_id)
+        opened = await self.sessions.open(session_id)
+        if not screened:
+            message, stopped = await self._input(message, session_id)
+            if stopped is not None:
+                await self._save_state(session_id, state, message, "")
+                return stopped
         prompt = await self.hooks["build_prompt"].fire(message, session_id, state)
         prompt = prompt or content_of(message)
-        result.prompt = with_context(prompt, self._opened[session_id])
-        self._opened[session_id] = ""
+        result = TurnResult(session_id, prompt=with_context(prompt, opened.added))
+        opened.added = ""
         return await self._answer(result, message, state, stream)
 
     async def _continue(
         self, cut: CutOffTurn, message: Envelope, session_id: str, stream: Listener | None
     ) -> TurnResult:
         state: State = await self.hooks["load_state"].fire(message, session_id)
-        await self._open_session(session_id, "resume")
+        await self.sessions.open(session_id, "resume")
         state["resume"] = cut
         result = TurnResult(session_id, prompt=cut.prompt)
         return await self._answer(result, message, state, stream)
 
-    async def _input(self, message: Envelope, session_id: str) -> tuple[Envelope, str | None]:
-        """Let `input` judge what came; why it needs no agent turn, where it does not."""
+    async def _input(self, message: Envelope, session_id: str) -> tuple[Envelope, TurnResult | None]:
+        """Let `input` judge what came; a result where it needs no agent turn."""
         hook = self.hooks["input"]
         if not hook.live:
             return message, None
@@ -387,7 +528,8 @@ class Hookline:
         verdict = await hook.fire(event, self.context(session_id))
         if verdict.denied:
             changes: dict[str, Any] = dict(verdict.deciding.changes or {})
-            return message, verdict.reason or changes.get("action", "block")
+            outcome: Outcome = "handled" if changes.get("action") == "handled" else "blocked"
+            return message, await self._unanswered(session_id, message, outcome, verdict.reason)
         if "text" in verdict.changes:
             message = with_content(message, verdict.event.text)
         return message, None
@@ -402,6 +544,9 @@ class Hookline:
         try:
             try:
                 result.model_output = await self._run_model(result, state, stream)
+            except Cancelled as error:
+                status, result.outcome, result.stopped = "cancelled", "cancelled", str(error)
+                return result
             except BaseException as error:
                 failure = error_text(error)
                 if isinstance(error, Exception):

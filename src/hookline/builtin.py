@@ -11,10 +11,12 @@ import logging
 import sys
 from collections.abc import AsyncIterator
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING
 
-from hookline.catalog.envelope import Envelope, State, address_of, content_of, field_of
-from hookline.catalog.parts import Prompt
+from hookline.attachments import prompt_of
+from hookline.catalog.envelope import Envelope, State, address_of, field_of
+from hookline.catalog.parts import Prompt, TextPart
 from hookline.catalog.stream import AsyncStreamEvents
 from hookline.hooks import hookimpl
 
@@ -64,8 +66,11 @@ class BuiltinPlugin:
 
     @hookimpl
     def build_prompt(self, message: Envelope) -> Prompt:
-        """What the message says."""
-        return content_of(message)
+        """What the message says, with the pictures that it carries."""
+        parts = field_of(message, "parts")
+        if parts and any(not isinstance(part, TextPart) for part in parts):
+            return list(parts)
+        return prompt_of(message)
 
     @hookimpl
     def system_prompt(self) -> str:
@@ -87,10 +92,12 @@ class BuiltinPlugin:
             ctx=app.context(session_id),
             tape=await app.tape(session_id),
             tape_context=app.build_tape_context(),
-            model=app.models.get(app.model),
+            model=app.models.get(app.sessions.model_of(session_id)),
             workspace=app.workspace,
             state=state,
             limits=app.limits or Limits(),
+            thinking=app.sessions.thinking_of(session_id),
+            on_phase=partial(setattr, app.lanes.of(session_id), "phase"),
             options=app.options,
             tool_choice=app.tool_choice,
             envelope=state.get("message"),

@@ -12,8 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-API_VERSION = "1"
-"""The plugin interface of this release; a manifest of another major version is not loaded."""
+from hookline.catalog.plugin import API_VERSION
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$", max_length=128)]
 Namespace = Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.:/-]*)?$", max_length=128)]

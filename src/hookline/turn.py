@@ -6,14 +6,21 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from hookline.catalog.envelope import Envelope, EnvelopeError, address_of
-from hookline.catalog.parts import AudioPart, ImagePart, Prompt, TextPart
+from hookline.catalog.parts import AudioPart, ImagePart, Part, Prompt, TextPart
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 
 Listener = Callable[[StreamEvent], Any]
 """Is shown each event of a stream as it comes; may be async."""
+
+
+Outcome: TypeAlias = Literal[
+    "answered", "handled", "blocked", "rejected", "dropped", "steered", "cancelled"
+]
+"""What became of a message: an answer; a plugin took it over or stopped it; the channel's hooks
+rejected it; it was dropped, or joined a running turn; its turn was cancelled."""
 
 
 @dataclass(slots=True)
@@ -25,8 +32,11 @@ class TurnResult:
     model_output: str = ""
     outbounds: list[Envelope] = field(default_factory=list[Any])
     usage: dict[str, int] = field(default_factory=dict[str, int])
+    outcome: Outcome = "answered"
     stopped: str | None = None
-    """Why no agent turn was made: a plugin handled or blocked the input."""
+    """Why there is no answer: the reason that whoever stopped it gave."""
+    parts: list[Part] = field(default_factory=list[Part])
+    """What handlers added to the answer, such as speech."""
 
 
 class StreamedAnswer:
@@ -54,12 +64,14 @@ class StreamedAnswer:
             raise event.data["error"]
         if event.kind == "text":
             self._said.append(event.data["delta"])
-        elif event.kind == "tool_result" and self._said:
+        elif event.kind in ("tool_result", "user") and self._said:
             self._before, self._said = self._said, []
         if self._hold and event.kind in ("text", "reasoning", "final"):
             self._kept.append(event)
-        else:
-            await self._show(event)
+        elif self._listener is not None:
+            shown = self._listener(event)
+            if shown is not None:
+                await _settled(shown)
 
     async def release(self, text: str) -> None:
         """Show what was held back: as it came, or the text that took its place."""
@@ -67,14 +79,15 @@ class StreamedAnswer:
         if text != self.text:
             final = [StreamEvent("final", {**e.data, "text": text}) for e in kept if e.kind == "final"]
             kept = [StreamEvent("text", {"delta": text}), *final]
-        for event in kept if self._hold else ():
-            await self._show(event)
+        if self._hold and self._listener is not None:
+            for event in kept:
+                await _settled(self._listener(event))
 
-    async def _show(self, event: StreamEvent) -> None:
-        if self._listener is not None:
-            answer = self._listener(event)
-            if inspect.isawaitable(answer):
-                await answer
+
+async def _settled(answer: Any) -> None:
+    """Wait for what a listener gave, where there is something to wait for."""
+    if inspect.isawaitable(answer):
+        await answer
 
 
 def one_chunk(text: str) -> AsyncStreamEvents:

@@ -56,7 +56,7 @@ async def test_a_turn_with_a_tool_call_fires_everything_in_order(app, scripted, 
         "message_start", "message_end", "turn_end",
         "turn_start", "context", "model_call", "around_model_call", "message_start", "message_update",
         "model_result", "message_end", "turn_end",
-        "agent_end", "on_turn_end",
+        "agent_stop", "agent_end", "on_turn_end",
     ]  # fmt: skip
 
 

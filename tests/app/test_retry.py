@@ -79,18 +79,33 @@ def test_waiting_doubles_with_jitter():
         assert all(longest / 2 <= wait <= longest for wait in waits)
 
 
-async def test_what_does_not_fit_is_asked_once_more_without_the_earlier_turns(quick, scripted):
-    model = scripted("first", Turn(error=Fault("too long", kind="overflow")), "second")
+async def test_what_does_not_fit_is_asked_once_more_with_a_summary_of_the_earlier_turns(
+    quick, scripted
+):
+    model = scripted("first", Turn(error=Fault("too long", kind="overflow")), "They met.", "second")
     async with quick.running():
         await quick.process_inbound({"content": "a"})
         result = await quick.process_inbound({"content": "b"})
         entries = await quick.store().entries(result.session_id)
     assert result.model_output == "second"
     assert [m["content"] for m in model.requests[1].messages] == ["a", "first", "b"]
-    last = [m["content"] for m in model.requests[2].messages]
+    last = [m["content"] for m in model.requests[3].messages]
+    assert "They met." in last[0]
     assert "first" not in last
     assert last[-1] == "b"
     assert [e.kind for e in entries if e.kind == "anchor"] == ["anchor"]
+
+
+async def test_what_does_not_fit_is_left_out_where_no_summary_can_be_had(quick, scripted):
+    overflow = Turn(error=Fault("too long", kind="overflow"))
+    model = scripted("first", overflow, overflow, "second")
+    async with quick.running():
+        await quick.process_inbound({"content": "a"})
+        result = await quick.process_inbound({"content": "b"})
+    assert result.model_output == "second"
+    last = [m["content"] for m in model.requests[3].messages]
+    assert "left out" in last[0]
+    assert last[-1] == "b"
 
 
 async def test_what_never_fits_is_reported(quick, scripted):

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pexpect
 import pyte
 import pytest
+import typer
 from rich.console import Console
 
 from hookline.catalog.stream import StreamEvent
@@ -22,6 +23,7 @@ from hookline.cli.chat.commands import SlashCommand, command_from, plugin_comman
 from hookline.cli.chat.completion import files
 from hookline.cli.chat.screen import Screen
 from hookline.cli.chat.view import exact
+from hookline.cli.doctor import examine
 from hookline.hooks import hookimpl
 from hookline.tools import tool
 from hookline.tools.registry import Registry
@@ -41,6 +43,12 @@ turns = [
     Turn("Answer.", match="think", reasoning="Let me think."),
     Turn(match="break", error=Fault("the model broke")),
     Turn("Plain again.", match="after"),
+    Turn("The file says hello.", match="(?s)look.*notes.txt:.*hello"),
+    Turn(
+        "Dear.", match="price", tool_calls=[Call("todo", {})],
+        usage={"input_tokens": 1000, "output_tokens": 10, "cost": 0.02},
+    ),
+    Turn("Done.", match="price", usage={"input_tokens": 1000, "output_tokens": 10, "cost": 0.0123}),
     Turn("Two lines it was.", match="first\\nsecond"),
     Turn("Escape \\x1b[31mred\\x1b[0m done.", match="escape"),
 ]
@@ -177,6 +185,31 @@ class TestOnATerminal:
         chat.see(r"A bold word and code\.")
         assert "**" not in chat.text
         chat.see(r"script\.py · 1,234 tokens · terminal:chat")
+
+    def test_the_status_line_tells_what_the_turn_and_the_session_cost(self, terminal):
+        chat = terminal()
+        chat.type("price\r")
+        chat.see(r"2,020 tokens · \$0\.0323 \(last turn \$0\.0323\) · terminal:chat")
+        chat.see_prompt()
+        chat.type("price\r")
+        chat.see(r"4,040 tokens · \$0\.0646 \(last turn \$0\.0323\)")
+        chat.see_prompt()
+        chat.type("/session\r")
+        chat.see(r"session terminal:chat: \d+ messages, 4,040 tokens, \$0\.0646")
+        chat.see_prompt()
+        chat.type("\x04")
+        assert chat.end() == 0
+        again = terminal()
+        again.see(r"4,040 tokens · \$0\.0646 · terminal:chat")
+
+    def test_a_mentioned_file_goes_with_the_message_and_a_missing_one_is_told(self, terminal):
+        chat = terminal()
+        chat.type("look at @nots.txt \r")
+        chat.see(r"✗ @nots\.txt cannot be attached: .*did you mean 'notes\.txt'")
+        chat.see_prompt()
+        chat.type("look at @notes.txt \r")
+        chat.see(r"attached: notes\.txt")
+        chat.see("The file says hello.")
 
     def test_an_answer_shows_while_it_comes_and_ctrl_c_stops_it(self, terminal, place):
         chat = terminal()
@@ -324,7 +357,9 @@ class TestApproval:
     def test_a_yes_lets_the_call_run(self, terminal, place):
         chat = terminal("ask")
         chat.type("touch\r")
-        chat.see(r'\? really\?\n  shell \{"command": "touch made; seq 1 9"\}\n  allow it\? \[y/N\]')
+        chat.see(
+            r'\? really\?\n  shell \{"command": "touch made; seq 1 9"\}\n  allow it\? \[y/N/always\]'
+        )
         assert not (place.workspace / "made").exists()
         chat.type("y\r")
         chat.see("Touched.")
@@ -412,7 +447,7 @@ class TestPlain:
         )  # fmt: skip
         child.expect_exact("> ")
         child.sendline("touch")
-        child.expect_exact("allow it? [y/N] ")
+        child.expect_exact("allow it? [y/N/always] ")
         child.sendline("y")
         child.expect_exact("Touched.\r\n> ")
         seen = child.before
@@ -537,6 +572,23 @@ class TestCommands:
         assert len(wrong) == 1
         assert wrong[0].startswith("bad: register_commands failed: a command needs a name")
         assert command_from(found["c"]) is found["c"]
+        assert [(failure.plugin, failure.stage) for failure in app.failures] == [
+            ("bad", "register_commands")
+        ]
+
+    def test_the_doctor_names_a_plugin_whose_commands_cannot_be_used(self, app, capsys):
+        class Bad:
+            @hookimpl
+            def register_commands(self):
+                raise RuntimeError("no commands today")
+
+        app.hooks.add(Bad(), name="bad")
+        with pytest.raises(typer.Exit) as left:
+            examine(app)
+        assert left.value.exit_code == 1
+        assert re.search(
+            r"!!\s+plugin\s+bad: register_commands failed: .*no commands today", capsys.readouterr().out
+        )
 
     def test_files_are_found_by_folder_and_by_name(self, tmp_path):
         for path in ("src/deep/nodes.py", "notes.txt", "node_modules/not.js", ".git/no"):

@@ -370,6 +370,22 @@ class TestScopes:
         view.close()
         assert not hooks["greet"].live
 
+    async def test_a_nested_scope_sees_the_handlers_of_the_one_around_it_until_it_is_undone(self, hooks):
+        outer = hooks.scope("parent")
+        outer.register("greet", lambda: "outer")
+        undo = hooks.nest("child", within="parent")
+        undo_deeper = hooks.nest("grandchild", within="child")
+        assert (await greet(hooks, "child"), await greet(hooks, "grandchild")) == ("outer", "outer")
+        outer.close()
+        assert await greet(hooks, "grandchild") is None
+        outer.register("greet", lambda: "again")  # also what is attached later
+        assert await greet(hooks, "grandchild") == "again"
+        with pytest.raises(RegistrationError, match="cannot be nested"):
+            hooks.nest("parent", within="grandchild")
+        undo_deeper()
+        undo()
+        assert (await greet(hooks, "child"), await greet(hooks, "parent")) == (None, "again")
+
     async def test_ten_thousand_scoped_handlers_come_and_go_without_a_trace(self, hooks):
         hook = hooks["greet"]
         await greet(hooks)

@@ -115,3 +115,86 @@ async def test_an_unknown_provider_gets_a_hint():
     pytest.importorskip("any_llm", reason="any-llm-sdk is not installed")
     with pytest.raises(UnknownModel, match="did you mean 'any:mistral'"):
         await events(Models().get("any:mistrl/m"), hello())
+
+
+def anthropic_events(*events: dict[str, object]) -> list[str]:
+    return [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in events]
+
+
+ANTHROPIC_USAGE = {"input_tokens": 3, "output_tokens": 5, "cache_read_input_tokens": 40}
+ANTHROPIC = anthropic_events(
+    {
+        "type": "message_start",
+        "message": {
+            "id": "1", "type": "message", "role": "assistant", "model": "m", "content": [],
+            "stop_reason": None, "stop_sequence": None, "usage": ANTHROPIC_USAGE,
+        },
+    },
+    {"type": "content_block_start", "index": 0,
+     "content_block": {"type": "thinking", "thinking": "", "signature": ""}},
+    {"type": "content_block_delta", "index": 0,
+     "delta": {"type": "thinking_delta", "thinking": "Let me see."}},
+    {"type": "content_block_delta", "index": 0,
+     "delta": {"type": "signature_delta", "signature": "sealed"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Yes."}},
+    {"type": "content_block_stop", "index": 1},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+     "usage": ANTHROPIC_USAGE},
+    {"type": "message_stop"},
+)  # fmt: skip
+
+
+async def ask_anthropic(request, **settings):
+    """The events of a model that speaks Anthropic's API, and what it was asked."""
+    pytest.importorskip("any_llm", reason="any-llm-sdk is not installed")
+    pytest.importorskip("anthropic", reason="anthropic is not installed")
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.chunked(*ANTHROPIC)
+
+    async with hostile(answer) as server:
+        base = server.url.removesuffix("/v1")
+        models = Models(settings={"any": {"anthropic": {"base_url": base, "api_key": KEY, **settings}}})
+        try:
+            found = await events(models.get("any:anthropic/claude-x"), request)
+        finally:
+            await models.close()
+        return found, server.exchanges[0].body
+
+
+async def test_anthropic_is_told_what_to_cache_and_how_long_to_think():
+    request = ModelRequest(system="Be brief.", messages=user("hi"), options={"thinking": "low"})
+    found, asked = await ask_anthropic(request)
+    marked = {"type": "ephemeral"}
+    assert asked["system"] == [{"type": "text", "text": "Be brief.", "cache_control": marked}]
+    assert asked["cache_control"] == marked
+    assert asked["thinking"] == {"type": "adaptive"}
+    assert asked["output_config"] == {"effort": "low"}
+    assert text_of(found) == "Yes."
+    thoughts = [event.data for event in found if event.kind == "reasoning"]
+    assert "".join(each["delta"] for each in thoughts) == "Let me see."
+    assert thoughts[-1]["signature"] == "sealed"
+    assert one(found, "usage") == {"input_tokens": 43, "output_tokens": 5, "cached_tokens": 40}
+
+
+async def test_caching_can_be_switched_off():
+    request = ModelRequest(system="Be brief.", messages=user("hi"))
+    _, asked = await ask_anthropic(request, options={"cache_control": None})
+    assert asked["system"] == "Be brief."
+    assert "cache_control" not in asked
+
+
+async def test_anthropic_sees_again_what_it_thought_in_this_turn_and_not_before():
+    thought = {"reasoning": "Let me see.", "reasoning_signature": "sealed"}
+    call = {"id": "1", "name": "look", "arguments": "{}"}
+    before = [*user("a"), {"role": "assistant", "content": "b", **thought}]
+    said = [
+        {"role": "assistant", "content": "", "tool_calls": [call], **thought},
+        {"role": "tool", "tool_call_id": "1", "name": "look", "content": "seen"},
+    ]
+    _, asked = await ask_anthropic(ModelRequest(messages=[*before, *user("c"), *said]))
+    assert asked["messages"][1] == {"role": "assistant", "content": "b"}
+    block = {"type": "thinking", "thinking": "Let me see.", "signature": "sealed"}
+    assert asked["messages"][3]["content"][0] == block

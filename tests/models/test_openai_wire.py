@@ -132,6 +132,30 @@ def test_tool_names_go_there_and_back_without_clashing():
 )
 def test_thinking_is_passed_on_where_the_provider_has_it(provider, thinking, effort):
     assert written(ModelRequest(thinking=thinking), provider).get("reasoning_effort") == effort
+    asked = written(ModelRequest(options={"thinking": thinking}), provider)
+    assert asked.get("reasoning_effort") == effort
+    assert "thinking" not in asked
+
+
+def test_the_settings_say_how_long_to_think_where_the_request_does_not():
+    options = {"thinking": "low"}
+    assert written(ModelRequest(), options=options)["reasoning_effort"] == "low"
+    asked = written(ModelRequest(options={"thinking": "high"}), options=options)
+    assert asked["reasoning_effort"] == "high"
+
+
+@pytest.mark.parametrize("level", ["hihg", "none", 3, {"type": "enabled"}])
+def test_a_level_that_does_not_exist_is_refused(level):
+    with pytest.raises(BadSetting, match="'thinking' must be one of off, low, medium, high, got"):
+        written(ModelRequest(options={"thinking": level}))
+
+
+def test_reasoning_goes_back_only_to_those_who_want_it():
+    message = {"role": "assistant", "content": "x", "reasoning": "hm", "reasoning_signature": "s"}
+    request = ModelRequest(messages=[message])
+    assert written(request)["messages"] == [{"role": "assistant", "content": "x"}]
+    [kept] = written(request, "deepseek")["messages"]
+    assert kept["reasoning_content"] == "hm"
 
 
 def test_options_of_the_request_go_before_those_of_the_settings():

@@ -104,13 +104,32 @@ def test_a_provider_that_lacks_its_library_is_unavailable():
 def test_available_says_why_not():
     models = Models(builtin=False, default="good")
     models.register(
-        Provider("bad", lambda *_: ScriptedModel([]), "b", problem=lambda: "no key; set one")
+        Provider("bad", lambda *_: ScriptedModel([]), "b", problem=lambda settings: "no key; set one")
     )
     models.add(ScriptedModel(["x"], name="good"))
     found = {each.name: each for each in models.available()}
     assert (found["bad"].usable, found["bad"].reason) == (False, "no key; set one")
     assert (found["good"].usable, found["good"].default) == (True, True)
     assert {each.name for each in Models().available()} >= {"local", "scripted:FILE", "openai", "any"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "openai needs a key: set OPENAI_API_KEY"),
+        ({"api_key": "sk-1234"}, ""),
+        ({"base_url": "http://127.0.0.1:1/v1"}, ""),
+        ({"api_key_env": "MY_KEY"}, "openai needs a key: set MY_KEY"),
+        ({"api_ke": "x"}, "unknown setting 'api_ke' of openai; did you mean 'api_key'"),
+        ({"base_url": "nowhere"}, "the base URL of openai is invalid"),
+    ],
+)
+def test_what_is_available_depends_on_the_settings(monkeypatch, settings, reason):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    found = {each.name: each for each in Models(settings={"openai": settings}).available()}
+    assert found["openai"].usable == (not reason)
+    assert found["openai"].reason.startswith(reason)
+    assert bool(found["openai"].reason) == bool(reason)
 
 
 async def test_closing_closes_every_model_and_reports_a_failure():

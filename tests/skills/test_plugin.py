@@ -113,12 +113,13 @@ async def test_plugins_bring_skills_as_specs_or_as_mappings(app, scripted):
 
 async def test_a_plugin_that_fails_is_told_and_the_others_skills_stay(app, scripted, caplog):
     app.hooks.add(plugin_with(lambda: 1 / 0), name="broken")
-    app.hooks.add(plugin_with(lambda: [{"name": "good"}, {"nome": "bad"}, 3]), name="half")
+    app.hooks.add(plugin_with(lambda: [{"name": "fine"}, {"nome": "bad"}, 3]), name="half")
+    app.hooks.add(plugin_with(lambda: [{"name": "good"}]), name="whole")
     scripted("Hello.")
     await turn(app)
     skills = app.hooks.pm.get_plugin("skills").skills
     assert [skill.name for skill in skills.list()] == ["good"]
-    assert [problem.place for problem in skills.problems] == ["broken", "half", "half"]
+    assert [failure.plugin for failure in app.failures] == ["broken", "half"]
     assert "division by zero" in caplog.text
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import uuid4
@@ -34,6 +33,8 @@ class Answer:
 
     text: str = ""
     reasoning: str = ""
+    signature: str = ""
+    """What lets a provider trust its own reasoning when it is given back."""
     tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
     finish_reason: str = ""
@@ -44,6 +45,10 @@ class Answer:
         message: Message = {"role": "assistant", "content": self.text}
         if self.tool_calls:
             message["tool_calls"] = self.tool_calls
+        if self.reasoning:
+            message["reasoning"] = self.reasoning
+        if self.signature:
+            message["reasoning_signature"] = self.signature
         return message
 
 
@@ -63,18 +68,35 @@ class ModelTurn:
         """Ask the model once and give what was released of its answer."""
         if self._context.live:
             verdict = await self._context.fire(ContextEvent(list(request.messages)), ctx)
-            request = replace(request, messages=verdict.event.messages)
+            request = with_messages(request, verdict.event.messages)
+        return await self._read(await self._stream(model, request, ctx), ctx, emit)
+
+    async def aside(self, model: Model, request: ModelRequest, ctx: HookContext) -> Answer:
+        """Ask the model for something that is no part of the conversation, such as a summary."""
+        answer, text = Answer(), list[str]()
+        stream = await self._stream(model, request, ctx)
+        async with closing(stream):
+            async for event in stream:
+                collect(answer, text, event)
+        answer.text = "".join(text)
+        if not answer.finish_reason:
+            raise CutOff("the model's answer was cut off before its end")
+        return answer
+
+    async def _stream(
+        self, model: Model, request: ModelRequest, ctx: HookContext
+    ) -> AsyncIterable[StreamEvent]:
+        """The model's answer, as it comes through everything that is around a call."""
 
         def ask(request: ModelRequest) -> Awaitable[AsyncIterable[StreamEvent]]:
             return self._ask(model, request, ctx)
 
-        if self._around.live:
-            stream = await self._around.fire(request, ask)
-            if stream is None:
-                raise CutOff("around_model_call gave no stream: a handler did not return one")
-        else:
-            stream = await ask(request)
-        return await self._read(stream, ctx, emit)
+        if not self._around.live:
+            return await ask(request)
+        stream = await self._around.fire(request, ask)
+        if stream is None:
+            raise CutOff("around_model_call gave no stream: a handler did not return one")
+        return stream
 
     async def _ask(
         self, model: Model, request: ModelRequest, ctx: HookContext
@@ -87,7 +109,7 @@ class ModelTurn:
             verdict = await self._call.fire(event, ctx)
             if not verdict.allowed:
                 raise Blocked("the model call", verdict.reason, verdict.decided_by)
-            request = replace(request, messages=verdict.event.messages)
+            request = with_messages(request, verdict.event.messages)
         stream = model.stream(request)
         return self._judged(stream, request, ctx) if self._result.live else stream
 
@@ -140,6 +162,7 @@ class ModelTurn:
                     await self._update.fire(MessageUpdateEvent(delta), ctx)
                 elif event.kind == "reasoning":
                     reasoning.append(event.data["delta"])
+                    answer.signature = event.data.get("signature") or answer.signature
                 if event.kind != "final":
                     await emit(event)
         answer.text, answer.reasoning = "".join(text), "".join(reasoning)
@@ -196,12 +219,23 @@ def raw_call(call: ToolCall, originals: list[dict[str, Any]]) -> dict[str, Any]:
     return {"id": call.id, "name": call.name, "arguments": json.dumps(dict(call.arguments))}
 
 
-@asynccontextmanager
-async def closing(stream: AsyncIterable[StreamEvent]) -> AsyncGenerator[None]:
+def with_messages(request: ModelRequest, messages: list[Message]) -> ModelRequest:
+    """The request with what a hook made of its messages; the same where it left them."""
+    return request if messages == request.messages else replace(request, messages=messages)
+
+
+class closing:  # noqa: N801  # read as a verb, like those of contextlib; a generator costs more
     """Close a stream when it is left, read to its end or not: that stops the model."""
-    try:
-        yield
-    finally:
-        close = getattr(stream, "aclose", None)
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: AsyncIterable[StreamEvent]) -> None:
+        self._stream = stream
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *_: object) -> None:
+        close = getattr(self._stream, "aclose", None)
         if close is not None:
             await close()

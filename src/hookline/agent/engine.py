@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 from hookline.catalog.calls import ToolResultContent
@@ -22,6 +22,7 @@ from hookline.catalog.events.agent import (
     AgentEndEvent,
     AgentErrorEvent,
     AgentStartEvent,
+    AgentStopEvent,
     BeforeAgentStartEvent,
 )
 from hookline.catalog.events.message import (
@@ -35,17 +36,18 @@ from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 from hookline.hooks import Hooks
 from hookline.models import ContextOverflow, Model, ModelRequest
 from hookline.specs import SideEffects
-from hookline.tape import Entry, Tape, TapeContext
+from hookline.tape import Tape, TapeContext
+from hookline.tools.context import during
 from hookline.tools.registry import Registry
 from hookline.tools.runner import Admitted, Caller, Requested, ToolOutcome, ToolRunner
 
 from .answer import Answer, Emit, ModelTurn
-from .errors import StepLimit
-from .journal import TURN, CutOffTurn, TapeJournal, plain_content
+from .compactor import Compacting, Compactor
+from .errors import BudgetSpent, Cancelled, StepLimit
+from .journal import CutOffTurn, TapeJournal, plain_content, plain_envelope
 from .loops import LoopWatch
 from .retry import Patience, Retry
-
-LEFT_OUT = "Earlier parts of this conversation did not fit and were left out."
+from .steering import Steering
 
 INTERRUPTED = (
     "this call was interrupted before its result was known; it may or may not have taken effect. "
@@ -61,6 +63,23 @@ class Limits:
     tool_seconds: float | None = 600.0
     parallel_tools: int = 8
     patience: Patience = field(default_factory=Patience)
+    tokens: int | None = None
+    """What a run and its subagents may use, in and out."""
+    sent_back: int = 3
+    """How many times `agent_stop` may send an agent back to work."""
+    depth: int = 3
+    """How deep subagents may have subagents."""
+    subagents: int = 100
+    """How many subagents of one session run at once."""
+    compacting: Compacting = field(default_factory=Compacting)
+
+
+Step: TypeAlias = Literal["more", "answered", "ended"]
+"""What a model turn leads to: another one, an answer, or an end that a tool asked for."""
+
+
+def nobody_minds(phase: str) -> None:
+    """Nobody wants to know what the run is doing."""
 
 
 @dataclass(slots=True)
@@ -80,12 +99,33 @@ class AgentRun:
     envelope: Any = None
     resume: CutOffTurn | None = None
     turn_id: str = field(default_factory=lambda: uuid4().hex)
+    tools: frozenset[str] | None = None
+    """The tools that this agent may use; None: all."""
+    instructions: str = ""
+    """What is added to the system prompt of this run alone."""
+    thinking: str | None = None
+    lineage: tuple[str, ...] = ()
+    """The sessions above this one, the person's first."""
+    on_phase: Callable[[Literal["turn", "compaction"]], None] = nobody_minds
 
+    steering: Steering = field(default_factory=Steering)
     system: str = ""
     messages: list[Message] = field(default_factory=list[Message])
     usage: dict[str, int] = field(default_factory=dict[str, int])
     text: str = ""
     error: Exception | None = None
+    sent_back: int = 0
+    task: asyncio.Task[None] | None = None
+    cancelled: bool = False
+
+    async def cancel(self) -> bool:
+        """Stop the run, its tools and subagents with it; whether it was still going."""
+        if self.task is None or self.task.done():
+            return False
+        self.cancelled = True
+        self.task.cancel()
+        await asyncio.wait([self.task])
+        return True
 
     async def finish(self, status: str, error: str | None = None) -> None:
         """Note on the tape how the turn ended."""
@@ -97,6 +137,17 @@ class AgentRun:
             if isinstance(number, int):
                 self.usage[name] = self.usage.get(name, 0) + number
 
+    def check_budget(self) -> None:
+        """Stop a run that used up what it may use."""
+        allowed = self.limits.tokens
+        if allowed is not None and self.tokens > allowed:
+            raise BudgetSpent(f"the agent used {self.tokens} tokens; it may use {allowed}")
+
+    @property
+    def tokens(self) -> int:
+        """The tokens used so far, in and out."""
+        return self.usage.get("input_tokens", 0) + self.usage.get("output_tokens", 0)
+
 
 class Engine:
     """Runs agents: model turns through `ModelTurn`, tool calls through the one runner."""
@@ -107,11 +158,13 @@ class Engine:
         self._hooks = hooks
         self._model_turn = ModelTurn(hooks)
         self._retry = Retry(hooks)
+        self.compactor = Compactor(hooks, self._model_turn)
         self._on_turn_start = hooks["on_turn_start"]
         self._system_prompt = hooks["system_prompt"]
         self._bootstrap_files = hooks["bootstrap_files"]
         self._before_start = hooks["before_agent_start"]
         self._start = hooks["agent_start"]
+        self._stop = hooks["agent_stop"]
         self._end = hooks["agent_end"]
         self._error = hooks["agent_error"]
         self._turn_start = hooks["turn_start"]
@@ -123,15 +176,16 @@ class Engine:
     def start(self, run: AgentRun) -> AsyncStreamEvents:
         """Begin a run and give its stream; the run itself is the stream's state."""
         queue: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
-        task = asyncio.create_task(self._feed(run, queue), name=f"agent {run.ctx.session_id}")
-        return AsyncStreamEvents(read(queue, task), state=run)
+        run.task = asyncio.create_task(self._feed(run, queue), name=f"agent {run.ctx.session_id}")
+        return AsyncStreamEvents(read(queue, run), state=run)
 
     async def _feed(self, run: AgentRun, queue: asyncio.Queue[StreamEvent | None]) -> None:
         async def emit(event: StreamEvent) -> None:
             queue.put_nowait(event)
 
         try:
-            await self._run(run, emit)
+            with during(None):  # an agent that a tool started is not bound by that tool's permissions
+                await self._run(run, emit)
             final = {"text": run.text, "usage": dict(run.usage), "finish_reason": "stop"}
             queue.put_nowait(StreamEvent("final", final))
         except Exception as error:
@@ -140,20 +194,24 @@ class Engine:
                 await self._error.fire(AgentErrorEvent(error), run.ctx)
             queue.put_nowait(StreamEvent("error", {"error": error, "message": str(error)}))
         finally:
+            run.steering.close()
             queue.put_nowait(None)
 
     async def _run(self, run: AgentRun, emit: Emit) -> None:
         journal = TapeJournal(run.tape)
         await self._prepare(run, journal)
-        done = await self._take_up(run, journal, emit)
+        step: Step = "ended" if await self._take_up(run, journal, emit) else "more"
+        if step == "more" and self._answered(run):
+            step = "answered"
         index = run.resume.model_turns if run.resume else 0
         watch = LoopWatch(self._hooks)
-        while not done and not self._answered(run):
+        while step == "more" or (step == "answered" and await self._goes_on(run, journal, emit)):
             if index >= run.limits.steps:
                 raise StepLimit(
                     f"the agent stopped after {run.limits.steps} model turns without an answer"
                 )
-            done = await self._step(run, journal, emit, index, watch)
+            await self._let_in(run, journal, emit)
+            step = await self._step(run, journal, emit, index, watch)
             index += 1
         if self._end.live:
             await self._end.fire(AgentEndEvent(list(run.messages)), run.ctx)
@@ -188,6 +246,7 @@ class Engine:
         if self._bootstrap_files.live:
             for given in await self._bootstrap_files.fire(run.ctx.agent_id):
                 parts.extend([given] if isinstance(given, str) else given)
+        parts.append(run.instructions)
         return "\n\n".join(part for part in parts if part)
 
     def _answered(self, run: AgentRun) -> bool:
@@ -204,15 +263,16 @@ class Engine:
 
     async def _step(
         self, run: AgentRun, journal: TapeJournal, emit: Emit, index: int, watch: LoopWatch
-    ) -> bool:
-        """One model turn and its tools; whether the run is done with it."""
+    ) -> Step:
+        """One model turn and its tools."""
         ctx = run.ctx
         if self._turn_start.live:
             await self._turn_start.fire(TurnStartEvent(index, time.time()), ctx)
         answer = await self._ask(run, emit, index)
-        run.count(answer.usage)
         run.messages.append(answer.message)
         await journal.assistant(answer.message, answer.usage)
+        run.count(answer.usage)
+        run.check_budget()
         outcomes = await self._call_tools(run, journal, emit, requests_of(answer))
         await watch.look(outcomes, ctx)
         if self._turn_end.live:
@@ -220,11 +280,43 @@ class Engine:
             await self._turn_end.fire(TurnEndEvent(index, answer.message, results), ctx)
         if not answer.tool_calls:
             run.text = answer.text
-            return True
+            return "answered"
         if finished(outcomes):
             run.text = answer.text or text_of_content(outcomes[-1].content)
-            return True
-        return False
+            return "ended"
+        return "more"
+
+    # --- going on -----------------------------------------------------------------------------
+
+    async def _goes_on(self, run: AgentRun, journal: TapeJournal, emit: Emit) -> bool:
+        """Whether there is more to do after an answer: somebody joined, or `agent_stop` says so."""
+        if not run.steering and self._stop.live and run.sent_back < run.limits.sent_back:
+            event = AgentStopEvent(list(run.messages), run.text)
+            verdict = await self._stop.fire(event, run.ctx)
+            if verdict.denied:
+                run.sent_back += 1
+                reason = verdict.reason or "You are not done yet. Go on."
+                await self._say(run, journal, emit, reason, {"sent_back_by": verdict.decided_by})
+                return True
+        return bool(run.steering)
+
+    async def _let_in(self, run: AgentRun, journal: TapeJournal, emit: Emit) -> None:
+        """Take in the messages that joined since the last model call."""
+        for steered in run.steering.take():
+            origin = {"steered": True, "envelope": plain_envelope(steered.envelope)}
+            await self._say(run, journal, emit, steered.prompt, origin)
+            if not steered.joined.done():
+                steered.joined.set_result(True)
+
+    async def _say(
+        self, run: AgentRun, journal: TapeJournal, emit: Emit, prompt: Prompt, origin: dict[str, Any]
+    ) -> None:
+        """Add a user's message to a run that is under way."""
+        message: Message = {"role": "user", "content": prompt}
+        run.messages.append(message)
+        await self._show(message, run.ctx)
+        await journal.joined(plain_message(message), origin)
+        await emit(StreamEvent("user", {"content": message["content"]}))
 
     async def _ask(self, run: AgentRun, emit: Emit, index: int) -> Answer:
         """One answer; a request that is too long is made once more with less context."""
@@ -232,22 +324,27 @@ class Engine:
         def ask(emit: Emit) -> Awaitable[Answer]:
             return self._model_turn.take(run.model, self._request(run, index), run.ctx, emit)
 
+        if self.compactor.is_due(run.model, run.messages, run.limits.compacting):
+            await self._compact(run, "near the context limit")
         try:
             return await self._retry.ask(ask, emit, run.ctx, run.limits.patience)
         except ContextOverflow:
-            if not await self._hand_off(run):
+            if not await self._compact(run, "context overflow"):
                 raise
             return await self._retry.ask(ask, emit, run.ctx, run.limits.patience)
 
-    async def _hand_off(self, run: AgentRun) -> bool:
-        """Leave everything before this turn out of the context; whether there was anything."""
-        entries = await run.tape.context_entries()
-        turn = next((e for e in reversed(entries) if is_start(e, run.turn_id)), None)
-        if turn is None or entries[0].id == turn.id:
-            return False
-        await run.tape.anchor("context overflow", summary=LEFT_OUT, keep_from=turn.id)
-        run.messages = run.tape_context.messages(await run.tape.context_entries())
-        return True
+    async def _compact(self, run: AgentRun, why: str) -> bool:
+        """Make room in the context; whether there is more of it now."""
+        run.on_phase("compaction")
+        try:
+            made = await self.compactor.make_room(
+                run.tape, run.model, run.ctx, run.limits.compacting, why
+            )
+        finally:
+            run.on_phase("turn")
+        if made is not None:
+            run.messages = run.tape_context.messages(await run.tape.context_entries())
+        return made is not None
 
     def _request(self, run: AgentRun, index: int) -> ModelRequest:
         """What the model is asked; a forced tool call is forced once."""
@@ -255,12 +352,18 @@ class Engine:
             model=run.model.name,
             messages=run.messages,
             system=run.system,
-            tools=self.tools.schemas(),
+            tools=self._schemas(run),
             tool_choice=run.tool_choice if index == 0 else "auto",
             request_id=uuid4().hex,
             session_id=run.ctx.session_id,
             options=run.options,
+            thinking=run.thinking,
         )
+
+    def _schemas(self, run: AgentRun) -> list[dict[str, Any]]:
+        if run.tools is None:
+            return self.tools.schemas()
+        return self.tools.schemas([name for name in self.tools.names() if name in run.tools])
 
     # --- tools --------------------------------------------------------------------------------
 
@@ -270,7 +373,9 @@ class Engine:
         """Admit the calls one after the other, run them together, answer in their order."""
         if not requests:
             return []
-        caller = Caller(run.ctx, journal, run.workspace, run.state, run.limits.tool_seconds)
+        caller = Caller(
+            run.ctx, journal, run.workspace, run.state, run.limits.tool_seconds, allowed=run.tools
+        )
         admitted = [await self.runner.admit(request, caller) for request in requests]
         if len(admitted) == 1:
             outcomes = [await self.runner.execute(admitted[0], caller)]
@@ -376,23 +481,23 @@ class Engine:
         await emit(StreamEvent("tool_result", data))
 
 
-async def read(
-    queue: asyncio.Queue[StreamEvent | None], task: asyncio.Task[None]
-) -> AsyncIterator[StreamEvent]:
+async def read(queue: asyncio.Queue[StreamEvent | None], run: AgentRun) -> AsyncIterator[StreamEvent]:
     """What the run's task has put in the queue; leaving early cancels the run."""
+    task = run.task
+    assert task is not None
     try:
         while (event := await queue.get()) is not None:
             yield event
-        await task
+        try:
+            await task
+        except asyncio.CancelledError:
+            if run.cancelled:
+                raise Cancelled("cancelled") from None
+            raise
     finally:
         if not task.done():
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-
-def is_start(entry: Entry, turn_id: str) -> bool:
-    """Whether a turn begins with this entry."""
-    return entry.kind == TURN and entry.payload.get("turn_id") == turn_id
 
 
 def requests_of(answer: Answer) -> list[Requested]:

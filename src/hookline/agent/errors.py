@@ -23,5 +23,20 @@ class CutOff(AgentError):
     """A model's stream ended before the answer was complete."""
 
 
+class BadCompaction(AgentError, ValueError):
+    """A compaction that does not fit the context it is for."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the compaction does not fit: {problem}; nothing was changed")
+
+
 class StepLimit(AgentError):
     """The agent made as many model turns as it may."""
+
+
+class BudgetSpent(AgentError):
+    """The agent used up what it may use."""
+
+
+class Cancelled(AgentError):
+    """A person stopped the turn."""

@@ -10,13 +10,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from hookline.catalog.calls import ToolCall, ToolResultContent
 from hookline.catalog.envelope import Message, field_of
-from hookline.catalog.parts import Content, TextPart
+from hookline.catalog.parts import Content, ImagePart, Part, TextPart
 from hookline.hooks import Ruling
 from hookline.tape import Entry, Tape
 
@@ -24,6 +25,10 @@ TURN = "turn"
 MESSAGE = "message"
 TOOL_CALL = "tool_call"
 TOOL_RESULT = "tool_result"
+INBOUND = "inbound"
+
+KEPT_BYTES = 5_000_000
+"""What a picture or sound may have to be kept on the tape, and so be seen again by the model."""
 
 
 class TapeJournal:
@@ -41,6 +46,10 @@ class TapeJournal:
             "system": system,
         }
         await self.tape.append_many([(TURN, started), (MESSAGE, {"message": message})])
+
+    async def joined(self, message: Message, origin: dict[str, Any]) -> None:
+        """A message joined the turn while it ran."""
+        await self.tape.append(MESSAGE, {"message": message}, meta=origin)
 
     async def assistant(self, message: Message, usage: dict[str, Any]) -> None:
         """The model answered."""
@@ -134,17 +143,22 @@ def cut_off_turn(entries: Iterable[Entry]) -> CutOffTurn | None:
 
 
 def plain_content(content: Content) -> Any:
-    """Content as JSON: text stays text; pictures and sounds are named, not kept."""
-    if isinstance(content, str):
-        return content
-    return [
-        {"type": "text", "text": part.text}
-        if isinstance(part, TextPart)
-        else part
-        if isinstance(part, dict)
-        else {"type": part.type, "mime_type": part.mime_type, "bytes": len(part.data)}
-        for part in content
-    ]
+    """Content as JSON: text stays text, pictures and sounds are kept in base 64."""
+    return content if isinstance(content, str) else [plain_part(part) for part in content]
+
+
+def plain_part(part: Part | dict[str, Any]) -> dict[str, Any]:
+    """A part as JSON; of one that is too large to be kept, a note."""
+    if isinstance(part, dict):
+        return part
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ImagePart) and part.url:
+        return {"type": part.type, "mime_type": part.mime_type, "url": part.url}
+    if len(part.data) > KEPT_BYTES:
+        size = f"{len(part.data):,} bytes"
+        return {"type": "text", "text": f"[{part.type}, {part.mime_type}, {size}: too large to be kept]"}
+    return {"type": part.type, "mime_type": part.mime_type, "data": b64encode(part.data).decode()}
 
 
 def plain_envelope(envelope: Any) -> dict[str, Any] | None:

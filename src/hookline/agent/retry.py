@@ -77,10 +77,10 @@ class Shown:
         self._emit = emit
         self.anything = False
 
-    async def __call__(self, event: StreamEvent) -> None:
+    def __call__(self, event: StreamEvent) -> Awaitable[None]:
         """Hand one on."""
         self.anything = self.anything or event.kind in ("text", "reasoning", "tool_call")
-        await self._emit(event)
+        return self._emit(event)
 
 
 def passing(error: Exception) -> bool:

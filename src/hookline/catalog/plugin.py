@@ -15,6 +15,9 @@ from hookline.hooks import (
     outcomes,
 )
 
+API_VERSION = "1"
+"""The plugin interface of this release; a manifest of another major version is not loaded."""
+
 Approval: TypeAlias = Literal["approve", "reject"]
 
 lifecycle = partial(hookspec, outcomes, order=OLDEST, errors=CAPTURE)

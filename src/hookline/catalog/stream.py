@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 StreamKind: TypeAlias = Literal[
-    "text", "reasoning", "tool_call", "tool_result", "usage", "error", "final"
+    "text", "reasoning", "tool_call", "tool_result", "user", "usage", "error", "final"
 ]
+"""`user` is a message that joined a running answer."""
 
 
 @dataclass(frozen=True, slots=True)

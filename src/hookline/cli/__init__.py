@@ -18,9 +18,11 @@ def main() -> None:
     from hookline.app import Hookline
     from hookline.hooks import HooklineError
 
-    app = Hookline()
-    app.load_hooks()
+    from .early import early
+
     try:
+        app = Hookline(**early(sys.argv[1:]))
+        app.load_hooks(only_cli=True)
         command_line = app.create_cli_app()
         gc.freeze()
         gc.enable()

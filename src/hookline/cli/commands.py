@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .authoring import add_hooks, add_plugins
+
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
@@ -38,6 +40,9 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         resume: Annotated[
             bool, typer.Option("--resume", help="Continue a turn that was cut off.")
         ] = False,
+        yes: Annotated[
+            bool, typer.Option("--yes", "-y", help="Approve every call that would be asked about.")
+        ] = False,
     ) -> None:
         """Answer one message."""
         from .run import Order, run_once
@@ -51,6 +56,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             as_json=as_json,
             stream=stream,
             resume=resume,
+            yes=yes,
         )
         configure(app, model, workspace, tool)
         run_once(app, order)
@@ -70,29 +76,57 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         start(app, session_id)
 
     @cli.command()
-    def hooks(
-        name: Annotated[str | None, typer.Argument(help="Show this hook in detail.")] = None,
-        family: Annotated[str | None, typer.Option(help="Only the hooks of this family.")] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-        as_markdown: Annotated[
-            bool, typer.Option("--markdown", help="Print the whole reference.")
-        ] = False,
-        turn: Annotated[bool, typer.Option("--turn", help="Show one turn, hook by hook.")] = False,
-    ) -> None:
-        """Show every hook: what becomes of results, who runs first, what an error does."""
-        from .hooks import show
-
-        show(app.hooks, name, family, as_json=as_json, as_markdown=as_markdown, turn=turn)
-
-    @cli.command()
     def doctor() -> None:
         """Check the installation: plugins, models, tools and the tape."""
         from .doctor import examine
 
         examine(app)
 
+    @cli.command()
+    def onboard(
+        model: Model = None,
+        base_url: Annotated[str | None, typer.Option(help="Where the provider is.")] = None,
+        key_env: Annotated[
+            str | None, typer.Option(help="The environment variable that holds the key.")
+        ] = None,
+        thinking: Annotated[
+            str | None, typer.Option(help="How long the model thinks: off, low, medium, high.")
+        ] = None,
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+        test: Annotated[bool, typer.Option(help="Try the model with a tiny request.")] = True,
+    ) -> None:
+        """Set up the model, and what plugins want to know."""
+        from .onboard import Answers, onboard
+
+        onboard(app, Answers(model, base_url, key_env, thinking, yes, test))
+
+    add_config(cli, app)
+    @cli.command()
+    def trust(
+        path: Annotated[
+            Path | None, typer.Argument(help="The project; by default the current folder.")
+        ] = None,
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without asking.")] = False,
+        list_: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
+        revoke: Annotated[
+            bool, typer.Option("--revoke", help="Trust nothing of the project any more.")
+        ] = False,
+    ) -> None:
+        """Show what a project would run here, and trust it as it is."""
+        from .trust import list_trusted, revoke_trust, trust_project
+
+        if list_:
+            list_trusted(app, path)
+        elif revoke:
+            revoke_trust(app, path)
+        else:
+            trust_project(app, path, yes=yes)
+
+    add_hooks(cli, app)
+    add_plugins(cli, app)
     add_models(cli, app)
     add_tape(cli, app)
+    add_policy(cli, app)
 
 
 def configure(
@@ -105,8 +139,49 @@ def configure(
         app.model = model
     if workspace is not None:
         app.workspace = check_workspace(workspace)
+        app.config.reload(app.workspace)
     if tool is not None:
         app.tool_choice = "required" if tool == "any" else {"name": tool}
+    app.hook_files.load()
+
+
+def add_config(cli: typer.Typer, app: Hookline) -> None:
+    """`hookline config`."""
+    group = typer.Typer(help="Show and change the settings.", no_args_is_help=True)
+    cli.add_typer(group, name="config")
+
+    @group.command()
+    def show(
+        section: Annotated[str | None, typer.Argument(help="Only this section.")] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ) -> None:
+        """Show every setting and where it stands; secrets are never shown."""
+        from .config import show
+
+        show(app, section, as_json=as_json)
+
+    @group.command("set")
+    def set_(
+        key: Annotated[str, typer.Argument(help="Such as model, or limits.steps.")],
+        value: Annotated[str, typer.Argument(help="A TOML value, or a text.")],
+        profile: Annotated[
+            str | None, typer.Option(help="Set it for this profile, which is made if need be.")
+        ] = None,
+        project: Annotated[
+            bool, typer.Option("--project", help="Set it for the project in the current folder.")
+        ] = False,
+    ) -> None:
+        """Set a value in the user's file; comments in it are kept."""
+        from .config import put
+
+        put(app, key, value, profile=profile, project=project)
+
+    @group.command()
+    def path() -> None:
+        """Show which files are read."""
+        from .config import paths
+
+        paths(app)
 
 
 def add_models(cli: typer.Typer, app: Hookline) -> None:
@@ -168,11 +243,14 @@ def add_tape(cli: typer.Typer, app: Hookline) -> None:
         session_id: Annotated[
             list[str] | None, typer.Option(help="Only these sessions, with what they were forked from.")
         ] = None,
+        html: Annotated[
+            bool, typer.Option("--html", help="Write one session as a page; so does a name in .html.")
+        ] = False,
     ) -> None:
-        """Write sessions as JSON Lines."""
+        """Write sessions as JSON Lines, or one of them as a page to read in a browser."""
         from .tape import export_tape
 
-        export_tape(app, file, session_id)
+        export_tape(app, file, session_id, html=html)
 
     @group.command("import")
     def import_(file: Annotated[Path, typer.Argument(help="A file that `export` wrote.")]) -> None:
@@ -180,3 +258,56 @@ def add_tape(cli: typer.Typer, app: Hookline) -> None:
         from .tape import import_tape
 
         import_tape(app, file)
+
+
+def add_policy(cli: typer.Typer, app: Hookline) -> None:
+    """`hookline policy`."""
+    group = typer.Typer(help="Check, test and explain what may run.", no_args_is_help=True)
+    cli.add_typer(group, name="policy")
+
+    @group.command()
+    def check(
+        packs: Annotated[
+            list[str] | None, typer.Argument(help="Packs or folders; by default those in use.")
+        ] = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Parse the policies and check them against their schema."""
+        from .policy import check_policy
+
+        configure(app, None, workspace)
+        check_policy(app, packs)
+
+    @group.command()
+    def test(
+        file: Annotated[Path, typer.Argument(help="A table of cases, TOML or YAML.")],
+        pack: Annotated[
+            list[str] | None, typer.Option(help="Judge by these packs, beside those in use.")
+        ] = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Judge a table of calls and compare with what is expected."""
+        from .policy import test_policy
+
+        configure(app, None, workspace)
+        test_policy(app, file, pack or [])
+
+    @group.command()
+    def explain(
+        tool: Annotated[str | None, typer.Argument(help="The tool.")] = None,
+        arguments: Annotated[str, typer.Argument(help="Its arguments as JSON.")] = "{}",
+        session: Annotated[str | None, typer.Option(help="The session that calls.")] = None,
+        call: Annotated[
+            str | None, typer.Option(help="A call of the session that was recorded.")
+        ] = None,
+        workspace: Workspace = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ) -> None:
+        """Say what would become of a call, or what became of one, and who decided."""
+        from .policy import explain_call, explain_recorded
+
+        configure(app, None, workspace)
+        if call is not None:
+            explain_recorded(app, session, call, as_json=as_json)
+        else:
+            explain_call(app, tool, arguments, session, as_json=as_json)

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hookline.hookfiles import inert_text
 from hookline.hooks.errors import error_text
 
 from . import FAILED
+from .config import problems
+from .plugins import brought
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -21,18 +24,34 @@ def examine(app: Hookline) -> None:
     """Check every part and print a line for each; exit code 1 when something is broken."""
     say("hookline", f"{version('hookline')}, Python {platform.python_version()}")
     say("home", str(app.home))
-    tools = app.tools.names()
+    wrong = problems(app)
+    say(
+        "config",
+        f"profile {app.config.profile}" if not wrong else f"{len(wrong)} to mend",
+        good=not wrong,
+    )
+    for problem in wrong:
+        say("config", problem, good=False)
+    asyncio.run(app.hook_files.start())
+    there = brought(app)  # a plugin that fails here is among the failures below
     plugins = [name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None]
     say("plugins", ", ".join(plugins))
     for failure in app.failures:
         say("plugin", str(failure), good=False)
-    say("tools", ", ".join(tools))
+    say("files", ", ".join(file.name for file in app.hook_files.files) or "no hook files")
+    if inert := app.hook_files.inert():
+        say("trust", inert_text(len(inert)), good=None)
+    for warning in app.plugins.warnings:
+        say("plugin", warning, good=None)
+    for what, names in there.items():
+        if names:
+            say(what, ", ".join(names))
     skills = app.hooks.pm.get_plugin("skills")
     if skills is not None:
         say("skills", ", ".join(skill.name for skill in skills.skills.list()) or "none")
         for problem in skills.skills.problems:
             say("skill", str(problem), good=False)
-    broken = bool(app.failures)
+    broken = bool(app.failures or wrong)
     for model in app.models.available():
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
         chosen = model.name == app.model

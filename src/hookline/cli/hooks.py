@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import cast
 
 import typer
@@ -112,3 +113,17 @@ def detail(hooks: Hooks, spec: HookSpec) -> None:
         console.print(Syntax(source, "python", background_color="default", word_wrap=True))
     else:
         typer.echo(source)
+
+
+def check_file(hooks: Hooks, file: Path) -> None:
+    """Check a plugin or hook file: a line for each problem, and exit code 2 where there are any."""
+    from hookline.plugins.check import check
+
+    from . import REFUSED
+
+    found = check(file, hooks)
+    for problem in found.problems:
+        typer.echo(str(problem), err=True)
+    if found.problems:
+        raise typer.Exit(REFUSED)
+    typer.echo(f"{file}: {len(found.hooks)} fine: {', '.join(dict.fromkeys(found.hooks))}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 from typer.models import CommandInfo
 
 
-def create_app() -> typer.Typer:
-    """A command line without commands."""
+def create_app(prepare: Callable[[], None]) -> typer.Typer:
+    """A command line without commands; `prepare` is called before one of them runs."""
     app = typer.Typer(
         name="hookline",
         help="A hook-first agent runtime.",
@@ -19,7 +20,28 @@ def create_app() -> typer.Typer:
         rich_markup_mode=None,  # drawing boxes around the help costs more than all the rest
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(root)
+
+    @app.callback()
+    def root(
+        version: Annotated[
+            bool,
+            typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
+        ] = False,
+        # These three are read before the command line is built: see `early`.
+        profile: Annotated[
+            str | None, typer.Option(help="The profile to work under: settings, hooks, skills.")
+        ] = None,
+        no_project: Annotated[
+            bool, typer.Option("--no-project", help="Ignore what the workspace's .hookline says.")
+        ] = False,
+        setting: Annotated[
+            list[str] | None,
+            typer.Option("--set", metavar="KEY=VALUE", help="A setting, for this once."),
+        ] = None,
+    ) -> None:
+        """Every stage, event and tool call of a complete agent is a declared hook."""
+        prepare()
+
     return app
 
 
@@ -46,11 +68,3 @@ def show_version(wanted: bool) -> None:
 
         typer.echo(f"hookline {version('hookline')}")
         raise typer.Exit
-
-
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Every stage, event and tool call of a complete agent is a declared hook."""

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hookline.attachments import AttachmentError, attachments
 from hookline.catalog.envelope import field_of
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 
 from . import FAILED, REFUSED, TERMINATED
+from .approval import approve, tell_how
 from .models import Progress
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Order:
     as_json: bool = False
     stream: bool = True
     resume: bool = False
+    yes: bool = False
+    """Approve whatever is asked: nobody else is there."""
 
 
 def run_once(app: Hookline, order: Order) -> None:
@@ -48,7 +52,7 @@ def run_once(app: Hookline, order: Order) -> None:
     app.deliver = printer.deliver if not order.as_json else None
     app.progress = Progress()
     try:
-        message = None if order.resume else envelope_of(order)
+        message = None if order.resume else envelope_of(order, app.workspace)
         if order.resume and order.message is not None:
             raise BadInput("--resume continues a turn and takes no message")
         result = asyncio.run(turn(app, order, message, printer))
@@ -68,6 +72,8 @@ def run_once(app: Hookline, order: Order) -> None:
 async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
     """One turn inside a running scope; being asked to end cancels it, and its tools with it."""
     end_when_asked()
+    answer = approve if order.yes else tell_how
+    app.hooks.register("resolve_approval", answer, trylast=True)
     async with app.running():
         if message is not None:
             return await app.process_inbound(message, stream=printer.show)
@@ -124,17 +130,20 @@ class Printer:
         self.open_line = False
 
 
-def envelope_of(order: Order) -> dict[str, Any]:
-    """The inbound message, from the argument or standard input."""
+def envelope_of(order: Order, workspace: Path) -> dict[str, Any]:
+    """The inbound message, from the argument, with the files that it names, or standard input."""
     content = order.message if order.message is not None else read_input()
     if not content.strip():
         raise BadInput('the message is empty: hookline run "your question"')
-    envelope = {
+    envelope: dict[str, Any] = {
         "content": content,
         "channel": order.channel,
         "chat_id": order.chat_id,
         "sender_id": order.sender_id,
     }
+    # What a pipe brings was written by nobody here: an @ in it names no file of this place.
+    if order.message is not None and (parts := attachments(content, workspace)):
+        envelope["attachments"] = parts
     return {**envelope, "session_id": order.session_id} if order.session_id else envelope
 
 
@@ -160,7 +169,9 @@ def check_workspace(workspace: Path) -> Path:
 
 def tell(error: Exception, *, as_json: bool) -> int:
     """Tell an error in a line or two, and give the exit code for it."""
+    from hookline.config import ConfigError
     from hookline.models import BadSetting, ModelUnavailable, ScriptError, UnknownModel
+    from hookline.policy.errors import PolicyError
     from hookline.tape import TapeError
 
     text = str(error) if isinstance(error, HooklineError) else error_text(error)
@@ -168,8 +179,9 @@ def tell(error: Exception, *, as_json: bool) -> int:
         typer.echo(json.dumps({"error": type(error).__name__, "message": text}))
     else:
         typer.echo(f"hookline: {text}", err=True)
-    mendable = (BadInput, BadSetting, ModelUnavailable, ScriptError, UnknownModel, TapeError)
-    return REFUSED if isinstance(error, mendable) else FAILED
+    mendable = (AttachmentError, BadInput, BadSetting, ConfigError, ModelUnavailable, ScriptError)
+    known = (*mendable, PolicyError, UnknownModel, TapeError)
+    return REFUSED if isinstance(error, known) else FAILED
 
 
 def as_data(result: TurnResult) -> dict[str, Any]:

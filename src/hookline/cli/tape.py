@@ -37,7 +37,8 @@ def list_sessions(app: Hookline) -> None:
     """One line for each session, the latest first."""
     for info in with_store(app, lambda store: store.sessions()):
         forked = f"  forked from {info.parent}" if info.parent else ""
-        typer.echo(f"{clock(info.updated)}  {info.entries:>6} entries  {info.id}{forked}")
+        about = f"  {info.name or info.preview}" if info.name or info.preview else ""
+        typer.echo(f"{clock(info.updated)}  {info.entries:>6} entries  {info.id}{forked}{about}")
 
 
 def show_session(app: Hookline, session_id: str, *, as_json: bool = False) -> None:
@@ -59,22 +60,40 @@ def search_tape(app: Hookline, text: str, session_id: str | None) -> None:
         typer.echo(f"{clock(entry.time)}  {entry.session_id}  {entry.id}  {hit.snippet}")
 
 
-def export_tape(app: Hookline, file: Path, session_ids: list[str] | None) -> None:
-    """Write JSON Lines; a file appears only when it is complete."""
-
-    async def lines(store: TapeStore) -> list[str]:
-        return [line async for line in export(store, session_ids)]
-
-    text = "".join(with_store(app, lines))
+def export_tape(
+    app: Hookline, file: Path, session_ids: list[str] | None, *, html: bool = False
+) -> None:
+    """Write JSON Lines, or a page; a file appears only when it is complete."""
+    if html or file.suffix in (".html", ".htm"):
+        text = with_store(app, lambda store: page_of(store, session_ids))
+    else:
+        text = with_store(app, lambda store: lines_of(store, session_ids))
     if str(file) == "-":
         sys.stdout.write(text)
         return
     part = file.with_name(file.name + ".part")
     try:
-        part.write_text(text)
+        part.write_text(text, encoding="utf-8")
         part.replace(file)
     except OSError as error:
         raise BadInput(f"cannot write {file}: {error.strerror}") from None
+
+
+async def lines_of(store: TapeStore, session_ids: list[str] | None) -> str:
+    """These sessions, or all, as JSON Lines."""
+    return "".join([line async for line in export(store, session_ids)])
+
+
+async def page_of(store: TapeStore, session_ids: list[str] | None) -> str:
+    """One session as a page; the latest when none is named."""
+    latest = [info.id for info in await store.sessions(limit=1)]
+    wanted = session_ids or latest
+    if len(wanted) != 1:
+        what = "there is none" if not wanted else f"{len(wanted)} were named"
+        raise BadInput(f"a page shows one session, and {what}: name one with --session-id")
+    from hookline.tape.html import html_page
+
+    return await html_page(store, wanted[0])
 
 
 def import_tape(app: Hookline, file: Path) -> None:

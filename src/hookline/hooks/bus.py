@@ -36,6 +36,8 @@ class Hooks:
         self._closed = fail_closed
         self.subscribers: tuple[Subscriber, ...] = ()
         self.sinks: tuple[Sink, ...] = ()
+        self.nested: dict[Any, Any] = {}
+        """Scope keys, each with the one that it is nested in."""
         self._counter = count(1)
         self._pm: PluginManager | None = None
         self._hooks = {name: Hook(self, spec) for name, spec in self.catalog.items()}
@@ -75,6 +77,17 @@ class Hooks:
                 self._pm.declare_to_pluggy(new)
                 for spec in new:
                     self.attach(self._pm.optional_implementations(spec.name))
+
+    def undeclare(self, names: Iterable[str]) -> None:
+        """Take declared hooks back, with whatever is attached to them."""
+        with self.lock:
+            self.catalog.remove(names := [name for name in names if name in self._hooks])
+            for name in names:
+                event = self._hooks.pop(name).spec.event
+                if event is not None:
+                    del self._events[event]
+                if self._pm is not None:
+                    self._pm.forget(name)
 
     def attach(self, implementations: Iterable[Implementation]) -> None:
         """Put checked implementations on their hooks."""
@@ -137,6 +150,32 @@ class Hooks:
     def scope(self, key: Any) -> Scope:
         """A view whose registrations are seen only by dispatches under that key."""
         return Scope(self, key)
+
+    def nest(self, key: Any, within: Any) -> Off:
+        """Let dispatches under a key see the handlers of another scope too, until it is undone.
+
+        A subagent's session is nested in its parent's: what guards the parent guards it.
+        """
+        if within in (None, key) or key in self.line_of(within):
+            raise RegistrationError(f"scope {key!r} cannot be nested in {within!r}")
+
+        def undo() -> None:
+            with self.lock:
+                self.nested.pop(key, None)
+                for hook in self._hooks.values():
+                    hook.forget(key)
+
+        with self.lock:
+            self.nested[key] = within
+        return undo
+
+    def line_of(self, key: Any) -> list[Any]:
+        """A scope key, and the ones that it is nested in, from the inside out."""
+        line: list[Any] = []
+        while key is not None:
+            line.append(key)
+            key = self.nested.get(key)
+        return line
 
     def subscribe(self, subscriber: Callable[..., Any]) -> Off:
         """Observe every event after its handlers; what is returned is dropped."""

@@ -73,6 +73,7 @@ def by_scope(
     passed: tuple[str, ...],
     base: Callable[..., Any],
     keys: Mapping[Any, Any],
+    nested: Mapping[Any, Any],
     under: Callable[[Any], Callable[..., Any]],
 ) -> Callable[..., Any]:
     """Choose by the scope key of each call: the scope's own function, or the one for everybody."""
@@ -84,11 +85,11 @@ def by_scope(
         key,
         f"def fire({arguments}):\n"
         f"    _k = {scope_key}\n"
-        f"    if _k in _keys:\n"
+        f"    if _k in _keys or _k in _nested:\n"
         f"        return _under(_k)({arguments})\n"
         f"    return _base({arguments})\n",
     )
-    env = {"_base": base, "_keys": keys, "_under": under, "getattr": getattr}
+    env = {"_base": base, "_keys": keys, "_nested": nested, "_under": under, "getattr": getattr}
     return instantiate(code, spec, env, defaults_of(spec))
 
 

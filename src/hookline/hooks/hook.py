@@ -50,7 +50,9 @@ class Hook:
 
     def run_order(self, key: Any = None) -> list[Implementation]:
         """Everything attached, wrappers first, in the order in which it runs."""
-        attached = [*self.implementations, *self._scopes.get(key, ())]
+        attached = [*self.implementations]
+        for scope in self._hooks.line_of(key):
+            attached += self._scopes.get(scope, ())
         return sorted(attached, key=lambda impl: (not impl.wrapper, impl.sort_key))
 
     def count(self) -> int:
@@ -93,6 +95,12 @@ class Hook:
             del self._scopes[key]
         self._changed_under(key, everywhere=not self._scopes)
         return len(own) - len(kept)
+
+    def exchange(self, old: Iterable[Implementation], new: Iterable[Implementation]) -> None:
+        """Put some in the place of others, in one step: no dispatch sees neither."""
+        gone = set(map(id, old))
+        self.implementations = [*(i for i in self.implementations if id(i) not in gone), *new]
+        self.changed()
 
     def scoped(self, key: Any) -> list[Implementation]:
         """What is attached under one scope key alone."""
@@ -146,8 +154,14 @@ class Hook:
     def _changed_under(self, key: Any, *, everywhere: bool) -> None:
         if everywhere:
             self.changed()
-        else:
-            self._functions.pop(key, None)
+            return
+        for known in list(self._functions):
+            if key in self._hooks.line_of(known):
+                del self._functions[known]
+
+    def forget(self, key: Any) -> None:
+        """Drop what was compiled under a scope key that is no longer used."""
+        self._functions.pop(key, None)
 
     def _first_fire(self, *args: Any, **kwargs: Any) -> Any:
         with self._hooks.lock:
@@ -204,7 +218,7 @@ class Hook:
         def under(key: Any) -> Fire:
             return self.function(face, sync=sync, passed=passed, key=key, without=without, only=only)
 
-        return by_scope(self.spec, passed, base, self._scopes, under)
+        return by_scope(self.spec, passed, base, self._scopes, self._hooks.nested, under)
 
     def _scope_parameter(self) -> str:
         return (self.spec.scope or "").partition(".")[0]

@@ -121,6 +121,10 @@ class PluginManager(pluggy.PluginManager):
             functions[spec.name] = marker(copied, firstresult=spec.firstresult)
         super().add_hookspecs(type("Declared", (), functions))
 
+    def forget(self, name: str) -> None:
+        """Let pluggy know that a hook is gone."""
+        self.hook.__dict__.pop(name, None)
+
     def optional_implementations(self, name: str) -> Iterator[Implementation]:
         """What registered plugins have for a hook that was declared after them."""
         for plugin_name, plugin in self.list_name_plugin():

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType, NoneType, UnionType
 from typing import (
@@ -268,6 +268,11 @@ class Catalog(Mapping[str, HookSpec]):
                 raise DeclarationError(f"hook {spec.name!r} is declared already")
         self._specs.update((spec.name, spec) for spec in found)
         return found
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Take declared hooks out again."""
+        for name in names:
+            del self._specs[name]
 
     def copy(self) -> Catalog:
         """A catalogue of its own with the same hooks."""

@@ -20,6 +20,7 @@ from .errors import (
 )
 from .model import Model, ModelRequest, ToolChoice, ToolSchema, content_text, last_user_text
 from .registry import DEFAULT_MODEL, Availability, Models, Provider
+from .thinking import LEVELS, check_thinking
 
 if TYPE_CHECKING:
     from .local import LocalModel, LocalSettings
@@ -47,6 +48,7 @@ else:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "LEVELS",
     "Availability",
     "BadSetting",
     "Call",
@@ -67,6 +69,7 @@ __all__ = [
     "ToolSchema",
     "Turn",
     "UnknownModel",
+    "check_thinking",
     "content_text",
     "last_user_text",
 ]

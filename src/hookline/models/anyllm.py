@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Mapping
 from importlib import import_module
 from typing import Any, cast
 
+from hookline.catalog.envelope import Message
 from hookline.catalog.stream import StreamEvent
 
 from .errors import (
@@ -32,6 +33,8 @@ from .pricing import cost
 
 INSTALL = "pip install any-llm-sdk"
 EXAMPLE = "any:PROVIDER/MODEL"
+ANTHROPIC = "anthropic"
+EPHEMERAL = {"type": "ephemeral"}
 
 _BROKE = ("ProviderError", "UpstreamProviderError", "GatewayTimeoutError")
 _TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 529)
@@ -42,6 +45,11 @@ def make_anyllm(model: str, settings: Mapping[str, Any]) -> Model:
     provider, _, rest = model.partition("/")
     if not provider or not rest:
         raise UnknownModel(f"any:{model}".rstrip(":"), [], f"; name a provider and a model: {EXAMPLE}")
+    return AnyModel(provider, rest, read_settings(provider, settings))
+
+
+def read_settings(provider: str, settings: Mapping[str, Any]) -> Settings:
+    """The settings of one of the library's providers, or an error that names the wrong one."""
     where = f"any:{provider}"
     values: object = settings.get(provider, {})
     if not isinstance(values, Mapping):
@@ -49,7 +57,7 @@ def make_anyllm(model: str, settings: Mapping[str, Any]) -> Model:
     read = Settings.read(cast("Mapping[str, Any]", values), where)
     if read.headers:
         raise BadSetting(f"'headers' cannot be set for {where}: its library makes them")
-    return AnyModel(provider, rest, read)
+    return read
 
 
 class AnyModel:
@@ -74,6 +82,10 @@ class AnyModel:
         names = ToolNames(tool["name"] for tool in request.tools)
         reply = Reply(names)
         asked = body(request, self._model, names, self._service, self._settings)
+        if self._provider == ANTHROPIC:
+            remind(asked["messages"], request.messages)
+            if "cache_control" not in {**self._settings.options, **request.options}:
+                mark_cached(asked)
         chunks: Any = None
         try:
             client = await self._client()
@@ -85,8 +97,12 @@ class AnyModel:
                     chunk = await anext(reader, None)
                 if chunk is None:
                     break
-                for event in reply.take(chunk.model_dump(exclude_none=True)):
+                plain = chunk.model_dump(exclude_none=True)
+                signature = flatten(plain)
+                for event in reply.take(plain):
                     yield event
+                if signature:
+                    yield StreamEvent("reasoning", {"delta": "", "signature": signature})
             if not reply.reason:
                 raise ModelFailed(
                     f"{self.name} was cut off in the middle of its answer", transient=True
@@ -177,6 +193,40 @@ class AnyModel:
         after = retry_after({"retry-after": str(getattr(error, "retry_after", None) or "")})
         transient = kind == "RateLimitError" or status in _TRANSIENT or broke
         return ModelFailed(f"{self.name} failed{says}", transient=transient, retry_after=after)
+
+
+def flatten(chunk: dict[str, Any]) -> str:
+    """Write the library's reasoning as text, as endpoints do; give its signature, if there is one."""
+    choices: Any = chunk.get("choices")
+    delta: Any = choices and choices[0].get("delta")
+    if not delta:
+        return ""
+    reasoning: Any = delta.get("reasoning")
+    if reasoning and not isinstance(reasoning, str):
+        delta["reasoning"] = reasoning.get("content") or ""
+    extra: Any = delta.get("extra_content")
+    about: Any = extra and extra.get(ANTHROPIC)
+    return str(about.get("signature") or "") if about else ""
+
+
+def remind(asked: list[Message], said: list[Message]) -> None:
+    """Give the model back what it thought in this turn: it must see that behind its tool calls."""
+    ours = [message for message in said if message.get("role") in ("user", "assistant")]
+    theirs = [message for message in asked if message["role"] == "assistant"]
+    while ours and theirs and ours[-1]["role"] == "assistant":
+        message, written = ours.pop(), theirs.pop()
+        if signature := message.get("reasoning_signature"):
+            written["reasoning"] = message.get("reasoning", "")
+            written["extra_content"] = {ANTHROPIC: {"signature": signature}}
+
+
+def mark_cached(asked: dict[str, Any]) -> None:
+    """Have the provider keep what the next request will begin with: all of this one."""
+    for message in asked["messages"]:
+        if message["role"] == "system":  # it stays when the conversation is rebuilt from an anchor
+            kept = {"type": "text", "text": message["content"], "cache_control": EPHEMERAL}
+            message["content"] = [kept]
+    asked["cache_control"] = EPHEMERAL  # at the top it stands for the last block of the request
 
 
 async def _close(thing: object) -> None:

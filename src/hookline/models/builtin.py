@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import UnknownModel
+from .errors import BadSetting, UnknownModel
 from .model import Model
 from .openai.providers import openai_providers
 from .registry import Provider
@@ -25,7 +25,7 @@ def builtin_providers(home: Path | None = None, progress: Progress | None = None
             model or None, home=home, settings=LocalSettings.read(settings), progress=progress
         )
 
-    def local_problem() -> str:
+    def local_problem(settings: Mapping[str, Any]) -> str:
         from .local import local_problem
 
         return local_problem(home)
@@ -60,7 +60,18 @@ def _make_any(model: str, settings: Mapping[str, Any]) -> Model:
     return make_anyllm(model, settings)
 
 
-def _any_problem() -> str:
+def _any_problem(settings: Mapping[str, Any]) -> str:
     from importlib.util import find_spec
 
-    return "" if find_spec("any_llm") else "any-llm-sdk is not installed: pip install any-llm-sdk"
+    if find_spec("any_llm") is None:
+        return "any-llm-sdk is not installed: pip install any-llm-sdk"
+    if not settings:
+        return ""
+    from .anyllm import read_settings
+
+    try:
+        for provider in settings:
+            read_settings(provider, settings)
+    except BadSetting as error:
+        return str(error)
+    return ""

@@ -4,7 +4,7 @@ A model yields `StreamEvent`s with this data:
 
 | kind | data |
 |---|---|
-| `text`, `reasoning` | `delta`: what was added |
+| `text`, `reasoning` | `delta`: what was added; reasoning may have a `signature` |
 | `tool_call` | `id`, `name`, and `arguments`: the JSON text as the model wrote it, valid or not |
 | `usage` | `input_tokens`, `output_tokens`, and what else the model counts |
 | `final` | `finish_reason`: `stop`, `tool_calls`, `length`, or the model's own word |
@@ -40,8 +40,9 @@ class ModelRequest:
 
     A message is a dict with a `role` (system, user, assistant, tool) and `content` (text or parts);
     an assistant's may have `tool_calls`, each with `id`, `name` and `arguments` (JSON text or a dict),
-    a tool's has the `tool_call_id` it answers. `options` are the model's own: temperature, max_tokens,
-    seed, stop and so on.
+    a tool's has the `tool_call_id` it answers. An assistant's `reasoning` is kept for those who read
+    it; a model is given it again only where its provider wants that. `options` are the model's own:
+    temperature, max_tokens, seed, stop and so on; and `thinking`: off, low, medium or high.
     """
 
     model: str = ""

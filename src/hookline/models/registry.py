@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.hooks.errors import HooklineError
+
 from .errors import ModelError, ModelUnavailable, UnknownModel
 from .model import Model
 
@@ -23,7 +25,7 @@ DEFAULT_MODEL = "local"
 """What is used when nothing is configured."""
 
 
-def _nothing_wrong() -> str:
+def _nothing_wrong(settings: Mapping[str, Any]) -> str:
     return ""
 
 
@@ -36,14 +38,15 @@ class Provider:
     """A source of models.
 
     `make` gets what follows the colon (empty when there is none) and the provider's settings; it is
-    cheap, a model loads when it is first used. `problem` says why the provider cannot be used here
-    and what to do, or nothing. `names` lists full model names, to show and to suggest.
+    cheap, a model loads when it is first used. `problem` gets the settings too; it says why the
+    provider cannot be used here and what to do, or nothing. `names` lists full model names, to show
+    and to suggest.
     """
 
     name: str
     make: Callable[[str, Mapping[str, Any]], Model]
     summary: str = ""
-    problem: Callable[[], str] = _nothing_wrong
+    problem: Callable[[Mapping[str, Any]], str] = _nothing_wrong
     names: Callable[[], list[str]] = _no_names
 
 
@@ -108,12 +111,18 @@ class Models:
             for name in self._added
         ]
         for provider in self._providers.values():
-            reason = provider.problem()
+            reason = self._problem_of(provider)
             found += [
                 Availability(name, provider.summary, not reason, reason, name == self.default)
                 for name in provider.names() or [provider.name]
             ]
         return found
+
+    def _problem_of(self, provider: Provider) -> str:
+        try:
+            return provider.problem(self._settings.get(provider.name, {}))
+        except HooklineError as error:  # settings may refer to what is not there
+            return str(error)
 
     async def close(self) -> None:
         """Close every model that was made. A failure does not keep the others open."""

@@ -87,7 +87,7 @@ class Turn:
     text: str = ""
     tool_calls: Sequence[Call | Mapping[str, Any]] = ()
     reasoning: str = ""
-    usage: Mapping[str, int] | None = None
+    usage: Mapping[str, float] | None = None
     finish_reason: str = ""
     error: Fault | Mapping[str, Any] | str | None = None
     cut_off: bool = False
@@ -266,7 +266,7 @@ def _check_usage(usage: object) -> None:
         return
     _check("usage", usage, Mapping)
     for name, count in cast("Mapping[str, object]", usage).items():
-        _check_number(f"usage.{name}", count, int)
+        _check_number(f"usage.{name}", count, (int, float) if name == "cost" else int)
 
 
 def _shown(value: object) -> str:

@@ -1,6 +1,17 @@
-"""Plugins of installed packages: the entry-point group `hookline`."""
+"""Plugins of installed packages: found, asked for their manifests, put in order, imported."""
 
+from .errors import BadManifest, BadRequirement, PluginClash, PluginError, UnknownPlugin
 from .failure import PluginFailure
-from .packages import GROUP, installed
+from .packages import GROUP, MANIFESTS, entries
 
-__all__ = ["GROUP", "PluginFailure", "installed"]
+__all__ = [
+    "GROUP",
+    "MANIFESTS",
+    "BadManifest",
+    "BadRequirement",
+    "PluginClash",
+    "PluginError",
+    "PluginFailure",
+    "UnknownPlugin",
+    "entries",
+]

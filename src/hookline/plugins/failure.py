@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import TracebackType
 
+from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 
 
@@ -16,4 +18,23 @@ class PluginFailure:
     error: BaseException
 
     def __str__(self) -> str:
-        return f"{self.plugin}: {self.stage} failed: {error_text(self.error)}"
+        error = self.error
+        text = str(error) if isinstance(error, HooklineError) else error_text(error)
+        place = f" ({where(error)})" if self.stage == "loading" and where(error) else ""
+        return f"{self.plugin}: {self.stage} failed: {text}{place}"
+
+
+def where(error: BaseException) -> str:
+    """The line of the plugin's own code that failed; nothing where Hookline itself refused it."""
+    if isinstance(error, HooklineError):
+        return ""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}" if error.filename else ""
+    last = ""
+    traceback: TracebackType | None = error.__traceback__
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_filename
+        if not name.startswith("<frozen") and "/importlib/" not in name:
+            last = f"{name}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return last

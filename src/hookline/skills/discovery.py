@@ -5,12 +5,33 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import SkillError
 from .files import inside
-from .skill import FILE, Problem, Skill, Source
+from .skill import FILE, Inert, Problem, Skill, Source
+
+if TYPE_CHECKING:
+    from hookline.plugins.trust import Trust
 
 Found = Skill | Problem
+
+
+def judged(skill: Skill, workspace: Path, trust: Trust) -> Skill | Inert:
+    """A skill, or why it is inert: one of the project with scripts counts only as it was trusted."""
+    from hookline.plugins.project import skill_item, stays
+
+    if skill.path is None or not stays(skill.path, workspace):
+        return skill
+    item = skill_item(skill.path, workspace)
+    if item is None or trust.has(item.path, item.sha256):
+        return skill
+    scripts = ", ".join(item.runs[:3]) + (", …" if len(item.runs) > 3 else "")
+    return Inert(
+        skill.source,
+        str(skill.path),
+        f"has scripts ({scripts}) and is not trusted as it is; `hookline trust` shows them and asks",
+    )
 
 
 def in_project(workspace: Path) -> Iterator[Found]:

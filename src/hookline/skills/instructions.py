@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from .errors import SkillError
@@ -40,21 +41,22 @@ def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) 
     else is left out, so that nobody else on the machine can put words in, and so is a link that
     leads out of these folders.
     """
-    workspace = workspace.resolve()
-    folders, repository = _folders(workspace, home or _home())
-    owners = _owners(workspace)
+    # Every turn looks, and most find nothing: names are text until a file is there.
+    nearest = os.path.realpath(workspace)
+    folders, repository = _folders(nearest, str(home) if home else _home())
     found: list[Instruction] = []
     for folder in reversed(folders):
-        path = folder / FILE
+        name = os.path.join(folder, FILE)  # noqa: PTH118
         try:
-            about = os.stat(path)  # noqa: PTH116  # once for each folder and turn
+            about = os.stat(name)  # noqa: PTH116
         except OSError:
             continue
-        if owners and folder != workspace and about.st_uid not in owners:
+        path = Path(name)
+        if folder != nearest and not _trusted(about.st_uid, nearest):
             log.warning("instructions.left_out %s: it belongs to another user", path)
             continue
         try:
-            text = read_text(path, repository or folder, _LARGEST).strip()
+            text = read_text(path, Path(repository or folder), _LARGEST).strip()
         except SkillError as error:
             log.warning("instructions.left_out %s", error)
             continue
@@ -63,37 +65,54 @@ def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) 
     return found
 
 
+def of_profile(folder: Path, limit: int = LIMIT) -> list[str]:
+    """What the profile's `AGENTS.md` asks for, whatever the workspace; it comes before the others."""
+    path = folder / FILE
+    if not os.path.lexists(path):
+        return []
+    try:
+        text = read_text(path, path.resolve().parent, _LARGEST).strip()  # a link is the user's own
+    except (OSError, SkillError) as error:
+        log.warning("instructions.left_out %s", error)
+        return []
+    asked = f"Instructions of the user, from the profile's {FILE}:\n\n{_cut(text, limit)}"
+    return [asked] if text else []
+
+
 def render(found: Iterable[Instruction]) -> list[str]:
     """The texts for the system prompt, each with the folder that it holds for."""
     return [f"Instructions for {each.path.parent}, from {FILE}:\n\n{each.text}" for each in found]
 
 
-def _folders(workspace: Path, home: Path | None) -> tuple[list[Path], Path | None]:
+def _folders(workspace: str, home: str | None) -> tuple[tuple[str, ...], str | None]:
     """The folders to look in, nearest first, and the root of the repository if there is one."""
-    every = [workspace, *workspace.parents]
+    every = _upward(workspace)
     for at, folder in enumerate(every):
-        if os.path.lexists(f"{folder}/.git"):
+        if os.path.lexists(os.path.join(folder, ".git")):  # noqa: PTH118
             return every[: at + 1], folder
     if home in every:
         return every[: every.index(home) + 1], None
     return every, None
 
 
-def _home() -> Path | None:
-    try:
-        return Path.home().resolve()
-    except (OSError, RuntimeError):
-        return None
+@lru_cache(maxsize=16)
+def _upward(folder: str) -> tuple[str, ...]:
+    return folder, *map(str, Path(folder).parents)
 
 
-def _owners(workspace: Path) -> set[int]:
+def _home() -> str | None:
+    home = os.path.expanduser("~")  # noqa: PTH111
+    return None if home == "~" else os.path.realpath(home)
+
+
+def _trusted(owner: int, workspace: str) -> bool:
     """Whose files are taken: the user's, root's, and those of whoever owns the workspace."""
-    if not hasattr(os, "getuid"):
-        return set()
+    if not hasattr(os, "getuid") or owner in (os.getuid(), 0):
+        return True
     try:
-        return {os.getuid(), 0, workspace.stat().st_uid}
+        return owner == os.stat(workspace).st_uid  # noqa: PTH116
     except OSError:
-        return {os.getuid(), 0}
+        return False
 
 
 def _cut(text: str, limit: int) -> str:

@@ -3,29 +3,53 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.hooks import hookimpl
 
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from hookline.catalog import Hooks
-    from hookline.hooks import Outcome
+    from hookline.plugins.trust import Trust
     from hookline.specs import SkillSpec
     from hookline.tools.tool import Tool
 
-    from .skill import Problem
     from .skills import Skills
+
+    T = TypeVar("T")
+
+    class Plugins(Protocol):
+        """What the plugin needs of the plugins."""
+
+        def gather(
+            self,
+            hook: str,
+            read: Callable[[Any], T],
+            key: Callable[[T], str],
+            what: str,
+            undo: Callable[[T], object] | None = None,
+        ) -> list[T]:
+            """What plugins give a registration hook."""
+            ...
 
     class App(Protocol):
         """What the plugin needs of the app."""
 
-        hooks: Hooks
         workspace: Path
+        project: bool
+
+        @property
+        def trust(self) -> Trust:
+            """What may run of the project."""
+            ...
+
+        @property
+        def plugins(self) -> Plugins:
+            """The other plugins."""
+            ...
 
 
 log = logging.getLogger("hookline")
@@ -34,21 +58,49 @@ log = logging.getLogger("hookline")
 class SkillsPlugin:
     """Tell the model which skills there are and what the project asks for; load on demand."""
 
-    def __init__(self, app: App, *, home: Path | None = None, profile: Path | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        home: Path | None = None,
+        profile: Path | Callable[[], Path] | None = None,
+    ) -> None:
         self.app = app
         self.home = home
         """The user's home; by default the one of whoever runs this."""
-        self.profile = profile
-        """The folder of the profile in use."""
+        self._profile = profile
+        self.paths: list[Path] = []
+        """Further folders of skills, from `resources_discover`."""
+
+    @property
+    def profile(self) -> Path | None:
+        """The folder of the profile in use, which may be known only when it is needed."""
+        return self._profile() if callable(self._profile) else self._profile
+
+    def refresh(self, paths: list[Path]) -> None:
+        """Look again, also in these further folders; tools that have the skills see what is found."""
+        self.paths = paths
+        if "skills" in self.__dict__:
+            self.skills.become(self._found())
 
     @cached_property
     def skills(self) -> Skills:
         """The skills there are, looked for when they are first needed."""
+        return self._found()
+
+    def _found(self) -> Skills:
         from .skills import Skills
 
-        specs, problems = self._given()
-        skills = Skills.discover(self.app.workspace, self._home(), specs, self.profile)
-        skills.problems.extend(problems)
+        app = self.app
+        skills = Skills.discover(
+            app.workspace,
+            self._home(),
+            self._given(),
+            self.profile,
+            paths=self.paths,
+            project=app.project,
+            trust=app.trust,
+        )
         for problem in skills.problems:
             log.warning("skill.left_out %s", problem)
         return skills
@@ -59,34 +111,32 @@ class SkillsPlugin:
         except RuntimeError:  # a user without a home
             return None
 
-    def _given(self) -> tuple[list[SkillSpec], list[Problem]]:
-        """The skills that plugins describe; one that is wrong does not take the others with it."""
-        from hookline.hooks.errors import error_text
+    def _given(self) -> list[SkillSpec]:
+        """The skills that plugins describe."""
+        from hookline.specs import SkillSpec
 
-        from .skill import Problem
-
-        specs: list[SkillSpec] = []
-        problems: list[Problem] = []
-        for outcome in self.app.hooks.call_sync("register_skills"):
-            for given in _items(outcome):
-                try:
-                    specs.append(_spec(given))
-                except Exception as error:
-                    reason = f"register_skills: {error_text(error)}"
-                    problems.append(Problem("plugin", outcome.plugin_name, reason))
-        return specs, problems
+        return self.app.plugins.gather(
+            "register_skills",
+            SkillSpec.model_validate,
+            lambda spec: spec.name,
+            "skill",
+            lambda spec: self.skills.remove(spec.name, "plugin"),
+        )
 
     @hookimpl
-    def system_prompt(self) -> str | None:
-        """A line for each skill, where there are any."""
-        return self.skills.brief() or None
+    def system_prompt(self, state: dict[str, Any]) -> str | None:
+        """A line for each skill that the agent may use, where there are any."""
+        return self.skills.brief(state.get("skills")) or None
 
     @hookimpl
     def bootstrap_files(self) -> list[str]:
         """What the `AGENTS.md` files say, as they are now."""
-        from .instructions import instructions, render
+        from .instructions import instructions, of_profile, render
 
-        return render(instructions(self.app.workspace, self.home))
+        own = of_profile(self.profile) if self.profile else []
+        if not self.app.project:
+            return own
+        return [*own, *render(instructions(self.app.workspace, self.home))]
 
     @hookimpl
     def register_tools(self) -> list[Tool]:
@@ -96,23 +146,3 @@ class SkillsPlugin:
         from .tools import skill_tools
 
         return skill_tools(self.skills)
-
-
-def _items(outcome: Outcome) -> Iterable[Any]:
-    """What a plugin gave, or the error in its place."""
-    if not outcome.success:
-        return [outcome.error]
-    given: Any = outcome.result
-    if given is None:
-        return []
-    if isinstance(given, list | tuple):
-        return [*cast("Iterable[Any]", given)]
-    return [given]
-
-
-def _spec(given: Any) -> SkillSpec:
-    from hookline.specs import SkillSpec
-
-    if isinstance(given, Exception):
-        raise given
-    return given if isinstance(given, SkillSpec) else SkillSpec.model_validate(given)

@@ -34,6 +34,11 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Inert(Problem):
+    """A skill that was left out because it has scripts and is not trusted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Skill:
     """A skill: what it is for is known, its text and its files are read when they are asked for."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hookline.tools.context import ToolContext
+
 from .errors import SkillError
 from .files import read_text
 
@@ -24,19 +26,20 @@ def skill_tools(skills: Skills) -> list[Tool]:
     from hookline.tools.tool import tool
 
     @tool(side_effects="read", registry=None)
-    def load_skill(name: str) -> str:
+    def load_skill(context: ToolContext, name: str) -> str:
         """Load the instructions of a skill, with the folder and the files that belong to it.
 
         name: The name of the skill, from the list of skills.
 
         """
         try:
+            within_reach(context, name)
             return skills.load(name)
         except SkillError as error:
             raise ToolError(str(error)) from error
 
     @tool(side_effects="read", registry=None)
-    def read_skill_file(name: str, path: str, start: int = 1) -> str:
+    def read_skill_file(context: ToolContext, name: str, path: str, start: int = 1) -> str:
         """Read a text file that belongs to a skill.
 
         name: The name of the skill.
@@ -45,11 +48,19 @@ def skill_tools(skills: Skills) -> list[Tool]:
 
         """
         try:
+            within_reach(context, name)
             return _page(_text(skills.get(name), path), max(start, 1))
         except SkillError as error:
             raise ToolError(str(error)) from error
 
     return [load_skill, read_skill_file]
+
+
+def within_reach(context: ToolContext, name: str) -> None:
+    """Refuse a skill that a subagent was not given."""
+    given = context.state.get("skills")
+    if given is not None and name not in given:
+        raise SkillError(f"the skill {name!r} is not among those of {context.agent_id}")
 
 
 def _text(skill: Skill, path: str) -> str:

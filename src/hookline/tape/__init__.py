@@ -17,6 +17,7 @@ from .entry import (
     MERGE,
     MESSAGE,
     MODEL,
+    NAME,
     NOTE,
     OUTBOUND,
     STATE,
@@ -47,6 +48,7 @@ from .errors import (
 )
 from .jsonl import Imported, export, import_
 from .memory import MemoryStore
+from .outline import OutlineEntry
 from .sqlite import SQLiteStore
 from .store import Hit, SessionInfo, TapeStore
 from .tape import Tape
@@ -61,6 +63,7 @@ __all__ = [
     "MERGE",
     "MESSAGE",
     "MODEL",
+    "NAME",
     "NOTE",
     "OUTBOUND",
     "STATE",
@@ -76,6 +79,7 @@ __all__ = [
     "Imported",
     "MemoryStore",
     "NotATape",
+    "OutlineEntry",
     "SQLiteStore",
     "SessionExists",
     "SessionInfo",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from .entry import Row
@@ -19,6 +20,8 @@ _INSERT = (
     "INSERT INTO entries (id, parent_id, kind, time, meta, payload, seq, jump) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_FEW = 8
+_INSERT_FEW = [_INSERT + ", (?, ?, ?, ?, ?, ?, ?, ?)" * more for more in range(_FEW)]
 _MOST_LEAVES = 100_000  # remembered; then all are forgotten, and read again when needed
 
 Expected: TypeAlias = Mapping[str, str | None]
@@ -37,38 +40,42 @@ class Appender:
     def __init__(self) -> None:
         self._leaves: dict[str, Leaf] = {}
 
-    def one(self, db: sqlite3.Connection, row: Row, expect: Expected) -> None:
-        """Append by one statement, which is its own transaction.
+    def append(self, db: sqlite3.Connection, rows: Sequence[Row], expect: Expected) -> None:
+        """Append all or none: a few of one session by one statement, which is its own transaction.
 
         The leaf remembered may be old. Then its next place is taken, the database refuses the
         statement, and the leaf is read in a transaction: so that most appends need not read first.
         """
-        entry_id, session_id, parent_id, kind, time, meta, payload = row
+        session_id = rows[0][1] if rows else ""
         leaf = self._leaves.get(session_id)
-        if leaf is None or expect.get(session_id, leaf[0]) != leaf[0]:
-            return self.all(db, [row], expect)
-        leaf_id, seq = leaf
-        jump = parent_id != leaf_id
-        if jump and parent_id is not None and not _has(db, parent_id):
-            raise UnknownParent(entry_id, parent_id)
+        if leaf is None or len(rows) > _FEW or not _only(session_id, leaf, rows, expect):
+            return self._append_slowly(db, rows, expect)
+        leaves = {session_id: leaf}
+        placed = _placed(db, rows, leaves)
         try:
-            db.execute(_INSERT, (entry_id, parent_id, kind, time, meta, payload, seq, jump))
+            db.execute(_INSERT_FEW[len(rows) - 1], tuple(chain.from_iterable(placed)))
         except sqlite3.IntegrityError:
-            return self.all(db, [row], expect)
-        self._leaves[session_id] = Leaf(entry_id, seq + 1)
+            return self._append_slowly(db, rows, expect)
+        self._leaves.update(leaves)
         return None
 
-    def all(self, db: sqlite3.Connection, rows: Sequence[Row], expect: Expected) -> None:
+    def forget(self) -> None:
+        """Forget the leaves: what was appended last was taken back."""
+        self._leaves.clear()
+
+    def _append_slowly(self, db: sqlite3.Connection, rows: Sequence[Row], expect: Expected) -> None:
         """Append in one transaction, in which the leaves are read."""
         leaves: dict[str, Leaf] = {}
+        sessions = {row[1] for row in rows}
         try:
             with transaction(db):
-                for session_id, expected in expect.items():
-                    leaf = _leaf(db, session_id)
+                for session_id in sessions.union(expect):
+                    leaf = _leaf(db, session_id, begin=session_id in sessions)
+                    expected = expect.get(session_id, leaf.id)
                     if leaf.id != expected:
                         raise TapeConflict(session_id, expected, leaf.id)
-                for session_id in {row[1] for row in rows}:
-                    leaves[session_id] = _leaf(db, session_id, begin=True)
+                    if session_id in sessions:
+                        leaves[session_id] = leaf
                 db.executemany(_INSERT, _placed(db, rows, leaves))
         except sqlite3.IntegrityError as error:
             raise DuplicateEntry(_first_duplicate(db, rows)) from error
@@ -77,18 +84,26 @@ class Appender:
         self._leaves.update(leaves)
 
 
+def _only(session_id: str, leaf: Leaf, rows: Sequence[Row], expect: Expected) -> bool:
+    """Whether this is about one session alone, and its leaf is the expected one."""
+    for expected_of, leaf_id in expect.items():
+        if expected_of != session_id or leaf_id != leaf.id:
+            return False
+    return len(rows) == 1 or all(row[1] == session_id for row in rows)
+
+
 def _placed(
     db: sqlite3.Connection, rows: Sequence[Row], leaves: dict[str, Leaf]
 ) -> list[tuple[Any, ...]]:
     """The rows with their places; afterwards `leaves` are the new ones."""
     placed: list[tuple[Any, ...]] = []
     new: set[str] = set()
-    for entry_id, session_id, parent_id, *rest in rows:
+    for entry_id, session_id, parent_id, kind, time, meta, payload in rows:
         leaf_id, seq = leaves[session_id]
         jump = parent_id != leaf_id
         if jump and parent_id is not None and parent_id not in new and not _has(db, parent_id):
             raise UnknownParent(entry_id, parent_id)
-        placed.append((entry_id, parent_id, *rest, seq, jump))
+        placed.append((entry_id, parent_id, kind, time, meta, payload, seq, jump))
         new.add(entry_id)
         leaves[session_id] = Leaf(entry_id, seq + 1)
     return placed

@@ -69,7 +69,7 @@ class TapeContext:
                 call_id = entry.payload.get("tool_call_id")
                 if _is_name(call_id) and call_id in calls:
                     calls[call_id].results[call_id] = _result(entry.payload)
-            elif entry.kind in (ANCHOR, SWITCH) and (told := _told(entry)):
+            elif entry.kind in (ANCHOR, SWITCH) and (told := said_by(entry)):
                 groups.append(_Group({"role": "user", "content": told}, carried=True))
         return groups
 
@@ -141,7 +141,8 @@ def _result(payload: Json) -> Json:
     return {**message, "is_error": True} if payload.get("is_error") else message
 
 
-def _told(entry: Entry) -> str:
+def said_by(entry: Entry) -> str:
+    """What an anchor or a switch tells the model."""
     summary, state = entry.payload.get("summary"), entry.payload.get("state")
     if entry.kind == SWITCH:
         return f"Summary of another attempt, which was left:\n{summary}" if summary else ""

@@ -25,6 +25,7 @@ SWITCH: Final = "switch"  # entry_id, from_id, summary: the session goes on from
 FORK: Final = "fork"  # session_id, entry_id, position: the first entry of a forked session
 MERGE: Final = "merge"  # session_id, entry_id, count: a fork's entries were copied here
 LABEL: Final = "label"  # entry_id (None takes the label away), name
+NAME: Final = "name"  # name: what the session is called from now on
 MODEL: Final = "model"  # the model chosen from here on
 STATE: Final = "state"  # what a turn leaves for the next one
 DECISION: Final = "decision"  # what a gate decided, about what, and why
@@ -34,8 +35,8 @@ NOTE: Final = "note"  # anything else worth keeping
 
 KINDS: Final = frozenset(
     {
-        MESSAGE, TOOL_CALL, TOOL_RESULT, ANCHOR, SWITCH, FORK, MERGE, LABEL, MODEL, STATE, DECISION,
-        INBOUND, OUTBOUND, NOTE,
+        MESSAGE, TOOL_CALL, TOOL_RESULT, ANCHOR, SWITCH, FORK, MERGE, LABEL, NAME, MODEL, STATE,
+        DECISION, INBOUND, OUTBOUND, NOTE,
     }
 )  # fmt: skip
 """The kinds that Hookline writes. Others are legal, stored and kept."""
@@ -132,6 +133,8 @@ _encode = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")
 _decode = JSONDecoder().raw_decode  # a third of the time that `json.loads` takes for a short text
 _encode_ascii = JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
+_NUMBER = (float, int)
+
 DEEPEST: Final = 200
 """How many lists and dicts may stand in each other: more could be written, but not surely read."""
 
@@ -158,27 +161,32 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 
 def _check_names(entry: Entry) -> None:
-    for name in ("id", "session_id", "kind"):
-        value: Any = getattr(entry, name)
-        if not isinstance(value, str) or not value or not _is_plain(value):
-            raise BadEntry(f"entry {entry.id!r}: {name} must be text that is not empty, not {value!r}")
+    if not (_is_name(entry.id) and _is_name(entry.session_id) and _is_name(entry.kind)):
+        raise _bad_name(entry)
     parent: Any = entry.parent_id
     if parent is not None and (not isinstance(parent, str) or parent == entry.id):
         raise BadEntry(
             f"entry {entry.id!r}: parent_id must be another entry's id or None, not {parent!r}"
         )
     time: Any = entry.time
-    if not isinstance(time, float | int) or not isfinite(time):
+    if not isinstance(time, _NUMBER) or not isfinite(time):
         raise BadEntry(f"entry {entry.id!r}: time must be seconds as a number, not {time!r}")
     if not isinstance(entry.payload, dict) or not isinstance(entry.meta, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadEntry(f"entry {entry.id!r}: payload and meta must be dicts; wrap other values in one")
 
 
-def _is_plain(text: str) -> bool:
-    """Whether a database can hold it as a name: no NUL, no half of a surrogate pair."""
-    if "\0" in text:
+def _is_name(value: Any) -> bool:
+    """Whether a database can hold it as a name: text, no NUL, no half of a surrogate pair."""
+    if not isinstance(value, str) or not value or "\0" in value:
         return False
-    return text.isascii() or not _has_surrogate(text)
+    return value.isascii() or not _has_surrogate(value)
+
+
+def _bad_name(entry: Entry) -> BadEntry:
+    names = ("id", "session_id", "kind")
+    name = next(name for name in names if not _is_name(getattr(entry, name)))
+    value = getattr(entry, name)
+    return BadEntry(f"entry {entry.id!r}: {name} must be text that is not empty, not {value!r}")
 
 
 def _has_surrogate(text: str) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from .entry import Entry, Row, entry_of, row_of
+from .entry import NAME, Entry, Row, entry_of, row_of
 from .errors import DuplicateEntry, TapeClosed, TapeConflict, UnknownEntry, UnknownParent
-from .store import Hit, SessionInfo
+from .outline import HEAD, OutlineEntry
+from .store import OPENING, Hit, SessionInfo
 from .text import matches, phrases_of, text_of, words_of
 
 
@@ -100,6 +101,20 @@ class MemoryStore:
             numbers.reverse()
         return [self._entry(number) for number in numbers[:limit]]
 
+    async def outline(self, session_id: str) -> list[OutlineEntry]:
+        """The session's tree in outline."""
+        self._check_open()
+        numbers = self._sessions.get(session_id, [])
+        parent_id = self._rows[numbers[0]][2] if numbers else None
+        inherited = [] if parent_id is None else list(self._path(parent_id))[::-1]
+        return [self._outlined(number) for number in (*inherited, *numbers)]
+
+    async def common_ancestor(self, first_id: str, second_id: str) -> str | None:
+        """The nearest entry that is on the paths to both."""
+        second = set(self._path(second_id))
+        shared = (number for number in self._path(first_id) if number in second)
+        return next((self._rows[number][0] for number in shared), None)
+
     async def children(self, entry_id: str) -> list[Entry]:
         """The entries whose parent this is."""
         self._number(entry_id)
@@ -113,10 +128,7 @@ class MemoryStore:
         self._check_open()
         found = [item for item in self._sessions.items() if item[0].startswith(prefix or "")]
         found.sort(key=lambda item: self._age(item[1][-1]), reverse=True)
-        return [
-            SessionInfo.of(self._entry(numbers[0]), self._rows[numbers[-1]][4], len(numbers))
-            for _, numbers in found[:limit]
-        ]
+        return [self._info(numbers) for _, numbers in found[:limit]]
 
     async def search(
         self,
@@ -174,6 +186,20 @@ class MemoryStore:
         while (parent := self._rows[number][2]) is not None:
             number = self._numbers[parent]
             yield number
+
+    def _info(self, numbers: Sequence[int]) -> SessionInfo:
+        names = (self._entry(number) for number in reversed(numbers) if self._rows[number][3] == NAME)
+        return SessionInfo.of(
+            self._entry(numbers[0]),
+            self._rows[numbers[-1]][4],
+            len(numbers),
+            next(names, None),
+            map(self._outlined, numbers[:OPENING]),
+        )
+
+    def _outlined(self, number: int) -> OutlineEntry:
+        entry_id, session_id, parent_id, kind, time, _, payload = self._rows[number]
+        return OutlineEntry(entry_id, session_id, parent_id, kind, time, payload[:HEAD])
 
     def _entry(self, number: int) -> Entry:
         return entry_of(self._rows[number])

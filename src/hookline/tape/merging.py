@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .entry import FORK, LABEL, MERGE, SWITCH, Entry, Json
+from .entry import FORK, LABEL, MERGE, NAME, SWITCH, Entry, Json
 from .errors import ForeignEntry
 from .store import TapeStore
 
-_NOT_COPIED = frozenset({FORK, SWITCH})  # they say where the fork stands, not what it found
+_NOT_COPIED = frozenset({FORK, NAME, SWITCH})  # they say where and what the fork is, not what it found
 
 
 async def copies(

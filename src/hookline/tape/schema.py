@@ -47,7 +47,10 @@ def _version_1(db: sqlite3.Connection) -> None:
         """
     )
     db.execute("CREATE INDEX entries_jumps ON entries (parent_id) WHERE jump = 1")
-    db.execute(f"CREATE INDEX entries_marks ON entries (kind) WHERE {MARKS_ONLY}")
+    db.execute(
+        "CREATE INDEX entries_marks ON entries (kind) "
+        "WHERE kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'model')"
+    )
     # Full text is indexed when somebody searches, for each session up to a place: an append pays
     # nothing for it. `words` keeps no copy of the text; its row numbers grow with time, so that the
     # newest are found first, and `texts` says which entries they are.
@@ -56,15 +59,26 @@ def _version_1(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE indexed (session INTEGER PRIMARY KEY, next INTEGER NOT NULL)")
 
 
+def _version_2(db: sqlite3.Connection) -> None:
+    # The jumps by place: the runs of places that a branch is made of are found without reading them.
+    # And names of sessions are marks too.
+    db.execute("CREATE INDEX entries_jump_places ON entries (seq, parent_id) WHERE jump = 1")
+    db.execute("DROP INDEX entries_marks")
+    db.execute(
+        "CREATE INDEX entries_marks ON entries (kind) "
+        "WHERE kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'name', 'model')"
+    )
+
+
 PLACES: Final = 2**32
 """How many places a session has: `seq` is the session's number times this, plus the place."""
 
-MARKS: Final = frozenset({"anchor", "switch", "fork", "merge", "label", "model"})
+MARKS: Final = frozenset({"anchor", "switch", "fork", "merge", "label", "name", "model"})
 """The rare kinds, which are looked for in long sessions: the only ones with an index by kind."""
 
-MARKS_ONLY: Final = "kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'model')"
+MARKS_ONLY: Final = "kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'name', 'model')"
 
-MIGRATIONS: Final[list[Callable[[sqlite3.Connection], None]]] = [_version_1]
+MIGRATIONS: Final[list[Callable[[sqlite3.Connection], None]]] = [_version_1, _version_2]
 """What leads from each version of the file to the next. Never change one that was released."""
 
 
@@ -133,14 +147,17 @@ def _pragma(db: sqlite3.Connection, name: str) -> int:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Generator[None]:
-    """Write all or nothing."""
-    db.execute("BEGIN IMMEDIATE")
+    """Write all or nothing; inside another transaction, as a part of it that can fail alone."""
+    inner = db.in_transaction
+    db.execute("SAVEPOINT part" if inner else "BEGIN IMMEDIATE")
     try:
         yield
-        db.execute("COMMIT")
+        db.execute("RELEASE part" if inner else "COMMIT")
     except BaseException:
         if db.in_transaction:  # a full disk may have ended it already
-            db.execute("ROLLBACK")
+            db.execute("ROLLBACK TO part" if inner else "ROLLBACK")
+            if inner:
+                db.execute("RELEASE part")
         raise
 
 

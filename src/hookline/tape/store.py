@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from .entry import FORK, Entry
+from .outline import OutlineEntry
 from .text import Phrase, snippet, text_of
+
+OPENING: Final = 20
+"""How many of a session's entries a listing looks at for the user's first message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +24,25 @@ class SessionInfo:
     entries: int
     parent: str | None
     """The session that it was forked from."""
+    name: str | None = None
+    """What it was called last."""
+    preview: str = ""
+    """The start of the user's first message, when it is among the first `OPENING` entries."""
 
     @classmethod
-    def of(cls, first: Entry, updated: float, entries: int) -> SessionInfo:
-        """Describe a session by its first entry, its last time and its length."""
+    def of(
+        cls,
+        first: Entry,
+        updated: float,
+        entries: int,
+        name: Entry | None,
+        opening: Iterable[OutlineEntry],
+    ) -> SessionInfo:
+        """Describe a session by its first entries, its last time, its length and its last name."""
         parent = first.payload.get("session_id") if first.kind == FORK else None
-        return cls(first.session_id, first.time, updated, entries, parent)
+        called = name.payload.get("name") if name else None
+        preview = next((entry.preview for entry in opening if entry.role == "user"), "")
+        return cls(first.session_id, first.time, updated, entries, parent, called, preview)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +107,17 @@ class TapeStore(Protocol):
         newest_first: bool = False,
     ) -> list[Entry]:
         """The session's entries as appended: those after and before the named entries of it."""
+        ...
+
+    async def outline(self, session_id: str) -> list[OutlineEntry]:
+        """The session's tree in outline, parents before children.
+
+        First the path that it was forked from, from the root on, then its own entries as appended.
+        """
+        ...
+
+    async def common_ancestor(self, first_id: str, second_id: str) -> str | None:
+        """The nearest entry that is on the paths to both, which may be one of the two."""
         ...
 
     async def children(self, entry_id: str) -> list[Entry]:

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-from .entry import ANCHOR, FORK, LABEL, SWITCH, TOOL_CALL, TOOL_RESULT, Entry, Json, new_id
-from .errors import ForeignEntry, SessionExists, TapeConflict, UnknownEntry
+from .entry import ANCHOR, FORK, LABEL, NAME, SWITCH, TOOL_CALL, TOOL_RESULT, Entry, Json, new_id
+from .errors import BadEntry, ForeignEntry, SessionExists, TapeConflict, UnknownEntry
 from .merging import copies
+from .outline import OutlineEntry
 from .store import Hit, TapeStore
 
 New: TypeAlias = tuple[str, Json] | tuple[str, Json, Json | None]
@@ -76,13 +77,14 @@ class Tape:
         state: Json | None = None,
         summary: str | None = None,
         keep_from: str | None = None,
+        meta: Json | None = None,
     ) -> Entry:
         """Append an anchor: context starts here from now on, with its summary and state.
 
         `keep_from` names an entry of this branch from which on entries before the anchor stay in the
         context, after the summary.
         """
-        return await self._anchor(name, state, summary, keep_from, None)
+        return await self._anchor(name, state, summary, keep_from, meta)
 
     async def handoff(self, name: str, *, state: Json, summary: str | None = None) -> Entry:
         """Append an anchor with the state that whoever goes on from here needs."""
@@ -102,19 +104,30 @@ class Tape:
             payload["keep_from"] = keep_from
         return await self.append(ANCHOR, payload, meta=meta)
 
-    async def switch(self, entry_id: str, *, summary: str | None = None) -> Entry:
-        """Go on from an earlier entry. `summary` tells the model of the branch left behind."""
-        await self._own(entry_id)
+    async def switch(self, entry_id: str | None, *, summary: str | None = None) -> Entry:
+        """Go on from another entry of the tree; None: from before the first, with nothing said yet.
+
+        `summary` tells the model of the branch left behind. The switch is an entry like any other, so
+        the session still goes on from there when it is opened again.
+        """
+        if entry_id is not None:
+            await self.entry(entry_id)
         async with self._lock:
             left = self._leaf.id if self._leaf else None
             payload: Json = {"entry_id": entry_id, "from_id": left, "summary": summary}
             return await self._write(Entry.new(self.session_id, entry_id, SWITCH, payload))
 
     async def label(self, entry_id: str | None, name: str) -> Entry:
-        """Give an entry a name; None takes the name away."""
+        """Give an entry a name, which no other entry has then; None takes the name away."""
         if entry_id is not None:
-            await self._own(entry_id)
+            await self.entry(entry_id)
         return await self.append(LABEL, {"entry_id": entry_id, "name": name})
+
+    async def rename(self, name: str) -> Entry:
+        """Call the session something; the id stays. The last name is the one that is listed."""
+        if not name.strip():
+            raise BadEntry(f"the name of session {self.session_id!r} must not be empty")
+        return await self.append(NAME, {"name": name.strip()})
 
     async def fork(
         self,
@@ -129,7 +142,7 @@ class Tape:
         """
         if position not in ("at", "before"):
             raise ValueError(f"a fork is 'at' an entry or 'before' it, not {position!r}")
-        at = await self._own(entry_id) if entry_id is not None else self._leaf
+        at = await self.entry(entry_id) if entry_id is not None else self._leaf
         parent_id = at and (at.id if position == "at" else at.parent_id)
         payload: Json = {
             "session_id": self.session_id,
@@ -184,6 +197,17 @@ class Tape:
             return entries
         return [entries[0], *(entry for entry in kept if entry.kind != ANCHOR), *entries[1:]]
 
+    async def left_behind(self, entry_id: str | None) -> tuple[str | None, list[Entry]]:
+        """What a switch to this entry would leave: the last shared entry's id, and what follows it."""
+        if entry_id is not None:
+            await self.entry(entry_id)
+        if self._leaf is None:
+            return None, []
+        shared = entry_id and await self.store.common_ancestor(self._leaf.id, entry_id)
+        if not shared:
+            return None, await self.branch()
+        return shared, (await self.store.branch(self._leaf.id, until=shared))[1:]
+
     async def pending_tool_calls(self) -> list[Entry]:
         """The tool calls in the context that have no result: what a crash cut off."""
         pending: dict[str, Entry] = {}
@@ -197,6 +221,15 @@ class Tape:
     async def last(self, kind: str) -> Entry | None:
         """The last entry of this kind on the branch."""
         return await self.store.nearest(self._leaf.id, {kind}) if self._leaf else None
+
+    async def outline(self) -> list[OutlineEntry]:
+        """The session's tree in outline, with what it was forked from: see `tree.Tree`."""
+        return await self.store.outline(self.session_id)
+
+    async def name(self) -> str | None:
+        """What the session was called last."""
+        named = await self.store.entries(self.session_id, kinds={NAME}, limit=1, newest_first=True)
+        return named[0].payload.get("name") if named else None
 
     async def labels(self) -> dict[str, str]:
         """The names given in this session, each with its entry's id."""
@@ -212,7 +245,7 @@ class Tape:
         """The session's entries with all these words, newest first."""
         return await self.store.search(text, session_id=self.session_id, limit=limit)
 
-    async def _own(self, entry_id: str) -> Entry:
+    async def entry(self, entry_id: str) -> Entry:
         """The entry, if it is this session's, or on the branch that the session was forked from."""
         entry = await self.store.get(entry_id)
         if entry is None:
@@ -220,8 +253,7 @@ class Tape:
         if entry.session_id != self.session_id:
             first = await self.store.entries(self.session_id, limit=1)
             parent_id = first[0].parent_id if first else None
-            path = await self.store.branch(parent_id, until=entry_id) if parent_id else []
-            if not path or path[0].id != entry_id:
+            if not parent_id or await self.store.common_ancestor(entry_id, parent_id) != entry_id:
                 raise ForeignEntry(
                     f"entry {entry_id!r} belongs to session {entry.session_id!r}; "
                     f"open that session, or name an entry of {self.session_id!r}"
@@ -229,6 +261,6 @@ class Tape:
         return entry
 
     async def _on_branch(self, entry_id: str) -> None:
-        path = await self.store.branch(self._leaf.id, until=entry_id) if self._leaf else []
-        if not path or path[0].id != entry_id:
+        leaf = self._leaf
+        if leaf is None or await self.store.common_ancestor(entry_id, leaf.id) != entry_id:
             raise ForeignEntry(f"entry {entry_id!r} is not on the branch; name one that is")

@@ -57,7 +57,9 @@ def _strings(payload: Any) -> Iterator[str]:
 
 
 def _prose(items: dict[str, Any]) -> list[Any]:
-    return [value for key, value in items.items() if key not in _NOT_PROSE]
+    """What may be words; the data of a picture or sound is none."""
+    hidden = _NOT_PROSE | {"data"} if items.get("type") in ("image", "audio") else _NOT_PROSE
+    return [value for key, value in items.items() if key not in hidden]
 
 
 def words_of(text: str) -> list[str]:

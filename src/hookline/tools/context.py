@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,5 +31,29 @@ class ToolContext:
     report: Callable[[Any], None] = nobody_watches
     """Tell how far the work has come; may be called from any thread."""
     app: Any = None
+    tape: Any = None
+    """The session's tape that the call itself is written on; None where nothing is kept."""
     allowed: tuple[Path, ...] = ()
     """Places outside the workspace that file tools may reach too."""
+    tool: str = ""
+    """The name of the tool that is called."""
+    permissions: tuple[str, ...] = ()
+    """What the tool was granted: the permissions of its spec, which `authorize_action` has seen."""
+
+
+_CALLING: ContextVar[ToolContext | None] = ContextVar("hookline_tool_call", default=None)
+
+
+def calling() -> ToolContext | None:
+    """The tool call that this code runs in, in whatever task or thread; None outside of one."""
+    return _CALLING.get()
+
+
+@contextmanager
+def during(call: ToolContext | None) -> Generator[None]:
+    """Let code run in a tool call, or with None in no call at all."""
+    token = _CALLING.set(call)
+    try:
+        yield
+    finally:
+        _CALLING.reset(token)

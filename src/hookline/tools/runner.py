@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from hookline.catalog.calls import ToolCall, ToolResultContent
 from hookline.catalog.context import HookContext
+from hookline.catalog.envelope import field_of
 from hookline.catalog.events.tool import (
     ToolCallEvent,
     ToolExecutionEndEvent,
@@ -36,7 +37,7 @@ from hookline.catalog.parts import Content
 from hookline.hooks import Decision, HooklineError, Hooks, Ruling
 from hookline.hooks.errors import error_text
 
-from .context import ToolContext, nobody_watches
+from .context import ToolContext, during, nobody_watches
 from .output import model_content
 from .progress import Progress
 from .registry import Registry
@@ -62,8 +63,10 @@ class Journal(Protocol):
         ...
 
 
-Judge = Callable[[dict[str, Any]], Awaitable[Ruling]]
-"""Policy that is not a plugin's: packs and the operator's floor, judged after `authorize_action`."""
+Judge = Callable[[dict[str, Any]], Awaitable[Sequence[Ruling]]]
+"""Policy that is not a plugin's: the default, packs and the operator's floor, after `authorize_action`.
+
+It is given the action with `authorized`, the plugins' answer; every ruling goes on the tape."""
 
 
 @dataclass(slots=True)
@@ -78,6 +81,8 @@ class Caller:
     """Seconds that a tool may run which sets no limit of its own."""
     source: str = "model"
     """Who asks: model, command, shell, trigger, replay."""
+    allowed: frozenset[str] | None = None
+    """The tools within reach; None: all."""
 
 
 @dataclass(slots=True)
@@ -154,6 +159,8 @@ class ToolRunner:
             if fault is not None:
                 raise ToolRefused(fault)
             admitted.tool = self.registry.get(requested.name)
+            if caller.allowed is not None and requested.name not in caller.allowed:
+                raise ToolRefused(f"{requested.name} is not among the tools of {ctx.agent_id}")
             await self._rewrite(admitted, ctx)
             asked = await self._ask_gate(admitted, ctx)
             admitted.values = admitted.tool.validate(dict(admitted.call.arguments))
@@ -189,6 +196,9 @@ class ToolRunner:
         rewritten = verdict.changes.get("input")
         if rewritten is not None:
             admitted.call = replace(call, arguments=deepcopy(rewritten))
+        if setters := verdict.conflicts.get("input"):
+            told = f"{' and '.join(setters)} rewrote the arguments differently; the last one counts"
+            admitted.rulings.append(Ruling(reason=told, by="tool_call"))
         return (verdict.reason or f"run {call.name}?") if verdict.asked else None
 
     async def _authorise(self, admitted: Admitted, caller: Caller, asked: str | None) -> None:
@@ -199,15 +209,19 @@ class ToolRunner:
         if authorized is False:
             admitted.rulings.append(Ruling(Decision.DENY, by="authorize_action"))
             raise ToolRefused(f"{admitted.call.name} was not authorised")
+        questions = [] if asked is None else [asked]
         if self.judge is not None:
-            ruling = await self.judge(describe(admitted, caller))
-            admitted.rulings.append(ruling)
-            if ruling.decision is Decision.DENY:
-                raise ToolRefused(ruling.reason or f"policy denies {admitted.call.name}")
-            if ruling.decision is Decision.ASK:
-                asked = ruling.reason or asked or f"run {admitted.call.name}?"
-        if asked is not None:
-            await self._get_approval(admitted, caller, asked)
+            rulings = await self.judge({**describe(admitted, caller), "authorized": authorized})
+            admitted.rulings.extend(rulings)
+            for ruling in rulings:
+                if ruling.decision is Decision.DENY:
+                    raise ToolRefused(ruling.reason or f"{ruling.by} denies {admitted.call.name}")
+                if ruling.decision is Decision.ASK:
+                    questions.append(ruling.reason or f"run {admitted.call.name}?")
+        elif authorized is True:
+            admitted.rulings.append(Ruling(by="authorize_action"))
+        if questions:
+            await self._get_approval(admitted, caller, "; ".join(questions))
 
     async def _get_approval(self, admitted: Admitted, caller: Caller, question: str) -> None:
         request = {**describe(admitted, caller), "question": question}
@@ -290,7 +304,8 @@ class ToolRunner:
         deadline = asyncio.timeout(limit)
         try:
             async with deadline:
-                return await tool._invoke(values, context, progress.report)  # pyright: ignore[reportPrivateUsage]
+                with during(context):
+                    return await tool._invoke(values, context, progress.report)  # pyright: ignore[reportPrivateUsage]
         except TimeoutError:
             if deadline.expired():
                 raise TimeoutError(f"{call.name} did not finish within {limit:g} s") from None
@@ -311,6 +326,9 @@ class ToolRunner:
             state=caller.state,
             report=report,
             app=ctx.app,
+            tool=admitted.call.name,
+            permissions=tuple(admitted.tool.spec.permissions) if admitted.tool else (),
+            tape=getattr(caller.journal, "tape", None),
         )
 
     async def _judge_result(self, outcome: ToolOutcome, admitted: Admitted, ctx: HookContext) -> None:
@@ -374,6 +392,7 @@ def parse(arguments: str | Mapping[str, Any]) -> tuple[dict[str, Any], str | Non
 def describe(admitted: Admitted, caller: Caller) -> dict[str, Any]:
     """The action that is judged, as plain data; a copy, so that nobody can change what runs."""
     call, ctx = admitted.call, caller.ctx
+    said: Any = caller.state.get("message")
     assert admitted.tool is not None
     spec = admitted.tool.spec
     return {
@@ -389,5 +408,7 @@ def describe(admitted: Admitted, caller: Caller) -> dict[str, Any]:
         "agent_id": ctx.agent_id,
         "depth": ctx.depth,
         "source": caller.source,
+        "channel": str(field_of(said, "channel", "") or ""),
+        "user": str(field_of(said, "sender_id") or field_of(said, "user_id") or ""),
         "workspace": str(caller.workspace),
     }

@@ -24,6 +24,7 @@ def start(app: Hookline, session_id: str | None = None) -> None:
         raise BadInput("the session id is empty")
     app.progress = Progress()
     app.models.get(app.model)  # one that is unknown is told before anything is typed
+    app.policy  # noqa: B018  # so is a policy that cannot be used
     try:
         asyncio.run(talk(app, session_id))
     except asyncio.CancelledError:

@@ -49,7 +49,13 @@ def builtin_commands(chat: Chat, commands: Commands) -> list[SlashCommand]:
         if arguments.strip():
             await chat.enter(arguments.strip())
         messages = await app.store().entries(chat.session_id, kinds=["message"])
-        return f"session {chat.session_id}: {len(messages)} messages, {chat.tokens} tokens"
+        counted = [f"{len(messages)} messages", f"{chat.tokens:,} tokens", *chat.costs()]
+        return f"session {chat.session_id}: {', '.join(counted)}"
+
+    async def reload(app: Hookline, arguments: str) -> str:
+        done = str(await app.hook_files.reload())
+        commands.gather()
+        return "\n".join([done, *commands.wrong])
 
     def clear(app: Hookline, arguments: str) -> None:
         chat.view.clear()
@@ -64,13 +70,14 @@ def builtin_commands(chat: Chat, commands: Commands) -> list[SlashCommand]:
         SlashCommand("hooks", "Show every hook, or one in detail: /hooks NAME.", hooks),
         SlashCommand("show", "Show the last tool result whole.", show),
         SlashCommand("session", "Show the session, or go to another: /session ID.", session),
+        SlashCommand("reload", "Read the hook files and skills again; the conversation stays.", reload),
         SlashCommand("clear", "Wipe the screen; the conversation stays.", clear),
         SlashCommand("exit", "Leave.", exit_),
     ]
 
 
 KEYS = """Enter sends; Alt-Enter, or a backslash before Enter, makes a new line.
-Tab completes commands and, after an @, files of the workspace.
+Tab completes commands and, after an @, files of the workspace; @path sends the file along.
 Ctrl-C stops an answer or wipes the line; on an empty line it leaves, as Ctrl-D does."""
 
 

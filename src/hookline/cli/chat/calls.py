@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from hookline.hooks import HooklineError
 
@@ -24,19 +23,10 @@ class BadArguments(HooklineError, ValueError):
 
 async def call_tool(app: Hookline, session_id: str, name: str, written: str) -> ToolOutcome:
     """Call a tool for the person at the keyboard; the call and its result are on the tape."""
-    from hookline.agent.engine import Limits
-    from hookline.agent.journal import TapeJournal
-    from hookline.tools.runner import Caller, Requested
+    from hookline import person
 
-    arguments = arguments_of(app.tools.get(name), written)
-    caller = Caller(
-        app.context(session_id),
-        TapeJournal(await app.tape(session_id)),
-        app.workspace,
-        timeout=(app.limits or Limits()).tool_seconds,
-        source="command",
-    )
-    return await app.runner.run(Requested(f"command_{uuid4().hex[:12]}", name, arguments), caller)
+    given = arguments_of(app.tools.get(name), written)
+    return await person.call_tool(app, session_id, name, given, channel="terminal")
 
 
 def arguments_of(tool: Tool, written: str) -> dict[str, Any]:

@@ -78,31 +78,27 @@ def of_function(function: Callable[..., Any]) -> Handler:
 
 
 def plugin_commands(app: Hookline) -> tuple[dict[str, SlashCommand], list[str]]:
-    """The commands of plugins, a later one before an earlier of its name; and what went wrong."""
-    found: dict[str, SlashCommand] = {}
-    wrong: list[str] = []
-    for outcome in app.hooks.call_sync("register_commands"):
-        if not outcome.success:
-            wrong.append(f"{outcome.plugin_name}: register_commands failed: {told(outcome.error)}")
-            continue
-        try:
-            commands = [command_from(given) for given in outcome.result or ()]
-        except Exception as error:
-            wrong.append(f"{outcome.plugin_name}: register_commands failed: {told(error)}")
-            continue
-        found |= {command.name: command for command in commands}
-    return found, wrong
+    """The commands of plugins, and what went wrong; a plugin that describes one wrongly is left out."""
+    before = len(app.failures)
+    found = app.plugins.gather("register_commands", command_from, lambda c: c.name, "command")
+    wrong = [f"{f.plugin}: {f.stage} failed: {told(f.error)}" for f in app.failures[before:]]
+    return {command.name: command for command in found}, wrong
 
 
 class Commands:
     """Every command of a chat; tools are looked up when they are called, they may come and go."""
 
     def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self.gather()
+
+    def gather(self) -> None:
+        """Gather them, again where plugins may have changed."""
         from .builtin import builtin_commands
 
-        brought, self.wrong = plugin_commands(chat.app)
-        self.known = {command.name: command for command in builtin_commands(chat, self)} | brought
-        self._chat = chat
+        brought, self.wrong = plugin_commands(self._chat.app)
+        own = builtin_commands(self._chat, self)
+        self.known = {command.name: command for command in own} | brought
 
     def names(self) -> list[tuple[str, str]]:
         """Everything that may follow a slash, with a line of help."""

@@ -25,6 +25,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
+from .approval import PROMPT, Answer, answer_of
 from .view import Stopped
 
 if TYPE_CHECKING:
@@ -65,14 +66,13 @@ class Keyboard:
         with patch_stdout(raw=True):
             return await self._session.prompt_async()
 
-    async def ask(self, question: str, call: str) -> bool | None:
+    async def ask(self, question: str, call: str) -> Answer | None:
         """Ask for a yes; what was typed before the question is no answer to it."""
         self._screen.pause()
         try:
             self._screen.approval(question, call)
             forget_typed(self._asking)
-            answer = await self._asking.prompt_async("  allow it? [y/N] ")
-            return answer.strip().lower() in ("y", "yes")
+            return answer_of(await self._asking.prompt_async(f"  {PROMPT}"))
         finally:
             self._screen.resume()
 

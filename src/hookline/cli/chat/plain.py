@@ -10,6 +10,7 @@ import threading
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 
+from .approval import PROMPT, Answer, answer_of
 from .view import clean, exact, one_line, text_of
 
 
@@ -106,13 +107,13 @@ class Lines:
                 f"this line is not UTF-8 text (byte {error.start}): it was left out"
             ) from None
 
-    async def ask(self, question: str, call: str) -> bool | None:
+    async def ask(self, question: str, call: str) -> Answer | None:
         """A person may answer; a pipe is no answer."""
         if not self.person:
             return None
         print(f"{question}\n  {call}", flush=True)
-        answer = await self._line("allow it? [y/N] ")
-        return (answer or b"").strip().lower() in (b"y", b"yes")
+        typed = await self._line(PROMPT)
+        return answer_of((typed or b"").decode("utf-8", "replace"))
 
     async def _line(self, prompt: str) -> bytes | None:
         if self.person:

@@ -9,10 +9,13 @@ from collections.abc import Coroutine, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hookline.attachments import attachments, mentions
 from hookline.catalog.envelope import Envelope, field_of
 from hookline.catalog.events.tool import ToolExecutionUpdateEvent
 from hookline.catalog.stream import StreamEvent
+from hookline.hookfiles import inert_text
 
+from .approval import Remembered
 from .calls import call_tool
 from .commands import Commands, written
 from .view import Reader, Stopped, View, exact, text_of, told
@@ -36,11 +39,16 @@ class Chat:
         self.view = view
         self.leaving = False
         self.tokens = 0
+        self.cost = 0.0
+        self.turn_cost = 0.0
+        """What the session and its last turn cost, as far as prices are known."""
         self.commands = Commands(self)
         self._usage: dict[str, Any] = {}
+        self._news: list[str] = []
         self._delivered: list[Envelope] = []
         self._work: asyncio.Task[Any] | None = None
         self._asking = asyncio.Lock()
+        self._remembered = Remembered()
         self._reader: Reader | None = None
 
     # --- the loop -----------------------------------------------------------------------------
@@ -50,10 +58,12 @@ class Chat:
     ) -> None:
         """Talk until the person leaves; `quiet` is entered while an answer is shown."""
         self._reader = reader
-        async with self.app.running():
+        async with self.app.running(), self.app.hook_files.watching(self._reloaded):
             await self.enter(self.session_id)
             for wrong in self.commands.wrong:
                 self.view.error(wrong)
+            if inert := self.app.hook_files.inert():
+                self.view.note(inert_text(len(inert)))
             with self._attached():
                 while not self.leaving:
                     try:
@@ -63,21 +73,43 @@ class Chat:
                     except ValueError as error:
                         self.view.error(told(error))
                         continue
+                    self._tell_news()
                     if text.strip():
                         with quiet():
                             await self._do(self._take(text))
+
+    def _reloaded(self, text: str) -> None:
+        """Hook files changed while the chat waits: told when it shows something next."""
+        self._news.append(text)
+        self.commands.gather()
+
+    def _tell_news(self) -> None:
+        for line in "\n".join(self._news).splitlines():
+            self.view.note(line)
+        self._news.clear()
 
     async def enter(self, session_id: str) -> None:
         """Go to a session."""
         self.session_id = session_id
         said = await self.app.store().entries(session_id, kinds=["message"])
-        self.tokens = sum(total(entry.meta.get("usage") or {}) for entry in said)
+        counted: list[dict[str, Any]] = [entry.meta.get("usage") or {} for entry in said]
+        self.tokens = sum(total(usage) for usage in counted)
+        self.cost = sum(price(usage) for usage in counted)
+        self.turn_cost = 0.0
 
     def status(self) -> str:
         """The status line."""
         model = self.app.model
         model = model if len(model) <= 32 else "…" + model[-31:]  # of a path, the end says more
-        return f" {model} · {self.tokens:,} tokens · {self.session_id}"
+        parts = [model, f"{self.tokens:,} tokens", *self.costs(), self.session_id]
+        return " " + " · ".join(parts)
+
+    def costs(self) -> list[str]:
+        """What the session costs, and its last turn; nothing where no price is known."""
+        if not self.cost:
+            return []
+        turn = f" (last turn {money(self.turn_cost)})" if self.turn_cost else ""
+        return [f"{money(self.cost)}{turn}"]
 
     async def _take(self, text: str) -> None:
         """A command or a message."""
@@ -116,14 +148,19 @@ class Chat:
 
     async def _say(self, text: str) -> None:
         """One turn."""
-        envelope = {
+        parts = attachments(text, self.app.workspace)
+        envelope: dict[str, Any] = {
             "content": text,
             "channel": "terminal",
             "chat_id": "chat",
             "sender_id": "human",
             "session_id": self.session_id,
         }
+        if parts:
+            envelope["attachments"] = parts
+            self.view.note(f"attached: {', '.join(m.path for m in mentions(text, self.app.workspace))}")
         self._delivered = []
+        self.turn_cost = 0.0
         self.view.begin()
         try:
             result = await self.app.process_inbound(envelope, stream=self._event)
@@ -156,6 +193,8 @@ class Chat:
     def _count(self) -> None:
         """One model call's usage is complete."""
         self.tokens += total(self._usage)
+        self.cost += price(self._usage)
+        self.turn_cost += price(self._usage)
         self._usage = {}
 
     # --- what is attached while chatting --------------------------------------------------------
@@ -182,16 +221,20 @@ class Chat:
         """Ask the person, one question at a time."""
         if self._reader is None:
             return None
+        if request in self._remembered:
+            return "approve"
         call = exact(request["tool"], request["arguments"])
         try:
             async with self._asking:
-                allowed = await self._reader.ask(request["question"], call)
+                answer = await self._reader.ask(request["question"], call)
         except (Stopped, EOFError):
             self.interrupt()
             return "reject"
         finally:
             self._listen()
-        return None if allowed is None else "approve" if allowed else "reject"
+        if answer == "always":
+            self._remembered.add(request)
+        return None if answer is None else "reject" if answer == "no" else "approve"
 
     # --- Ctrl-C -------------------------------------------------------------------------------
 
@@ -219,6 +262,16 @@ class Chat:
     def _unlisten(self) -> None:
         if sys.platform != "win32":
             asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+
+def price(usage: dict[str, Any]) -> float:
+    """What one model call cost, where that is known."""
+    return float(usage.get("cost") or 0.0)
+
+
+def money(amount: float) -> str:
+    """An amount with as many digits as it takes to say something."""
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"
 
 
 def total(usage: dict[str, Any]) -> int:

@@ -12,6 +12,8 @@ from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 
+from .approval import Answer
+
 
 class Stopped(Exception):
     """The person stopped what was under way, or wants to leave.
@@ -75,7 +77,7 @@ class Reader(Protocol):
         """The next message; EOFError at the end, Stopped where the person wants to leave."""
         ...
 
-    async def ask(self, question: str, call: str) -> bool | None:
+    async def ask(self, question: str, call: str) -> Answer | None:
         """Whether the person allows a call; None where nobody can be asked. Stopped is no answer."""
         ...
 

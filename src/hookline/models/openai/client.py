@@ -22,10 +22,13 @@ from .connections import Connections, http, proxy_of
 from .failures import Failures
 from .settings import Endpoint
 from .sse import EventReader, TooLong
-from .wire import Malformed, Reply, ToolNames, body, usage
+from .wire import Malformed, Reply, ToolNames, usage
+from .writing import RequestWriter
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
+
+_decode = json.JSONDecoder().raw_decode  # quicker than `json.loads` for a short text
 
 _CONNECT = 15.0
 _ERROR_SIZE = 64 * 1024
@@ -48,6 +51,7 @@ class OpenAIModel:
         self._model = model
         self._endpoint = endpoint
         self._connections = connections or Connections()
+        self._writer = RequestWriter(model, endpoint)
         self._failures = Failures(endpoint, self.name, model)
         self._proxy = proxy_of(endpoint.url)
 
@@ -56,10 +60,10 @@ class OpenAIModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Answer piece by piece. Closing the stream closes its connection, which stops the model."""
-        names = ToolNames(tool["name"] for tool in request.tools)
+        payload, names = self._payload(request)
         reply = Reply(names)
         reader = EventReader()
-        response = await self._post(request, names)
+        response = await self._post(payload)
         try:
             content = response.content
             done = False
@@ -101,11 +105,10 @@ class OpenAIModel:
         """Close the connections that no other model uses. Used again, it connects again."""
         await self._connections.leave(self)
 
-    async def _post(self, request: ModelRequest, names: ToolNames) -> ClientResponse:
+    async def _post(self, payload: bytes) -> ClientResponse:
         """Send the request; give the response when it is a stream of events."""
         aiohttp = http()
         endpoint = self._endpoint
-        payload = self._payload(request, names)
         headers = {
             "Accept": "text/event-stream",
             # Compressed, words would come in bursts; what comes compressed is read all the same.
@@ -141,11 +144,11 @@ class OpenAIModel:
         finally:
             response.close()
 
-    def _payload(self, request: ModelRequest, names: ToolNames) -> bytes:
-        endpoint = self._endpoint
-        message = body(request, self._model, names, endpoint.service, endpoint.settings)
+    def _payload(self, request: ModelRequest) -> tuple[bytes, ToolNames]:
         try:
-            return json.dumps(message, separators=(",", ":")).encode()
+            return self._writer.write(request)
+        except BadSetting:
+            raise
         except (TypeError, ValueError, RecursionError) as error:
             raise BadSetting(
                 f"the request to {self.name} cannot be written as JSON: {error}"
@@ -153,7 +156,10 @@ class OpenAIModel:
 
     def _chunk(self, payload: bytes) -> dict[str, Any]:
         try:
-            chunk = json.loads(payload.decode())
+            text = payload.decode()
+            chunk, end = _decode(text)
+            if end != len(text):
+                raise Malformed("an event that is no JSON")
             if b"\\ud" in payload or b"\\uD" in payload:
                 chunk = json.loads(_paired(chunk))
         except (ValueError, RecursionError):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UnknownModel
+from ..errors import ModelError, UnknownModel
 from ..model import Model
 from ..registry import Provider
 
@@ -48,6 +48,7 @@ _SERVICES: dict[str, dict[str, Any]] = {
         "needs_key": True,
         "summary": "DeepSeek: deepseek:MODEL",
         "effort": True,
+        "thoughts": True,
     },
     "ollama": {
         "base_url": "http://localhost:11434/v1",
@@ -119,17 +120,18 @@ def _maker(name: str) -> Callable[[str, Mapping[str, Any]], Model]:
     return make
 
 
-def _problem_of(name: str) -> Callable[[], str]:
-    facts = _SERVICES[name]
-
-    def problem() -> str:
+def _problem_of(name: str) -> Callable[[Mapping[str, Any]], str]:
+    def problem(settings: Mapping[str, Any]) -> str:
         if find_spec("aiohttp") is None:
             return f"aiohttp is not installed: {INSTALL}"
-        if facts.get("needs_key"):
-            import os
+        from .settings import Endpoint, Settings
 
-            if not os.environ.get(facts["key_env"], "").strip():
-                return f"no key: set {facts['key_env']}, or api_key in the settings of {name}"
+        try:
+            read = Settings.read(settings, name)
+            if name != COMPATIBLE or read.base_url:  # its model may name the address
+                Endpoint.of(service(name), read).key()
+        except ModelError as error:
+            return str(error)
         return ""
 
     return problem

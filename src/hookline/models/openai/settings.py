@@ -23,7 +23,7 @@ class Service:
     """A provider that is known by name.
 
     `effort` is whether it takes a `reasoning_effort`; `no_effort` is its word for none, if it has one.
-    `longest` is its name for `max_tokens`.
+    `longest` is its name for `max_tokens`. `thoughts` is whether it wants its reasoning back.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Service:
     no_effort: str = ""
     longest: str = "max_tokens"
     cache_key: bool = False
+    thoughts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,10 @@ from hookline.catalog.parts import AudioPart, ImagePart, TextPart
 from hookline.catalog.stream import StreamEvent
 
 from ..model import ModelRequest, content_text
+from ..thinking import THINKING, thinking_of
 from .settings import RESERVED, Service, Settings
 
+_OURS = (*RESERVED, THINKING)
 _GOOD_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _BAD_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
@@ -49,6 +51,12 @@ class ToolNames:
         for name in changed:
             self._add(name)
 
+    def copy(self) -> ToolNames:
+        """The same names, for another request with the same tools."""
+        twin = ToolNames(())
+        twin._there, twin._back = self._there.copy(), self._back.copy()
+        return twin
+
     def wire(self, name: str) -> str:
         """The name for the API. One of an earlier request, not offered now, gets one as well."""
         return self._there.get(name) or (name if _GOOD_NAME.fullmatch(name) else self._add(name))
@@ -71,14 +79,23 @@ def body(
     request: ModelRequest, model: str, names: ToolNames, service: Service, settings: Settings
 ) -> dict[str, Any]:
     """The request as the API reads it."""
+    found = frame(request, model, names, service, settings)
+    if request.tools:
+        found["tools"] = tools(request, names)
+    return found
+
+
+def frame(
+    request: ModelRequest, model: str, names: ToolNames, service: Service, settings: Settings
+) -> dict[str, Any]:
+    """The request without what it says of the tools: that is the same from request to request."""
     found: dict[str, Any] = {
         "model": model,
-        "messages": messages(request, names),
+        "messages": messages(request, names, thoughts=service.thoughts),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
     if request.tools:
-        found["tools"] = [_tool(schema, names) for schema in request.tools]
         choice = request.tool_choice
         if isinstance(choice, dict):
             named = {"name": names.wire(choice.get("name", ""))}
@@ -87,17 +104,22 @@ def body(
             found["tool_choice"] = choice
     if service.cache_key and request.session_id:
         found["prompt_cache_key"] = request.session_id[:64]
-    if effort := _effort(request.thinking, service):
+    if effort := _effort(thinking_of(request, settings.options), service):
         found["reasoning_effort"] = effort
     for options in (settings.options, request.options):
-        found.update((name, value) for name, value in options.items() if name not in RESERVED)
+        found.update((name, value) for name, value in options.items() if name not in _OURS)
     if service.longest != "max_tokens" and "max_tokens" in found:
         found.setdefault(service.longest, found.pop("max_tokens"))
     return {name: value for name, value in found.items() if value is not None}
 
 
-def messages(request: ModelRequest, names: ToolNames) -> list[Message]:
-    """The conversation as the API reads it."""
+def tools(request: ModelRequest, names: ToolNames) -> list[dict[str, Any]]:
+    """The tools as the API reads them."""
+    return [_tool(schema, names) for schema in request.tools]
+
+
+def messages(request: ModelRequest, names: ToolNames, *, thoughts: bool = False) -> list[Message]:
+    """The conversation as the API reads it; with the model's thoughts, where they are wanted back."""
     found: list[Message] = []
     if request.system:
         found.append({"role": "system", "content": request.system})
@@ -115,7 +137,7 @@ def messages(request: ModelRequest, names: ToolNames) -> list[Message]:
             found.append(_shown(pictures))
             pictures = []
         if role == "assistant":
-            found.append(_assistant(message, names))
+            found.append(_assistant(message, names, thoughts))
         else:
             found.append({"role": role, "content": _content(content)})
     if pictures:
@@ -245,15 +267,15 @@ def _tool(schema: dict[str, Any], names: ToolNames) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _effort(thinking: str | None, service: Service) -> str:
-    if not thinking or not service.effort:
+def _effort(thinking: str, service: Service) -> str:
+    if not service.effort:
         return ""
-    return service.no_effort if thinking in ("off", "none") else thinking
+    return service.no_effort if thinking == "off" else thinking
 
 
-def _assistant(message: Message, names: ToolNames) -> Message:
+def _assistant(message: Message, names: ToolNames, thoughts: bool) -> Message:
     found: Message = {"role": "assistant", "content": content_text(message.get("content"))}
-    if reasoning := message.get("reasoning_content"):
+    if thoughts and (reasoning := message.get("reasoning")):
         found["reasoning_content"] = reasoning
     if calls := message.get("tool_calls"):
         # Said nothing beside the calls: endpoints write null for that, and expect it.
@@ -299,23 +321,32 @@ def _part(part: object) -> dict[str, Any]:
     if isinstance(part, ImagePart):
         return _image(part.url, part.data, part.mime_type)
     if isinstance(part, AudioPart):
-        audio = {"data": b64encode(part.data).decode(), "format": _format(part.mime_type)}
-        return {"type": "input_audio", "input_audio": audio}
+        return _audio(part.data, part.mime_type)
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     if isinstance(part, dict):
         table = cast("dict[str, Any]", part)
         if table.get("type") == "image":
             return _image(table.get("url"), table.get("data"), table.get("mime_type") or "image/png")
+        if table.get("type") == "audio":
+            return _audio(table.get("data"), table.get("mime_type") or "audio/wav")
         return table
     return {"type": "text", "text": str(part)}
 
 
 def _image(url: str | None, data: bytes | str | None, mime_type: str) -> dict[str, Any]:
     if not url:
-        encoded = data if isinstance(data, str) else b64encode(data or b"").decode()
-        url = f"data:{mime_type};base64,{encoded}"
+        url = f"data:{mime_type};base64,{_encoded(data)}"
     return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _audio(data: bytes | str | None, mime_type: str) -> dict[str, Any]:
+    audio = {"data": _encoded(data), "format": _format(mime_type)}
+    return {"type": "input_audio", "input_audio": audio}
+
+
+def _encoded(data: bytes | str | None) -> str:
+    return data if isinstance(data, str) else b64encode(data or b"").decode()
 
 
 def _format(mime_type: str) -> str:

@@ -1,4 +1,4 @@
-"""The tools that come with Hookline: files, the shell, the web, and a list of what is to be done.
+"""The tools that come with Hookline: files, the shell, the web, the tape, and a list of things to do.
 
 The file tools stay inside the call's workspace, with symlinks resolved. `shell` starts there, and
 what it runs can go anywhere the user can: that is for the gates to judge.
@@ -11,6 +11,7 @@ from hookline.tools.tool import Tool
 
 def builtin_tools() -> list[Tool]:
     """The builtin tools, for a registry that wants them."""
+    from .delegate import delegate
     from .edit_file import edit_file
     from .fetch_url import fetch_url
     from .list_files import list_files
@@ -19,11 +20,14 @@ def builtin_tools() -> list[Tool]:
     from .search_files import search_files
     from .shell import shell
     from .shell_jobs import shell_jobs, shell_kill, shell_output
+    from .tape_tools import tape_handoff, tape_read, tape_search
     from .todo import todo
     from .write_file import write_file
 
     files = [read_file, list_files, search_files, write_file, edit_file]
-    return [*files, shell, shell_output, shell_kill, shell_jobs, fetch_url, todo, read_output]
+    commands = [shell, shell_output, shell_kill, shell_jobs]
+    tape = [tape_search, tape_read, tape_handoff]
+    return [*files, *commands, fetch_url, todo, read_output, *tape, delegate]
 
 
 def close_jobs(session: str | None = None) -> None:

@@ -53,7 +53,7 @@ def read_file(
 
 def _read(file: BufferedReader, path: str, start: int, end: int | None, size: int) -> str | ImagePart:
     probe = file.read(_PROBE)
-    if kind := _image_type(probe):
+    if kind := image_type(probe):
         if size > _LARGEST_IMAGE:
             raise ToolError(f"{path} is too large for a picture: {size:,} bytes")
         return ImagePart(probe + file.read(_LARGEST_IMAGE), kind)
@@ -67,7 +67,7 @@ def _read(file: BufferedReader, path: str, start: int, end: int | None, size: in
     return _take_lines(file, start, end)
 
 
-def _image_type(probe: bytes) -> str:
+def image_type(probe: bytes) -> str:
     """What kind of picture begins like this; empty for anything else."""
     if probe.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"

@@ -1,0 +1,4 @@
+"""The hook files that come with Hookline, loaded before anyone else's.
+
+Files whose name starts with `_`, like this one, are not hook files.
+"""

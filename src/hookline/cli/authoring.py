@@ -1,0 +1,108 @@
+"""The commands for those who write and choose plugins: `hookline hooks` and `hookline plugins`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+Name = Annotated[str, typer.Argument(help="The plugin.")]
+
+
+class ShowUnlessNamed(TyperGroup):
+    """A group whose command `show` is meant wherever no other is named: `hookline hooks NAME`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `show` in front of what is no command of this group."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+def add_hooks(cli: typer.Typer, app: Hookline) -> None:
+    """`hookline hooks`."""
+    group = typer.Typer(cls=ShowUnlessNamed)
+    cli.add_typer(
+        group, name="hooks", help="Show every hook, one in detail, or check a plugin or hook file."
+    )
+
+    @group.command()
+    def show(
+        name: Annotated[str | None, typer.Argument(help="Show this hook in detail.")] = None,
+        family: Annotated[str | None, typer.Option(help="Only the hooks of this family.")] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_markdown: Annotated[
+            bool, typer.Option("--markdown", help="Print the whole reference.")
+        ] = False,
+        turn: Annotated[bool, typer.Option("--turn", help="Show one turn, hook by hook.")] = False,
+    ) -> None:
+        """Show every hook: what becomes of results, who runs first, what an error does.
+
+        `show` may be left out.
+        """
+        from .hooks import show
+
+        app.hook_files.load()
+        show(app.hooks, name, family, as_json=as_json, as_markdown=as_markdown, turn=turn)
+
+    @group.command()
+    def check(
+        file: Annotated[Path, typer.Argument(help="A plugin's module, or a hook file.")],
+    ) -> None:
+        """Check a plugin or a hook file without running an agent; the file is imported."""
+        from .hooks import check_file
+
+        check_file(app.hooks, file)
+
+
+def add_plugins(cli: typer.Typer, app: Hookline) -> None:
+    """`hookline plugins`."""
+    group = typer.Typer(help="Show, switch and write plugins.", no_args_is_help=True)
+    cli.add_typer(group, name="plugins")
+
+    @group.command("list")
+    def list_(
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ) -> None:
+        """List every plugin, in the order in which they load, with its state."""
+        from .plugins import list_plugins
+
+        list_plugins(app, as_json=as_json)
+
+    @group.command()
+    def show(name: Name) -> None:
+        """Show one plugin: its manifest, what it is attached to, what is wrong with it."""
+        from .plugins import show_plugin
+
+        show_plugin(app, name)
+
+    @group.command()
+    def enable(name: Name) -> None:
+        """Load a plugin again that was disabled."""
+        from .plugins import switch
+
+        switch(app, name, on=True)
+
+    @group.command()
+    def disable(name: Name) -> None:
+        """Leave a plugin out from now on."""
+        from .plugins import switch
+
+        switch(app, name, on=False)
+
+    @group.command()
+    def new(
+        name: Annotated[str, typer.Argument(help="What the plugin is to be called.")],
+        folder: Annotated[
+            Path | None, typer.Argument(help="Where to write it; ./hookline-NAME unless said.")
+        ] = None,
+    ) -> None:
+        """Write a package with a plugin that works, to be changed into what you want."""
+        from .plugins import write_new
+
+        write_new(name, folder)

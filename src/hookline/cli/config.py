@@ -1,0 +1,166 @@
+"""`hookline config`: what is set, where it stands, and setting it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
+
+from hookline.config import ConfigError, Profile
+from hookline.config.config import FILE
+from hookline.config.layers import find, merged, nested, parse_value
+from hookline.config.writing import write
+from hookline.hooks.errors import suggestion
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+
+def show(app: Hookline, section: str | None = None, *, as_json: bool = False) -> None:
+    """Print every setting with where it stands; what is wrong follows on standard error."""
+    config = app.config
+    top = (section or "").partition(".")[0]
+    if section and top not in config.known() and config.get(top) is None:
+        raise ConfigError(f"unknown section {section!r}{suggestion(top, config.known())}")
+    rows = {**defaults(app, section), **config.shown(section)}
+    told = {at: {"value": rows[at], "source": config.source(at) or "default"} for at in sorted(rows)}
+    wrong = problems(app)
+    if as_json:
+        everything = {"profile": config.profile, "settings": told, "problems": wrong}
+        typer.echo(json.dumps(everything, indent=2, default=str))
+        return
+    for dotted, about in told.items():
+        value = json.dumps(about["value"], ensure_ascii=False, default=str)
+        typer.echo(f"{dotted} = {value}  ({about['source']})")
+    for problem in wrong:
+        typer.echo(f"!! {problem}", err=True)
+
+
+def defaults(app: Hookline, section: str | None) -> dict[str, Any]:
+    """What holds where nothing is set."""
+    from hookline.agent.engine import Limits
+    from hookline.config.schema import LimitsSettings
+    from hookline.models import DEFAULT_MODEL
+
+    limits = Limits()
+    found: dict[str, Any] = {"model": DEFAULT_MODEL}
+    for field in fields(limits):
+        value = getattr(limits, field.name)
+        if field.name in LimitsSettings.model_fields and value is not None:
+            found[f"limits.{field.name}"] = value
+    return {
+        at: value
+        for at, value in found.items()
+        if app.config.get(at) is None and (section is None or f"{at}.".startswith(f"{section}."))
+    }
+
+
+def problems(app: Hookline) -> list[str]:
+    """Everything that is wrong with the settings, those of providers too."""
+    plugins = [name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None]
+    found = app.config.problems(plugins)
+    given: Any = app.config.get("providers", {})
+    for name, table in cast("dict[str, Any]", given if isinstance(given, dict) else {}).items():
+        if isinstance(table, dict):
+            try:
+                check_provider(app, name, cast("dict[str, Any]", table))
+            except ConfigError as error:
+                place = app.config.source(f"providers.{name}")
+                found.append(f"{place}: {error}")
+    return found
+
+
+def paths(app: Hookline) -> None:
+    """Print the files that are read, the later ones over the earlier ones."""
+    config = app.config
+    files = [("user", config.home / FILE), ("profile", config.profiled.config_file)]
+    if config.project_dir is not None:
+        files.append(("project", config.project_dir / FILE))
+    for name, path in files:
+        typer.echo(f"{name:<8} {path}{'' if path.exists() else '  (not there)'}")
+
+
+def put(app: Hookline, key: str, text: str, *, profile: str | None, project: bool) -> None:
+    """Set one value in one file, or change nothing."""
+    path = target(app, profile, project=project)
+    value = accepted(app, key, text, project=project)
+    write(path, nested(key, value))
+    typer.echo(f"{key} is set in {path}")
+    if profile is None or profile == app.config.profile:
+        app.config.reload()
+        source = app.config.source(key)
+        if source is not None and source != str(path):
+            typer.echo(f"it does not take effect: {source} says otherwise", err=True)
+
+
+def target(app: Hookline, profile: str | None = None, *, project: bool = False) -> Path:
+    """The file to write: the project's, a profile's, or the user's."""
+    config = app.config
+    if project:
+        if profile is not None:
+            raise ConfigError("--profile and --project name two files: choose one")
+        if config.project_dir is None:
+            raise ConfigError("there is no project here to set it for: leave --no-project out")
+        return config.project_dir / FILE
+    if profile is not None:
+        return Profile.of(config.home, profile).config_file
+    if config.profile != "default":
+        return config.profiled.config_file
+    return config.home / FILE
+
+
+def accepted(app: Hookline, key: str, text: str, *, project: bool = False) -> Any:
+    """The value that a text stands for; what looks like a number may be meant as a text."""
+    value = parse_value(key, text)
+    try:
+        check(app, key, value, project=project)
+    except ConfigError:
+        if isinstance(value, str):
+            raise
+        try:
+            check(app, key, text, project=project)
+        except ConfigError:
+            pass
+        else:
+            return text
+        raise
+    return value
+
+
+def check(app: Hookline, key: str, value: Any, *, project: bool = False) -> None:
+    """Refuse what means nothing; a provider's settings are checked by the provider."""
+    app.config.check(key, value, project=project)
+    parts = key.split(".")
+    if parts[0] == "providers" and len(parts) > 1:
+        table = find(
+            merged({"providers": app.config.section("providers")}, nested(key, value)),
+            ".".join(parts[:2]),
+        )
+        if isinstance(table, dict):
+            check_provider(app, parts[1], cast("dict[str, Any]", table))
+
+
+def check_provider(app: Hookline, name: str, table: dict[str, Any]) -> None:
+    """Refuse settings that the provider would refuse; making a model of it is cheap."""
+    from hookline.models import BadSetting, ModelError, Models
+
+    known = {each.name.partition(":")[0] for each in app.models.available()}
+    if name not in known:  # a plugin may bring it yet; a slip is likelier
+        if near := suggestion(name, known):
+            raise ConfigError(f"unknown provider {name!r}{near}")
+        return
+    # What a reference stands for is judged when it is used.
+    plain = {at: value for at, value in table.items() if "${" not in str(value)}
+    tables = [(f"any:{at}/MODEL", {name: {at: each}}) for at, each in plain.items()]
+    model = "MODEL" if "base_url" in plain or name != "openai-compatible" else "http://localhost#MODEL"
+    one = [(name if name == "local" else f"{name}:{model}", {name: plain})]
+    for model, settings in tables if name == "any" else one:
+        try:
+            Models(home=app.home, settings=settings).get(model)
+        except BadSetting as error:
+            raise ConfigError(f"providers.{name}: {error}") from None
+        except ModelError:
+            continue  # not set up yet, which is another matter

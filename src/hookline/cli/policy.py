@@ -1,0 +1,197 @@
+"""`hookline policy`: check the rules, test them, and say who decides on a call."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
+
+from hookline.hooks import Decision
+from hookline.policy import Pack, Policy, PolicyError, Step, load_pack, strictest
+from hookline.policy.pack import SCHEMA, check_together, find_pack, schema_faults
+from hookline.policy.policy import FLOOR, floor_rules
+from hookline.policy.settings import Layered, layered
+
+from . import FAILED
+from .run import BadInput
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.catalog.calls import ToolCall
+    from hookline.tape import Entry
+
+COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
+
+
+def check_policy(app: Hookline, names: list[str] | None) -> None:
+    """Check packs and the floor, tell every fault, and leave with 1 where there is one."""
+    settings = settings_of(app)
+    registered = {spec.id: spec.manifest_path.parent for spec in app.plugins.pack_specs}
+    wanted = [(name, Path.cwd()) for name in names or ()] or [
+        *((spec.id, app.home) for spec in app.plugins.pack_specs),
+        *settings.packs,
+    ]
+    packs: list[Pack] = []
+    faults: list[str] = list(settings.notes)
+    for name, base in dict.fromkeys(wanted):
+        try:
+            pack = load_pack(find_pack(name, base, registered))
+            found = schema_faults(pack.rules, pack.schema)
+        except PolicyError as error:
+            faults.append(str(error))
+            continue
+        packs.append(pack)
+        faults += found
+        say(not found, f"{pack.id} {pack.version}: {len(pack.rules)} policies in {pack.folder}")
+    try:
+        check_together(packs)
+        rules = [] if names else [rule for one in settings.floors for rule in floor_rules(*one)]
+        if rules:
+            wrong = schema_faults(rules, SCHEMA)
+            faults += wrong
+            say(not wrong, f"{FLOOR}: {len(rules)} policies")
+    except PolicyError as error:
+        faults.append(str(error))
+    if not names:
+        say(True, f"default: {settings.default}")
+    for fault in dict.fromkeys(faults):
+        typer.echo(f"hookline: {fault}", err=True)
+    if faults:
+        raise typer.Exit(FAILED)
+
+
+def settings_of(app: Hookline) -> Layered:
+    """What the configuration says."""
+    user, project = app.config.of_user("policy"), app.config.of_project("policy")
+    return layered(user, project, home=app.home, workspace=app.workspace)
+
+
+def say(good: bool, text: str) -> None:
+    """One line of the report."""
+    mark = typer.style("ok", fg="green") if good else typer.style("!!", fg="red")
+    typer.echo(f"{mark}  {text}")
+
+
+def test_policy(app: Hookline, file: Path, packs: list[str]) -> None:
+    """Run a table of cases, print each that fails, and leave with 1 where one does."""
+    from hookline.policy.cases import read_cases, run_cases
+
+    cases = read_cases(file)
+    user = app.config.of_user("policy")
+    folders = [name if "/" not in name else str(Path(name).resolve()) for name in packs]
+    policy = Policy.load(
+        {**user, "packs": [*user.get("packs", ()), *folders]},
+        app.config.of_project("policy"),
+        home=app.home,
+        workspace=app.workspace,
+        registered=app.plugins.pack_specs,
+    )
+
+    def spec(name: str) -> Any:
+        return app.tools.get(name).spec if name in app.tools else None
+
+    results = asyncio.run(run_cases(cases, policy, workspace=app.workspace, spec=spec))
+    failed = [result for result in results if not result.passed]
+    for result in failed:
+        wanted = f"{result.case.expect}{f' by {result.case.by}' if result.case.by else ''}"
+        typer.echo(
+            f"FAILED {result.title}\n  expected {wanted}, got {result.decision} "
+            f"by {', '.join(result.deciders)}"
+        )
+    typer.echo(f"{len(results) - len(failed)} of {len(results)} cases as expected")
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+# --- explaining -------------------------------------------------------------------------------
+
+
+def explain_call(
+    app: Hookline, tool: str | None, arguments: str, session: str | None, *, as_json: bool
+) -> None:
+    """Say what would become of a call; nothing is run and nobody is asked."""
+    if tool is None:
+        raise BadInput('name a tool: hookline policy explain shell \'{"command": "ls"}\'')
+    from hookline.tools.runner import parse
+
+    given, fault = parse(arguments)
+    if fault is not None:
+        raise BadInput(fault)
+    steps = asyncio.run(weigh(app, tool, given, session or "terminal:local"))
+    show(f"{tool} {json.dumps(given)}", strictest(steps), steps, as_json=as_json)
+
+
+async def weigh(app: Hookline, name: str, given: dict[str, Any], session: str) -> list[Step]:
+    """Ask the plugins, then the policy, as the runner does."""
+    from hookline.catalog.calls import ToolCall
+    from hookline.tools.runner import Admitted, Caller, Requested, describe
+
+    tool = app.tools.get(name)
+    tool.validate(dict(given))
+    ctx = app.context(session)
+    call: ToolCall = ToolCall("explained", name, given, ctx.agent_id, session)
+    said = {"channel": "terminal", "sender_id": "human"}
+    caller = Caller(ctx, cast("Any", None), app.workspace, {"message": said})
+    action = describe(Admitted(call, Requested(call.id, name, given), tool), caller)
+    async with app.running():
+        hook = app.hooks["authorize_action"]
+        authorized = await hook.fire(dict(action)) if hook.live else None
+        decision = Decision.DENY if authorized is False else Decision.ALLOW
+        answer = {True: "allowed", False: "denied", None: "no plugin answered"}[authorized]
+        first = Step("authorize_action", decision, "authorize_action", answer)
+        judged = await app.policy.explain({**action, "authorized": authorized})
+    return [first, *(step for step in judged if step.by != "authorize_action")]
+
+
+def explain_recorded(app: Hookline, session: str | None, call: str, *, as_json: bool) -> None:
+    """Say who decided on a call that is on the tape."""
+    if session is None:
+        raise BadInput("--call needs the session: --session terminal:local --call ID")
+    entries = asyncio.run(recorded(app, session, call))
+    if not entries:
+        raise BadInput(f"session {session!r} has no call {call!r}; `hookline tape show` lists them")
+    first, last = entries[0], entries[-1]
+    rulings: list[dict[str, Any]] = last.meta.get("rulings") or first.meta.get("rulings") or []
+    steps = [
+        Step("recorded", Decision[ruling["decision"].upper()], ruling["by"], ruling["reason"])
+        for ruling in rulings
+    ]
+    ran = any(entry.payload.get("ran") or entry.kind == "tool_call" for entry in entries)
+    arguments = first.payload.get("arguments")
+    title = f"{first.payload['name']} {json.dumps(arguments) if arguments is not None else ''}".rstrip()
+    show(title, Decision.ALLOW if ran else Decision.DENY, steps, as_json=as_json)
+
+
+async def recorded(app: Hookline, session: str, call: str) -> list[Entry]:
+    """What the tape has of a call."""
+    async with app.running():
+        entries = await app.store().entries(session, kinds=["tool_call", "tool_result"])
+    return [e for e in entries if call in (e.payload.get("id"), e.payload.get("tool_call_id"))]
+
+
+def show(title: str, decision: Decision, steps: list[Step], *, as_json: bool) -> None:
+    """The decision, and the chain that led to it."""
+    outcome = decision.name.lower()
+    if as_json:
+        chain = [
+            {
+                "stage": step.stage,
+                "decision": step.decision.name.lower(),
+                "by": step.by,
+                "reason": step.reason,
+                "place": step.place,
+            }
+            for step in steps
+        ]
+        typer.echo(json.dumps({"call": title, "decision": outcome, "chain": chain}))
+        return
+    typer.echo(f"{typer.style(outcome, fg=COLOURS[outcome])}  {title}")
+    for step in steps:
+        written = f"  [{step.place}]" if step.place else ""
+        reason = f": {step.reason}" if step.reason else ""
+        typer.echo(f"  {step.decision.name.lower():<5}  {step.by}{reason}{written}")
+    if not steps:
+        typer.echo("  nobody objected, and no decision was recorded")

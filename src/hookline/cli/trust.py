@@ -1,0 +1,95 @@
+"""`hookline trust`: what a project would run, and a person's word that it may."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from .run import BadInput, check_workspace
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.plugins.trust import Item
+
+
+def trust_project(app: Hookline, path: Path | None, *, yes: bool) -> None:
+    """Show what is not trusted yet, ask, and record exactly what was shown."""
+    if not app.project:
+        raise BadInput("--no-project leaves the project out, so there is nothing to trust")
+    if path is not None:
+        app.workspace = check_workspace(path)
+    asyncio.run(app.hook_files.start())
+    items = app.hook_files.items()
+    pending = app.trust.pending(app.workspace, items)
+    typer.echo(f"project {shown(str(app.workspace))}")
+    for failure in app.failures:
+        if failure.plugin.startswith("project"):
+            typer.secho(f"left out: {shown(str(failure.error))}", err=True)
+    if not pending:
+        typer.echo("everything that would run is trusted" if items else "nothing here needs trust")
+        return
+    for item in pending:
+        show(item, "changed" if app.trust.knows(item) else "new")
+    if not yes and not confirmed(len(pending)):
+        typer.echo("nothing was trusted")
+        return
+    app.trust.grant(pending)
+    typer.echo(f"trusted: {len(pending)}")
+
+
+def list_trusted(app: Hookline, path: Path | None) -> None:
+    """Show what is trusted: of every project, or of one."""
+    projects = app.trust.projects()
+    if path is not None:
+        place = str(path.resolve())
+        projects = {place: projects.get(place, {})}
+    if not any(projects.values()):
+        typer.echo("nothing is trusted")
+    for project, trusted in sorted(projects.items()):
+        if trusted:
+            typer.echo(f"project {shown(project)}")
+            lines(f"{sha256}  {shown(name)}" for name, sha256 in sorted(trusted.items()))
+
+
+def revoke_trust(app: Hookline, path: Path | None) -> None:
+    """Trust a project no longer; it need not exist any more."""
+    project = (path or app.workspace).resolve()
+    gone = app.trust.revoke(project)
+    if not gone:
+        raise BadInput(
+            f"nothing of {shown(str(project))} is trusted; `hookline trust --list` shows what is"
+        )
+    typer.echo(f"no longer trusted: {len(gone)}")
+    lines(map(shown, gone))
+
+
+def show(item: Item, state: str) -> None:
+    """One thing that would run, with its hash and what it does."""
+    typer.echo(f"{item.kind} {shown(item.name)} ({state})")
+    lines([f"sha256 {item.sha256}", *(f"runs {shown(each)}" for each in item.runs)])
+
+
+def confirmed(count: int) -> bool:
+    """Ask the person; where nobody can be asked, nothing is trusted."""
+    if not sys.stdin.isatty():
+        raise BadInput(
+            "nobody is here to be asked; run `hookline trust --yes` after looking at the list"
+        )
+    them = "it" if count == 1 else f"these {count}"
+    return typer.confirm(f"Trust {them}? What is trusted runs with your rights.")
+
+
+def lines(texts: Iterable[str]) -> None:
+    """Some lines below another one."""
+    for text in texts:
+        typer.echo(f"  {text}")
+
+
+def shown(text: str) -> str:
+    """A stranger's text, with nothing in it that a terminal would act on."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

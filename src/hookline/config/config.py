@@ -1,0 +1,362 @@
+"""`Config`: the settings of all places as one, each traceable to where it stands.
+
+    config = Config.load(Path("~/.hookline").expanduser(), workspace=Path.cwd())
+    config.get("model")                      # a value
+    config.source("model")                   # where it stands
+    config.section("mcp")                    # a table, as it is written
+    config.settings("limits", Limits)        # a table as a pydantic model, `${VAR}` filled in
+
+Later places win: the user's file, the profile's, the project's, the environment, the command line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from hookline.hooks.errors import suggestion
+
+from .errors import ConfigError
+from .expand import Expanded, expand
+from .layers import (
+    MISSING,
+    Layer,
+    find,
+    leaves,
+    merged,
+    merged_all,
+    nested,
+    read_environment,
+    read_file,
+)
+from .profile import DEFAULT, Profile
+from .secrets import is_secret, masked
+from .sections import CHECKED, OPEN, SCALARS, SPELLED, THINKING, admitted
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from .checking import Fault
+
+    M = TypeVar("M", bound=BaseModel)
+
+FILE = "config.toml"
+PROJECT = ".hookline"
+
+
+class Config:
+    """Settings, merged from layers that stay apart underneath."""
+
+    def __init__(
+        self,
+        home: Path,
+        profile: Profile,
+        workspace: Path | None,
+        overrides: Mapping[str, Any],
+        environ: Mapping[str, str],
+    ) -> None:
+        self.home = home
+        self.profiled = profile
+        """The profile in use, with its folders."""
+        self._workspace = workspace
+        self._overrides = overrides
+        self._environ = environ
+        self._declared: dict[str, type[BaseModel]] = {}
+        self.reload()
+
+    @classmethod
+    def load(
+        cls,
+        home: Path,
+        *,
+        workspace: Path | None = None,
+        profile: str | None = None,
+        project: bool = True,
+        overrides: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Config:
+        """Read every place. A file that cannot be read or understood is an error that names it.
+
+        `overrides` are tables, as in a file, that win over everything; `project=False` leaves the
+        workspace's `.hookline` out. The profile is the one given, or `$HOOKLINE_PROFILE`.
+        """
+        environ = os.environ if environ is None else environ
+        chosen = Profile.find(home, profile or environ.get("HOOKLINE_PROFILE") or DEFAULT)
+        return cls(home, chosen, workspace if project else None, overrides or {}, environ)
+
+    def reload(self, workspace: Path | None = None) -> None:
+        """Read every place again, and the project of another workspace if one is given.
+
+        What was declared stays. When a file is wrong nothing changes.
+        """
+        if workspace is None or self._workspace is None:  # without a project, none comes later
+            workspace = self._workspace
+        project_dir = workspace / PROJECT if workspace is not None else None
+        if project_dir is not None and project_dir.absolute() == self.home.absolute():
+            project_dir = None  # in the folder above the home, `.hookline` is the user's own
+        layers = self._read(project_dir)
+        taken, refused = admitted(merged_all(x.values for x in layers if x.origin == "project"))
+        values = merged_all(taken if x.origin == "project" else x.values for x in layers)
+        _check_top(values, layers, self._declared)
+        self._workspace, self.project_dir = workspace, project_dir
+        self._layers, self._refused, self._values = layers, refused, values
+        self._cache: dict[tuple[str, Any], Any] = {}
+
+    def _read(self, project_dir: Path | None) -> list[Layer]:
+        layers: list[Layer] = []
+        files = [("user", self.home / FILE), ("profile", self.profiled.config_file)]
+        if project_dir is not None:
+            files.append(("project", project_dir / FILE))
+        for origin, path in files:
+            values = read_file(path)
+            if values is not None:
+                layers.append(Layer(cast("Any", origin), values, path))
+        below = [SPELLED, *(layer.values for layer in layers)]
+        layers.append(read_environment(self._environ, below))
+        layers.append(Layer("command line", deepcopy(dict(self._overrides))))
+        return layers
+
+    def __repr__(self) -> str:
+        return f"Config(home={str(self.home)!r}, profile={self.profile!r})"
+
+    # --- the profile --------------------------------------------------------------------------
+
+    @property
+    def profile(self) -> str:
+        """The name of the profile in use."""
+        return self.profiled.name
+
+    @property
+    def profile_dir(self) -> Path:
+        """The folder of the profile in use; it need not exist."""
+        return self.profiled.dir
+
+    # --- values -------------------------------------------------------------------------------
+
+    def get(self, dotted: str, default: Any = None) -> Any:
+        """One setting as it is written, such as `limits.steps`."""
+        return deepcopy(find(self._values, dotted, default))
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A table as it is written, merged from all places; empty when there is none.
+
+        The name may be dotted. `${VAR}` is not filled in: `settings` does that, or `expand`.
+        """
+        return self._table(self._values, name)
+
+    def of_user(self, name: str) -> dict[str, Any]:
+        """What the user's and the profile's files say of a section, and nobody else."""
+        own = [layer.values for layer in self._layers if layer.origin in ("user", "profile")]
+        return self._table(merged_all(own), name)
+
+    def of_project(self, name: str) -> dict[str, Any]:
+        """What the project's file says of a section: a stranger's words until they are trusted."""
+        own = [layer.values for layer in self._layers if layer.origin == "project"]
+        return self._table(merged_all(own), name)
+
+    def disabled_plugins(self) -> list[str]:
+        """The plugins that are left out. A project has no say: it might leave out what guards it."""
+        own = [layer.values for layer in self._layers if layer.origin != "project"]
+        names: Any = find(merged_all(own), "plugins.disabled", [])
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in cast("list[Any]", names)):
+            place = self._place("plugins.disabled")
+            raise ConfigError(f"{place}plugins.disabled must be a list of names of plugins")
+        return cast("list[str]", names)
+
+    def _table(self, values: Mapping[str, Any], name: str) -> dict[str, Any]:
+        found = find(values, name, MISSING)
+        if found is MISSING:
+            return {}
+        if not isinstance(found, dict):
+            raise ConfigError(f"{self._place(name)}{name} must be a table, such as [{name}]")
+        return deepcopy(cast("dict[str, Any]", found))
+
+    def settings(self, name: str, model: type[M]) -> M:
+        """A section as a pydantic model, `${VAR}` filled in; what is wrong is named with its place."""
+        key = (name, model)
+        if key not in self._cache:
+            self._cache[key] = self._checked(name, model)
+        return self._cache[key]
+
+    def _checked(self, name: str, model: type[M]) -> M:
+        from .checking import faults
+
+        values = expand(self.section(name), self._environ, where=name)
+        found = faults(model, values, name)
+        if found:
+            raise ConfigError("\n".join(self._told(fault) for fault in found))
+        return model.model_validate(values)
+
+    def expanded(self, name: str) -> dict[str, Mapping[str, Any]]:
+        """The tables of a section, each with `${VAR}` filled in when it is read, not before."""
+        return {
+            key: Expanded(self.section(f"{name}.{key}"), self._environ, f"{name}.{key}")
+            for key in self.section(name)
+        }
+
+    def source(self, dotted: str) -> str | None:
+        """Where a setting stands: a file, a variable of the environment, or the command line."""
+        for layer in reversed(self._layers):
+            if layer.origin == "project" and dotted.partition(".")[0] in self._refused:
+                continue
+            if layer.has(dotted):
+                return layer.label(dotted)
+        return None
+
+    def shown(self, name: str | None = None) -> dict[str, Any]:
+        """Every setting as `{dotted name: value}`, with `***` in place of secrets."""
+        values = self._values if name is None else nested(name, self.get(name, {}))
+        hidden = masked(values, secret=self.is_secret)
+        return {dotted: value for dotted, value in leaves(hidden) if value != {}}
+
+    def is_secret(self, dotted: str) -> bool:
+        """Whether a setting is never shown: by its name, or because it was declared so."""
+        return is_secret(dotted) or any(_matches(at, dotted) for at in self._secret_fields())
+
+    def _secret_fields(self) -> list[str]:
+        if not self._declared:
+            return []
+        from .checking import secrets
+
+        return [at for name, model in self._declared.items() for at in secrets(model, name)]
+
+    # --- what is known ------------------------------------------------------------------------
+
+    def declare(self, name: str, model: type[BaseModel]) -> None:
+        """Make a section known, with its form. The name may be dotted: `plugins.mail`."""
+        self._declared[name] = model
+        self._cache = {key: made for key, made in self._cache.items() if key[0] != name}
+
+    def known(self) -> list[str]:
+        """The names that the top of a file may have."""
+        return _known(self._declared)
+
+    def problems(self, plugins: Iterable[str] = ()) -> list[str]:
+        """Everything that is wrong, one line each; `plugins` are the names of those loaded."""
+        found = list(self._unknown(set(plugins)))
+        for name, model in self._forms().items():
+            found += [self._told(fault) for fault in self._faults(name, model)]
+        for dotted, value in leaves(self._values):
+            try:
+                expand(value, self._environ, where=dotted)
+            except ConfigError as error:
+                found.append(f"{self._place(dotted)}{error}")
+        project = next((x for x in self._layers if x.origin == "project"), None)
+        for name, reason in self._refused.items():
+            found.append(f"{project.path if project else ''}: {name} is not taken from here: {reason}")
+        return found
+
+    def _unknown(self, plugins: set[str]) -> Iterable[str]:
+        known = self.known()
+        for name in self._values:
+            if name not in known:
+                what = "section" if isinstance(self._values[name], dict) else "setting"
+                yield (
+                    f"{self._place(name)}unknown {what} {name!r}{suggestion(name, known)} "
+                    "(no plugin that is loaded declares it)"
+                )
+        given: Any = self._values.get("plugins")
+        tables = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+        mine = {n.partition(".")[2] for n in self._declared if n.startswith("plugins.")} | plugins
+        for name, value in tables.items():
+            if isinstance(value, dict) and name not in mine:
+                near = suggestion(name, mine)
+                at = f"plugins.{name}"
+                yield f"{self._place(at)}{at}: no plugin {name!r} is loaded{near}"
+
+    def _forms(self) -> dict[str, type[BaseModel]]:
+        """The forms of the sections that are there."""
+        forms: dict[str, type[BaseModel]] = {}
+        if any(name in self._values for name in CHECKED):
+            from .schema import CORE
+
+            forms.update(CORE)
+        forms.update(self._declared)
+        return {n: form for n, form in forms.items() if find(self._values, n, MISSING) is not MISSING}
+
+    def _faults(self, name: str, model: type[BaseModel]) -> list[Fault]:
+        from .checking import Fault, faults
+
+        try:
+            values = self.section(name)
+        except ConfigError:
+            return [Fault(name, f"must be a table, such as [{name}]")]
+        # A reference is judged when it is used: what it stands for may be a number.
+        return [x for x in faults(model, values, name) if "${" not in str(self.get(x.dotted, ""))]
+
+    def check(self, dotted: str, value: Any, *, project: bool = False) -> None:
+        """Refuse a setting that means nothing, before it is written anywhere."""
+        name = dotted.partition(".")[0]
+        if not all(dotted.split(".")):
+            raise ConfigError(f"{dotted!r} is no name of a setting: write model, or limits.steps")
+        if name not in self.known():
+            raise ConfigError(f"unknown setting {dotted!r}{suggestion(name, self.known())}")
+        if project and (refused := admitted(nested(dotted, value))[1]):
+            raise ConfigError(f"{dotted} cannot be set for a project: {refused[name]}")
+        if name in SCALARS or dotted in self.known():
+            _check_top(nested(dotted, value), [], self._declared)
+        over = merged(self._values, nested(dotted, value))
+        from .checking import faults
+        from .schema import CORE
+
+        for section, model in {**CORE, **self._declared}.items():
+            table = find(over, section)
+            if not isinstance(table, dict) or not _related(section, dotted):
+                continue
+            for fault in faults(model, cast("dict[str, Any]", table), section):
+                if _related(fault.dotted, dotted) and "${" not in str(value):
+                    raise ConfigError(f"{fault.dotted}: {fault.text}")
+
+    # --- telling ------------------------------------------------------------------------------
+
+    def _told(self, fault: Fault) -> str:
+        return f"{self._place(fault.dotted)}{fault.dotted}: {fault.text}"
+
+    def _place(self, dotted: str) -> str:
+        """The place of a setting, or of the table that it is missing in, to begin a message with."""
+        while dotted:
+            if source := self.source(dotted):
+                return f"{source}: "
+            dotted = dotted.rpartition(".")[0]
+        return ""
+
+
+def _known(declared: Mapping[str, Any]) -> list[str]:
+    return [*SCALARS, *CHECKED, *OPEN, *(name.partition(".")[0] for name in declared)]
+
+
+def _check_top(
+    values: Mapping[str, Any], layers: list[Layer], declared: Mapping[str, type[BaseModel]]
+) -> None:
+    """Refuse what cannot be anybody's section: an unknown name that is no table, and wrong kinds."""
+    known = _known(declared)
+    for name, value in values.items():
+        owner = next((layer for layer in reversed(layers) if layer.has(name)), None)
+        place = f"{owner.label(name)}: " if owner else ""
+        if name in SCALARS:
+            if not isinstance(value, str) or not value.strip():
+                raise ConfigError(f"{place}{name} must be a text, {SCALARS[name]}")
+            if name == "thinking" and value not in THINKING:
+                levels = ", ".join(THINKING)
+                raise ConfigError(
+                    f"{place}thinking must be one of {levels}{suggestion(value, THINKING)}"
+                )
+        elif isinstance(value, dict):
+            continue  # a plugin that is not loaded may own it: `problems` tells
+        elif name in known:
+            raise ConfigError(f"{place}{name} must be a table, such as [{name}]")
+        elif owner is None or owner.origin != "environment":  # a variable may be somebody else's
+            raise ConfigError(f"{place}unknown setting {name!r}{suggestion(name, known)}")
+
+
+def _related(one: str, other: str) -> bool:
+    """Whether two dotted names are one, or one lies in the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def _matches(pattern: str, dotted: str) -> bool:
+    parts, names = pattern.split("."), dotted.split(".")
+    return len(names) >= len(parts) and all(p in ("*", n) for p, n in zip(parts, names, strict=False))

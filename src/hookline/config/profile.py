@@ -1,0 +1,65 @@
+"""Profiles: one person's several ways of working, each with its own settings, hooks and skills."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ConfigError, UnknownProfile
+
+DEFAULT = "default"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A folder of the home with what one way of working needs. The default one need not exist."""
+
+    name: str
+    dir: Path
+
+    @classmethod
+    def of(cls, home: Path, name: str = DEFAULT) -> Profile:
+        """The profile of that name, whether or not it exists."""
+        if not _NAME.match(name):
+            raise ConfigError(
+                f"{name!r} cannot be the name of a profile: use letters, digits, '-', '_' and '.'"
+            )
+        return cls(name, home / "profiles" / name)
+
+    @classmethod
+    def find(cls, home: Path, name: str = DEFAULT) -> Profile:
+        """The profile of that name, which must exist unless it is the default."""
+        profile = cls.of(home, name)
+        if name != DEFAULT and not profile.dir.is_dir():
+            raise UnknownProfile(name, profiles(home))
+        return profile
+
+    @property
+    def config_file(self) -> Path:
+        """Its settings, above those of the user."""
+        return self.dir / "config.toml"
+
+    @property
+    def hooks_dir(self) -> Path:
+        """Its hook files."""
+        return self.dir / "hooks"
+
+    @property
+    def skills_dir(self) -> Path:
+        """Its skills."""
+        return self.dir / "skills"
+
+    @property
+    def instructions_file(self) -> Path:
+        """What the agent is told under this profile, before what the project says."""
+        return self.dir / "AGENTS.md"
+
+
+def profiles(home: Path) -> list[str]:
+    """The profiles that there are."""
+    try:
+        return sorted(each.name for each in (home / "profiles").iterdir() if each.is_dir())
+    except OSError:
+        return []

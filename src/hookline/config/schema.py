@@ -1,0 +1,67 @@
+"""The form of the core sections, as pydantic models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class LimitsSettings(BaseModel):
+    """`[limits]`: what one run of the agent may use up. Without a value, the runtime's own holds."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    steps: int | None = Field(default=None, ge=1)
+    tool_seconds: float | None = Field(default=None, ge=0)
+    """0: no limit."""
+    parallel_tools: int | None = Field(default=None, ge=1)
+    tokens: int | None = Field(default=None, ge=1)
+    sent_back: int | None = Field(default=None, ge=0)
+    depth: int | None = Field(default=None, ge=0)
+    subagents: int | None = Field(default=None, ge=1)
+
+    def given(self) -> dict[str, Any]:
+        """The limits that were set, as the runtime takes them."""
+        found = self.model_dump(exclude_none=True)
+        if found.get("tool_seconds") == 0:
+            found["tool_seconds"] = None
+        return found
+
+
+class PluginsSettings(BaseModel):
+    """`[plugins]`: which ones are left out; every table in it is one plugin's own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    disabled: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _others_are_tables(self) -> PluginsSettings:
+        for name, value in (self.model_extra or {}).items():
+            if not isinstance(value, dict):
+                raise ValueError(
+                    f"unknown key {name!r}: there is 'disabled', and a table for each plugin"
+                )
+        return self
+
+
+class ProvidersSettings(BaseModel):
+    """`[providers.<name>]`: the settings of a provider of models, which checks them itself."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _all_are_tables(cls, values: Any) -> Any:
+        for name, value in values.items():
+            if not isinstance(value, dict):
+                raise ValueError(f"{name!r} must be a table: [providers.{name}]")
+        return values
+
+
+CORE: dict[str, type[BaseModel]] = {
+    "limits": LimitsSettings,
+    "plugins": PluginsSettings,
+    "providers": ProvidersSettings,
+}

@@ -1,0 +1,261 @@
+"""Loading: which plugins take part, in what order, and how far each of them came.
+
+Packages are asked for their manifests first; what they say decides who is imported, when and in
+which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hookline.hooks import HooklineError
+from hookline.hooks.footprint import Footprint
+from hookline.plugins.arrangement import arranged, owners, tied
+from hookline.plugins.candidate import Candidate, candidates
+from hookline.plugins.errors import BadRequirement
+from hookline.plugins.failure import PluginFailure
+from hookline.plugins.packages import entries, made
+from hookline.plugins.trace import trace
+from hookline.registrations import Registrations, declared_tools, forget_tools
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from hookline.catalog import Hooks
+
+    class App(Protocol):
+        """What loading needs of the app."""
+
+        hooks: Hooks
+
+
+@dataclass(frozen=True, slots=True)
+class PluginState:
+    """One plugin, as `hookline plugins` shows it."""
+
+    name: str
+    version: str
+    order: int | None
+    """None for what comes with Hookline, which is always first."""
+    provides: list[str]
+    source: str
+    state: str
+    reason: str = ""
+
+
+class Plugins(Registrations):
+    """The plugins of one app."""
+
+    def __init__(self, app: App, disabled: Callable[[], Iterable[str]] = tuple) -> None:
+        super().__init__(app.hooks)
+        self._app = app
+        self._disabled = disabled
+        self.disabled: frozenset[str] = frozenset()
+        self._shipped: list[str] = []
+        self._found: dict[str, Candidate] = {}
+        self._loaded: dict[str, object] = {}
+        """The plugins of packages that are imported, by name."""
+        self._out: set[str] = set()
+        """Those of them that were left out."""
+        self._put_off = False
+        self._unread = False
+        """The settings could not be read, so that nobody was loaded yet."""
+
+    # --- loading ------------------------------------------------------------------------------
+
+    def add(self, name: str, plugin: object) -> None:
+        """Add a plugin that comes with Hookline."""
+        self.hooks.add(plugin, name=name)
+        self._shipped.append(name)
+        trace("added", name)
+
+    def load(self, *, only_cli: bool = False) -> None:
+        """Load the plugins of installed packages.
+
+        With `only_cli`, those alone that may add commands to the command line; `finish` loads the rest.
+        """
+        found, wrong = candidates(entries())
+        self._found = {c.name: c for c in found}
+        try:
+            self.disabled = frozenset(self._disabled() if found else ())
+        except HooklineError:
+            if not only_cli:
+                raise
+            self._unread = self._put_off = True  # help is shown whatever the settings are like
+            return
+        for name, error in wrong:
+            self.failed(name, "finding", error)
+        usable = [c for c in found if c.name not in self.disabled]
+        for candidate in found:
+            trace("found", candidate.name, f"in {candidate.entry}" + self._off_note(candidate))
+        self._put_off = only_cli and any(c.said is not None or c.error is not None for c in usable)
+        if self._put_off:
+            self._load_early(usable)
+        else:
+            self._load_all(usable)
+
+    def finish(self) -> None:
+        """Load what was put off; nothing where everything is there."""
+        if self._unread:
+            self._unread = False
+            self.load()
+        elif self._put_off:
+            self._put_off = False
+            self._load_all([c for c in self._found.values() if c.name not in self.disabled])
+
+    def _off_note(self, candidate: Candidate) -> str:
+        return ", disabled" if candidate.name in self.disabled else ""
+
+    def _load_early(self, usable: list[Candidate]) -> None:
+        """The plugins that may have commands, and those that they require."""
+        fitting = {c.name: c for c in usable if c.in_order}
+        wanted: dict[str, Candidate] = {}
+        pending = [c for c in fitting.values() if c.has_cli]
+        while pending:
+            candidate = pending.pop()
+            if candidate.name not in wanted:
+                wanted[candidate.name] = candidate
+                pending += [fitting[name] for name in candidate.requires if name in fitting]
+        for candidate in arranged(wanted.values(), self._shipped)[0]:
+            self._load(candidate)
+
+    def _load_all(self, usable: list[Candidate]) -> None:
+        """Every plugin, in its place: one that is there already is put where it belongs."""
+        ordered = self._arrange([c for c in usable if c.name not in self._out and self._fits(c)])
+        for order, names in tied(ordered):
+            self.warn(
+                f"plugins {' and '.join(map(repr, names))} state the same order {order}; "
+                "they run by name, and another order in a manifest decides it"
+            )
+        for candidate in ordered:
+            if candidate.name in self._loaded:
+                plugin = self._loaded[candidate.name]
+                self.hooks.remove(candidate.name)
+                self.hooks.add(plugin, name=candidate.name)
+                trace("placed", candidate.name, f"order={candidate.order}")
+            else:
+                self._load(candidate)
+
+    def _fits(self, candidate: Candidate) -> bool:
+        try:
+            manifest = candidate.manifest
+        except Exception as error:
+            self.leave_out(candidate.name, "reading the manifest", error)
+            return False
+        trace("manifest", candidate.name, repr(manifest) if manifest else "none")
+        return True
+
+    def _arrange(self, usable: list[Candidate]) -> list[Candidate]:
+        """The plugins in order, without those whose requirements or namespaces cannot be met."""
+        while True:
+            ordered, refused = arranged(usable, self._shipped)
+            self.owners, clashing = owners(ordered)
+            for candidate, error in refused:
+                self.leave_out(candidate.name, "ordering", error)
+            for candidate, error in clashing:
+                self.leave_out(candidate.name, "claiming namespaces", error)
+            if not clashing:
+                return ordered
+            gone = {candidate.name for candidate, _ in (*refused, *clashing)}
+            usable = [c for c in usable if c.name not in gone]
+
+    def _load(self, candidate: Candidate) -> None:
+        name, hooks = candidate.name, self.hooks
+        missing = [r for r in candidate.requires if not hooks.pm.has_plugin(r)]
+        if missing:
+            error = BadRequirement(f"it requires plugin {missing[0]!r}, which could not be loaded")
+            self.leave_out(name, "loading", error)
+            return
+        trace("importing", name, candidate.entry.value)
+        declared = declared_tools()
+        try:
+            with Footprint(hooks) as footprint:
+                self.undo_with(name, footprint.undo)
+                plugin = made(candidate.entry.load(), self._app)
+                hooks.add(plugin, name=name)
+        except Exception as error:
+            self.undo_with(name, partial(forget_tools, declared))
+            self.leave_out(name, "loading", error)
+            return
+        self.undo_with(name, partial(forget_tools, declared, declared_tools() - declared))
+        self._loaded[name] = plugin
+        trace("loaded", name, f"order={candidate.order}")
+        if candidate.said is not None and not candidate.has_cli:
+            self._expect_no_commands(name)
+
+    def _expect_no_commands(self, name: str) -> None:
+        implementations = self.hooks["register_cli_commands"].implementations
+        if any(impl.name == name for impl in implementations):
+            self.warn(
+                f"plugin {name!r} has commands for the command line, which only shows those of plugins "
+                "that say 'cli' in `provides` of their manifest"
+            )
+
+    def take_out(self, plugin: str) -> None:
+        """Take a plugin out, with all that it brought."""
+        super().take_out(plugin)
+        self._loaded.pop(plugin, None)
+        candidate = self._found.get(plugin)
+        if candidate is not None:
+            self._out.add(plugin)
+            self._detach_handlers_of(candidate.entry.module)
+
+    def _detach_handlers_of(self, module: str) -> None:
+        """Handlers that a plugin attached later than when it was loaded, as in its startup."""
+        hooks = self.hooks
+        with hooks.lock:
+            for hook in map(hooks.__getitem__, hooks.catalog):
+                for key in (None, *hook.scope_keys()):
+                    hook.detach(
+                        lambda impl: impl.plugin is not None or not _is_from(impl.function, module), key
+                    )
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def states(self) -> list[PluginState]:
+        """Every plugin that there is, in the order in which they load, then those left out."""
+        plugins = self.hooks.pm.list_name_plugin()
+        present = [name for name, plugin in plugins if plugin is not None]
+        waiting = [c for n, c in sorted(self._found.items()) if n not in present and n not in self._out]
+        return [
+            *map(self._present, present),
+            *(_packaged(c, "disabled" if c.name in self.disabled else "not loaded") for c in waiting),
+            *map(self._failed, self.failures),
+        ]
+
+    def _present(self, name: str) -> PluginState:
+        if name in self._found:
+            return _packaged(self._found[name], "loaded")
+        source = "hookline" if name in self._shipped else "added"
+        return PluginState(name, "", None, [], source, "loaded")
+
+    def _failed(self, failure: PluginFailure) -> PluginState:
+        candidate = self._found.get(failure.plugin)
+        reason = str(failure).partition(": ")[2]
+        if candidate is not None:
+            return _packaged(candidate, "failed", reason)
+        return PluginState(failure.plugin, "", None, [], "added", "failed", reason)
+
+    def candidate(self, name: str) -> Candidate | None:
+        """The plugin of a package, by name."""
+        return self._found.get(name)
+
+
+def _packaged(candidate: Candidate, state: str, reason: str = "") -> PluginState:
+    return PluginState(
+        candidate.name,
+        candidate.version,
+        candidate.order,
+        candidate.provides,
+        str(candidate.entry),
+        state,
+        reason,
+    )
+
+
+def _is_from(function: Any, module: str) -> bool:
+    origin = str(getattr(function, "__module__", ""))
+    return origin == module or origin.startswith(f"{module}.")

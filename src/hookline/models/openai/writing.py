@@ -1,0 +1,55 @@
+"""Requests as the bytes that an OpenAI-compatible endpoint is sent."""
+
+from __future__ import annotations
+
+from json import JSONEncoder
+from typing import NamedTuple
+
+from ..model import ModelRequest, ToolSchema
+from .settings import Endpoint
+from .wire import ToolNames, frame, tools
+
+_encode = JSONEncoder(separators=(",", ":")).encode
+
+
+class _Told(NamedTuple):
+    """Tools as the endpoint was last told of them."""
+
+    schemas: list[ToolSchema]
+    names: ToolNames
+    text: str
+
+
+class RequestWriter:
+    """Writes the requests to one model.
+
+    The tools are most of a short request and seldom change: they are written once, and kept until a
+    request has others. A schema is known again as the object that it is: change none in place, make
+    another.
+    """
+
+    def __init__(self, model: str, endpoint: Endpoint) -> None:
+        self._model = model
+        self._endpoint = endpoint
+        self._told = _Told([], ToolNames(()), "")
+
+    def write(self, request: ModelRequest) -> tuple[bytes, ToolNames]:
+        """The body of a request, and the names that its tools have on the wire."""
+        told = self._told
+        if not _same(told.schemas, request.tools):
+            names = ToolNames(tool["name"] for tool in request.tools)
+            told = _Told(list(request.tools), names, _encode(tools(request, names)))
+            self._told = told
+        # A copy: names that only this conversation knows must not reach the next request.
+        names = told.names.copy()
+        endpoint = self._endpoint
+        text = _encode(frame(request, self._model, names, endpoint.service, endpoint.settings))
+        if request.tools:
+            text = f'{text[:-1]},"tools":{told.text}}}'
+        return text.encode(), names
+
+
+def _same(some: list[ToolSchema], others: list[ToolSchema]) -> bool:
+    if len(some) != len(others):
+        return False
+    return all(one is other for one, other in zip(some, others, strict=True))

@@ -1,0 +1,186 @@
+"""Candidates: plugins that were found, and what their manifests say, before they are imported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+from hookline.catalog.plugin import API_VERSION
+from hookline.hooks.errors import error_text
+
+from .errors import BadManifest, PluginClash, PluginError
+from .packages import GROUP, Entry
+
+if TYPE_CHECKING:
+    from hookline.specs import PluginManifest
+
+ORDER = 5000
+"""The place of a plugin that states none."""
+
+
+class Candidate:
+    """A plugin of an installed package, known by its entry point and by what its manifest says."""
+
+    def __init__(self, entry: Entry, manifest: Entry | None = None) -> None:
+        self.entry = entry
+        self.name = entry.name
+        self._manifest = manifest
+        self.error: PluginError | None = None
+        """Why its manifest could not be read."""
+        self.said: dict[str, Any] | None = None
+        """What its manifest says, as plain data; None where it has none."""
+        if manifest is not None:
+            self._ask(manifest)
+
+    def _ask(self, manifest: Entry) -> None:
+        try:
+            self.said = said_by(manifest)
+        except Exception as error:
+            reason = error_text(error)
+            self.error = BadManifest(f"its manifest {manifest.value} cannot be read: {reason}")
+            self.error.__cause__ = error
+
+    @property
+    def version(self) -> str:
+        """The manifest's version, or the distribution's."""
+        return str((self.said or {}).get("version") or self.entry.version)
+
+    @property
+    def states_order(self) -> bool:
+        """Whether its place was chosen by its author."""
+        return "order" in (self.said or {})
+
+    @property
+    def order(self) -> int:
+        """Its place: lower loads first."""
+        order = (self.said or {}).get("order", ORDER)
+        return order if isinstance(order, int) else ORDER
+
+    @property
+    def requires(self) -> list[str]:
+        """The plugins that it needs."""
+        return strings((self.said or {}).get("requires"))
+
+    @property
+    def provides(self) -> list[str]:
+        """What it says that it brings."""
+        return strings((self.said or {}).get("provides"))
+
+    @property
+    def has_cli(self) -> bool:
+        """Whether it may add commands to the command line; without a manifest nobody knows."""
+        return self.said is None or "cli" in self.provides
+
+    @property
+    def in_order(self) -> bool:
+        """Whether its manifest fits this release as far as can be seen without checking it whole.
+
+        The whole check needs pydantic, which would double the time in which the command line starts.
+        """
+        if self.error is not None:
+            return False
+        return self.said is None or self._fits
+
+    @property
+    def _fits(self) -> bool:
+        said = str((self.said or {}).get("api_version", API_VERSION))
+        return said.partition(".")[0] == API_VERSION.partition(".")[0]
+
+    @cached_property
+    def manifest(self) -> PluginManifest | None:
+        """The manifest, checked; None where there is none. What is wrong with it is raised."""
+        if self.error is not None:
+            raise self.error
+        if self.said is None:
+            return None
+        from pydantic import ValidationError
+
+        from hookline.specs import PluginManifest
+
+        try:
+            manifest = PluginManifest.model_validate(self.said)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"])) or "the whole"
+            raise BadManifest(f"its manifest is wrong at {field}: {first['msg']}") from error
+        if manifest.name != self.name:
+            raise BadManifest(
+                f"its manifest says name {manifest.name!r} and its entry point {self.name!r}; "
+                "make them the same"
+            )
+        if not self._fits:
+            raise BadManifest(
+                f"it is written for plugin api {manifest.api_version}, and this is {API_VERSION}; "
+                f"install a version of {self.entry.distribution} for api {API_VERSION}"
+            )
+        return manifest
+
+
+def strings(value: Any) -> list[str]:
+    """The strings of a list; none where it is something else."""
+    if not isinstance(value, list | tuple):
+        return []
+    return [str(item) for item in cast("Iterable[Any]", value)]
+
+
+def candidates(entries: Iterable[Entry]) -> tuple[list[Candidate], list[tuple[str, PluginError]]]:
+    """The plugins among entry points, each with its manifest; and the names that cannot be used."""
+    plugins: dict[str, Entry] = {}
+    manifests: dict[tuple[str, str], Entry] = {}
+    wrong: list[tuple[str, PluginError]] = []
+    for entry in entries:
+        if entry.group != GROUP:
+            manifests[entry.distribution, entry.name] = entry
+        elif entry.name in plugins:
+            clash = f"both {plugins[entry.name]} and {entry} bring a plugin of this name; remove one"
+            wrong.append((entry.name, PluginClash(clash)))
+        else:
+            plugins[entry.name] = entry
+    found = [
+        Candidate(entry, manifests.pop((entry.distribution, entry.name), None))
+        for entry in plugins.values()
+    ]
+    wrong += [
+        (name, BadManifest(f"{entry} has a manifest of this name, but no entry point in [{GROUP}]"))
+        for (_, name), entry in manifests.items()
+        if name not in plugins
+    ]
+    return found, wrong
+
+
+def said_by(entry: Entry) -> dict[str, Any]:
+    """What a manifest factory says: a mapping, or a `PluginManifest`."""
+    given: Any = entry.named_in(module_alone(entry.module))
+    if callable(given):
+        given = cast("Callable[[], Any]", given)()
+    if hasattr(given, "model_dump"):
+        given = given.model_dump(mode="json", exclude_unset=True)
+    if not isinstance(given, Mapping):
+        raise BadManifest(f"it must give a mapping or a PluginManifest, not {given!r}")
+    return dict(cast("Mapping[str, Any]", given))
+
+
+def module_alone(name: str) -> ModuleType:
+    """A module by itself: the packages that it lies in are not imported.
+
+    So a manifest may lie beside its plugin, and still none of the plugin's code runs.
+    """
+    if name in sys.modules:
+        return sys.modules[name]
+    top, *rest = name.split(".")
+    spec = find_spec(top)
+    for end in range(len(rest)):
+        if spec is None or spec.submodule_search_locations is None:
+            break
+        below = ".".join([top, *rest[: end + 1]])
+        spec = PathFinder.find_spec(below, spec.submodule_search_locations)
+    if spec is None or spec.loader is None or spec.name != name:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

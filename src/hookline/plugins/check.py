@@ -1,0 +1,146 @@
+"""Checking a plugin or a hook file as it would be checked when it is loaded, without an agent.
+
+The file is imported; nothing of it is attached or called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
+
+from hookline.hooks import HooklineError, Hooks
+from hookline.hooks.implementation import callable_location, is_async
+
+from .hookfiles import HookFile, HookFileError, implementation, imported, line_of_hooks
+from .hookpackage import HookPackage
+from .sources import SourceError, files_below, read_source
+
+IMPL = "hookline_impl"
+"""What `@hookimpl` leaves on a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a file, and where."""
+
+    place: str
+    """`file.py:12`, or the file alone where no line can be told."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a file has: the hooks it is on, and what is wrong with it."""
+
+    hooks: list[str]
+    problems: list[Problem]
+
+
+def check(path: Path, hooks: Hooks) -> Checked:
+    """Check every implementation in a file against its hook."""
+    names: list[str] = []
+    problems: list[Problem] = []
+    try:
+        file = opened(path)
+        module = imported(file)
+    except (HookFileError, SourceError, OSError) as error:
+        return Checked(names, [_split(str(error), path)])
+    for name, problem in (*_entries(file, module, hooks), *_plugins(module, hooks)):
+        names.append(name)
+        problems += [problem] if problem else []
+    file.package.close()
+    if not names:
+        text = "exports no hooks = [(event_type, handler), …] and has nothing marked with @hookimpl"
+        problems.append(Problem(str(path), text))
+    return Checked(names, problems)
+
+
+def opened(path: Path) -> HookFile:
+    """A file with those beside it, which it may import."""
+    path = path.absolute()
+    source = read_source(path)
+    beside = [read_source(p) for p in files_below(path.parent) if p.suffix == ".py" and p != path]
+    package = HookPackage(path.parent, [source, *beside], lambda source: None)
+    return HookFile(path.name, source, package)
+
+
+def _entries(file: HookFile, module: ModuleType, hooks: Hooks) -> Iterator[tuple[str, Problem | None]]:
+    """The entries of `hooks`, each with what is wrong with it."""
+    if not hasattr(module, "hooks"):
+        return
+    given: Any = module.hooks
+    where = f"{file.source.path}:{line_of_hooks(file.source)}"
+    if not isinstance(given, list | tuple):
+        kind = type(given).__name__
+        yield "hooks", Problem(where, f"`hooks` must be a list of (event_type, handler), not {kind}")
+        return
+    for number, entry in enumerate(cast("Iterable[Any]", given), 1):
+        name = f"entry {number}"
+        try:
+            impl = implementation(file, entry, f"{where}: entry {number} of `hooks`", hooks, 0)
+        except HookFileError as error:
+            yield name, _split(str(error), file.source.path)
+        else:
+            yield impl.spec.name, _mismatch(impl.spec.name, impl.function, hooks)
+
+
+def _plugins(module: ModuleType, hooks: Hooks) -> Iterator[tuple[str, Problem | None]]:
+    """What is marked in the module itself, and in the classes and objects that it defines."""
+    classes = [c for c in vars(module).values() if inspect.isclass(c)]
+    own = [object.__new__(c) for c in classes if c.__module__ == module.__name__]
+    for holder in [module, *own]:
+        implements = any(_is_marked(holder, name) for name in dir(holder))
+        for name in dir(holder) if implements else ():
+            if _is_marked(holder, name) or name in hooks.catalog:
+                yield from _attribute(holder, name, hooks)
+
+
+def _attribute(holder: object, name: str, hooks: Hooks) -> Iterator[tuple[str, Problem | None]]:
+    function: Any = getattr(holder, name)
+    if not inspect.isroutine(function) or getattr(function, "hookline_spec", None) is not None:
+        return
+    if isinstance(holder, ModuleType) and function.__module__ != holder.__name__:
+        return
+    marked: dict[str, Any] = getattr(function, IMPL, {})
+    shown = str(marked.get("specname") or name)
+    alone = Hooks(hooks.catalog)
+    try:
+        alone.add(SimpleNamespace(**{name: function}), name="plugin")
+    except HooklineError as error:
+        yield shown, _of(function, str(error))
+    else:
+        yield shown, _mismatch(shown, function, hooks)
+
+
+def _is_marked(holder: object, name: str) -> bool:
+    static: Any = inspect.getattr_static(holder, name, None)
+    return hasattr(getattr(static, "__func__", static), IMPL)
+
+
+def _mismatch(name: str, function: Any, hooks: Hooks) -> Problem | None:
+    """An async implementation of a hook that is called synchronously."""
+    spec = hooks.catalog.get(name)
+    if spec is None or not spec.sync or not is_async(function):
+        return None
+    text = f"{name!r} is called synchronously: an async function would be skipped; write a plain def"
+    return _of(function, text)
+
+
+def _of(function: Any, text: str) -> Problem:
+    place = callable_location(function)
+    text = text.removesuffix(f" ({place})").removeprefix("plugin 'plugin': ")
+    return Problem(place, re.sub(r"hookline_hook_files_\d+\.", "", text))
+
+
+def _split(text: str, path: Path) -> Problem:
+    """A message that begins with its place, as place and text."""
+    found = re.match(r"(?s)(\S[^:\n]*(?::\d+)?): (.*)", text)
+    return Problem(found[1], found[2]) if found else Problem(str(path), text)

@@ -1,0 +1,164 @@
+"""Trust: which files of which projects may run here, by their content.
+
+A project is code from somebody else. Its hook files, the scripts of its skills and a configuration
+that runs commands do nothing until a person has trusted exactly these bytes; one that changes must be
+trusted again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from hookline.hooks.errors import HooklineError
+
+from .sources import SourceError, read_source, sha256_of
+
+FILE = "trust.json"
+VERSION = 1
+
+
+class TrustError(HooklineError):
+    """The record of what is trusted cannot be read or written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something of a project that would run."""
+
+    kind: str
+    """`hook file`, `skill` or `config`."""
+    project: Path
+    path: Path
+    """The file, or the folder of a skill."""
+    sha256: str
+    runs: tuple[str, ...] = ()
+    """What would run, for people: commands, servers, scripts."""
+
+    @property
+    def name(self) -> str:
+        """Its place in the project."""
+        return within(self.project, self.path)
+
+
+class Trust:
+    """What a person has trusted; kept in `trust.json` of the home, for this user alone to read."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = home / FILE
+        self._read: tuple[tuple[int, int, int], dict[str, dict[str, str]]] | None = None
+
+    def allows(self, path: Path, content: bytes | None = None) -> bool:
+        """Whether these bytes of that file were trusted; without bytes, those that are there now.
+
+        Where the bytes are to be run, pass them: then what is judged is what runs.
+        """
+        if content is None:
+            try:
+                content = read_source(path).content
+            except SourceError:
+                return False
+        return self.has(path, sha256_of(content))
+
+    def has(self, path: Path, sha256: str) -> bool:
+        """Whether a file or folder was trusted with that hash, as a part of a project that holds it.
+
+        Nothing was where the record cannot be read.
+        """
+        try:
+            real, projects = path.resolve(), self.projects()
+        except (OSError, RuntimeError, ValueError, TrustError):
+            return False
+        return any(
+            real.is_relative_to(project) and trusted.get(within(Path(project), real)) == sha256
+            for project, trusted in projects.items()
+        )
+
+    def pending(self, project: Path, items: Iterable[Item]) -> list[Item]:
+        """Those of a project's items that are not trusted as they are."""
+        trusted = self.projects().get(str(project.resolve()), {})
+        return [item for item in items if trusted.get(item.name) != item.sha256]
+
+    def knows(self, item: Item) -> bool:
+        """Whether the item was trusted with some content, perhaps another."""
+        return item.name in self.projects().get(str(item.project.resolve()), {})
+
+    def grant(self, items: Iterable[Item]) -> None:
+        """Trust items as they were when they were read."""
+        projects = self.projects()
+        for item in items:
+            projects.setdefault(str(item.project.resolve()), {})[item.name] = item.sha256
+        self._write(projects)
+
+    def revoke(self, project: Path, names: Iterable[str] | None = None) -> list[str]:
+        """Trust a project, or what is named of it, no longer; what was trusted until now."""
+        projects = self.projects()
+        trusted = projects.get(str(project.resolve()), {})
+        gone = [name for name in trusted if names is None or name in set(names)]
+        for name in gone:
+            del trusted[name]
+        if gone:
+            self._write({place: kept for place, kept in projects.items() if kept})
+        return gone
+
+    def projects(self) -> dict[str, dict[str, str]]:
+        """Each project with what is trusted of it: a hash for each place in it."""
+        try:
+            about = self.path.stat()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise TrustError(f"{self.path} cannot be read: {error.strerror}") from error
+        stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
+        if self._read is None or self._read[0] != stamp:
+            self._read = stamp, self._parsed()
+        return {project: dict(trusted) for project, trusted in self._read[1].items()}
+
+    def _parsed(self) -> dict[str, dict[str, str]]:
+        try:
+            data: Any = json.loads(self.path.read_bytes())
+        except OSError as error:
+            raise TrustError(f"{self.path} cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise self._bad("it is not JSON") from error
+        found = cast("dict[str, Any]", data).get("projects") if isinstance(data, dict) else None
+        if not isinstance(found, dict):
+            raise self._bad("it has no projects")
+        if cast("dict[str, Any]", data).get("version") != VERSION:
+            raise self._bad(f"its version is not {VERSION}")
+        for trusted in cast("dict[str, Any]", found).values():
+            if not isinstance(trusted, dict) or not all(
+                isinstance(value, str) for value in cast("dict[str, Any]", trusted).values()
+            ):
+                raise self._bad("a project's entry is not a list of hashes")
+        return cast("dict[str, dict[str, str]]", found)
+
+    def _bad(self, reason: str) -> TrustError:
+        return TrustError(
+            f"{self.path} cannot be used: {reason}; nothing counts as trusted until you delete it and "
+            "run `hookline trust` again"
+        )
+
+    def _write(self, projects: dict[str, dict[str, str]]) -> None:
+        text = json.dumps({"version": VERSION, "projects": projects}, indent=2, sort_keys=True)
+        beside = self.path.with_name(f"{FILE}.{os.getpid()}.tmp")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.path)
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            raise TrustError(f"{self.path} cannot be written: {error.strerror}") from error
+
+
+def within(project: Path, path: Path) -> str:
+    """A path relative to its project, with `/`; links followed on both sides."""
+    return path.resolve().relative_to(project.resolve()).as_posix()

@@ -1,0 +1,64 @@
+"""Watching folders for changes, with `watchfiles`, which is imported when it is first needed.
+
+What counts is how the files are now and how they were when they were read: a change that nobody was
+told of, because it came before watching began or in a folder that was not there, is seen all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable
+from pathlib import Path
+
+from .sources import files_below
+
+LOOK_AGAIN = 1.0
+"""Seconds after which somebody looks, even if nothing was reported."""
+
+Stamps = dict[Path, tuple[int, int, int]]
+
+
+def stamps(folders: Iterable[Path], suffix: str = ".py") -> Stamps:
+    """How the files of some folders are now."""
+    found: Stamps = {}
+    for folder in folders:
+        for path in files_below(folder):
+            if path.suffix == suffix:
+                try:
+                    about = path.stat()
+                except OSError:
+                    found[path] = (0, 0, 0)
+                else:
+                    found[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
+    return found
+
+
+async def changes(
+    folders: Callable[[], Iterable[Path]], known: Callable[[], Stamps]
+) -> AsyncGenerator[None]:
+    """Yield each time that files are not as they were known; folders may come and go."""
+    while True:
+        async for _ in reports([folder for folder in folders() if folder.is_dir()]):
+            if stamps(folders()) != known():
+                yield
+                break  # the folders may be others now
+
+
+async def reports(folders: list[Path]) -> AsyncGenerator[None]:
+    """Something happened in these folders, or a while has passed."""
+    if not folders:
+        from asyncio import sleep
+
+        await sleep(LOOK_AGAIN)
+        yield
+        return
+    from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
+
+    watching = awatch(
+        *folders,
+        debounce=100,
+        rust_timeout=int(LOOK_AGAIN * 1000),
+        yield_on_timeout=True,
+        raise_interrupt=False,
+    )
+    async for _ in watching:
+        yield

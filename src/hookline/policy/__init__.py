@@ -1,0 +1,27 @@
+"""Policy: what happens to a tool call where no plugin decides, and what no plugin can loosen.
+
+    policy = Policy.load({"packs": ["protected-paths"], "floor": {"deny": {"tools": ["shell"]}}})
+    app = Hookline(policy=policy)
+
+Cedar is loaded when the first rule is.
+"""
+
+from .errors import PolicyError, UnknownPack
+from .pack import Pack, load_pack, shipped_packs
+from .policy import Policy, Step, strictest
+from .settings import PolicySettings
+from .spending import KINDS, Meter
+
+__all__ = [
+    "KINDS",
+    "Meter",
+    "Pack",
+    "Policy",
+    "PolicyError",
+    "PolicySettings",
+    "Step",
+    "UnknownPack",
+    "load_pack",
+    "shipped_packs",
+    "strictest",
+]

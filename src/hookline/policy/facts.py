@@ -1,0 +1,249 @@
+"""Facts: what a policy may know of a call, worked out when it asks.
+
+Cedar compares texts and nothing more. What takes work (following symlinks, reading a command line the
+way a shell does, finding the host in an address) is done here, once, and given to every policy.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+from . import places
+from .names import COMMANDS, GLOBS, HOSTS, LOCAL_GIT, NETWORK, PATHS, TEXTS
+from .shell import Commands, argv_commands, commands_of
+
+BIGGEST = 2**63 - 1
+
+
+class Facts:
+    """The facts of one action."""
+
+    def __init__(
+        self,
+        action: Mapping[str, Any],
+        *,
+        allow: Sequence[Sequence[str]] = (),
+        budget: Mapping[str, int] | None = None,
+        spent: Mapping[str, int] | None = None,
+    ) -> None:
+        self.action = action
+        self._allow = allow
+        self.budget = dict(budget or {})
+        self.spent = dict(spent or {})
+        self.given: Mapping[str, Any] = action["arguments"]
+        self.workspace = str(action["workspace"])
+        self.session = str(action["session_id"])
+        self.source = str(action["source"])
+
+    def context(self, names: Sequence[str]) -> dict[str, Any]:
+        """The named facts, as Cedar takes them."""
+        return {name: value_of(getattr(self, name)) for name in names}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments, less what Cedar cannot hold."""
+        return value_of(self.given)
+
+    @property
+    def permissions(self) -> list[str]:
+        """What the tool says that it needs."""
+        return list(self.action.get("permissions", ()))
+
+    @cached_property
+    def texts(self) -> list[tuple[str, str]]:
+        """Every text in the arguments, with the name it stands under."""
+        return list(texts_in(self.given, ""))
+
+    @property
+    def argument_text(self) -> str:
+        """Every text in the arguments, folded, between line ends."""
+        return places.listed(text for _, text in self.texts)
+
+    # --- commands -------------------------------------------------------------------------------
+
+    @cached_property
+    def commands(self) -> Commands:
+        """What the call would have a shell run."""
+        found = Commands()
+        for name, value in self.given.items():
+            if name not in COMMANDS:
+                continue
+            if isinstance(value, list):
+                one = argv_commands([str(word) for word in cast("list[Any]", value)])
+            else:
+                one = commands_of(str(value))
+            for part in ("lines", "words", "folders"):
+                getattr(found, part).extend(getattr(one, part))
+            found.programs |= one.programs
+            found.options |= one.options
+            found.operators |= one.operators
+            found.opaque |= one.opaque
+            found.dynamic |= one.dynamic
+        return found
+
+    @property
+    def programs(self) -> list[str]:
+        """The programs that may run, without their folders."""
+        programs = self.commands.programs
+        return sorted(programs | {places.plain(program) for program in programs})
+
+    @property
+    def command_text(self) -> str:
+        """Each command between line ends, one blank between words."""
+        return places.listed(self.commands.lines)
+
+    @property
+    def options(self) -> list[str]:
+        """Each program with each option."""
+        return sorted(self.commands.options)
+
+    @property
+    def operators(self) -> list[str]:
+        """The shell's operators."""
+        return sorted(self.commands.operators)
+
+    @property
+    def opaque(self) -> bool:
+        """Something of the call cannot be understood with certainty."""
+        return self.commands.opaque or self._paths is None
+
+    @property
+    def dynamic(self) -> bool:
+        """Some word of a command is known only when it runs."""
+        return self.commands.dynamic
+
+    # --- files ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _paths(self) -> set[str] | None:
+        found: set[str] = set()
+        try:
+            for name, text in self.texts:
+                if is_path(name, text):
+                    found |= places.places(text, self.workspace)
+            base = self.given.get("path", ".")
+            for name in GLOBS & self.given.keys():
+                glob, folder = self.given[name], base if isinstance(base, str) else "."
+                if isinstance(glob, str) and "\0" not in glob:
+                    found |= places.places(os.path.join(folder, glob), self.workspace)  # noqa: PTH118
+            if self.commands.words:
+                words = places.word_places(self.commands.words, self.commands.folders, self.workspace)
+                return None if words is None else found | words
+        except (ValueError, OSError):
+            return None
+        return found
+
+    @property
+    def paths(self) -> list[str]:
+        """The files and folders that the call names: as written, and with symlinks followed."""
+        return sorted(self._paths or ())
+
+    @property
+    def path_text(self) -> str:
+        """The same, folded, between line ends."""
+        return places.listed(self._paths or ())
+
+    @property
+    def outside(self) -> bool:
+        """Whether some of them are outside the workspace."""
+        home = os.path.realpath(self.workspace)
+        roots = (home, self.workspace)
+        return any(
+            path not in roots and not path.startswith(tuple(f"{root.rstrip('/')}/" for root in roots))
+            for path in self._paths or ()
+        )
+
+    # --- hosts ----------------------------------------------------------------------------------
+
+    @cached_property
+    def _hosts(self) -> set[str]:
+        found: set[str] = set()
+        for name, text in self.texts:
+            if name not in TEXTS:
+                found |= places.hosts_in(text)
+            if name in HOSTS:
+                found.add(places.host_of(text if "://" in text else f"//{text}"))
+        reaches = self.commands.programs & (NETWORK - {"git"})
+        for word in self.commands.words:
+            found |= places.hosts_in(word.text)
+            bare = word.text.split("/")[0].split("@")[-1].split(":")[0]
+            if reaches and "://" not in word.text and bare[:1] not in ("-", ".", ""):
+                found |= {bare} if "." in bare or bare == "localhost" else set()
+        return found
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that the call names."""
+        return sorted(self._hosts)
+
+    @property
+    def host_text(self) -> str:
+        """The same, folded, between line ends."""
+        return places.listed(self._hosts)
+
+    @property
+    def network(self) -> bool:
+        """Whether the call reaches, or may reach, beyond this machine."""
+        if self._hosts or self.opaque:
+            return True
+        if not self.commands.programs:
+            return self.action["side_effects"] == "external"
+        if any("/dev/tcp/" in word.text or "/dev/udp/" in word.text for word in self.commands.words):
+            return True
+        reaching = self.commands.programs & NETWORK
+        gits = [line.split() for line in self.commands.lines if line.startswith("git ")]
+        if reaching == {"git"} and all(len(git) > 1 and git[1] in LOCAL_GIT for git in gits):
+            return self.commands.dynamic
+        return bool(reaching)
+
+    @property
+    def hosts_allowed(self) -> bool:
+        """Whether every host is known and on the list of those that may be reached."""
+        return (
+            bool(self._hosts)
+            and not self.opaque
+            and not self.dynamic
+            and bool(self._allow)
+            and all(places.host_allowed(host, some) for host in self._hosts for some in self._allow)
+        )
+
+
+def texts_in(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Every text in a value, with the name of the argument or field it stands under."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, inner in cast("Mapping[Any, Any]", value).items():
+            yield from texts_in(inner, str(key))
+    elif isinstance(value, list | tuple):
+        for inner in cast("Sequence[Any]", value):
+            yield from texts_in(inner, name)
+
+
+def is_path(name: str, text: str) -> bool:
+    """Whether a text is, or may be, a path."""
+    if name in PATHS:
+        return "://" not in text or text.startswith("file://")
+    if name in TEXTS or name in COMMANDS or name in GLOBS or "\n" in text:
+        return False
+    return text.startswith(("/", "~", "./", "../", "file://")) or "/../" in text
+
+
+def value_of(value: Any) -> Any:
+    """A value as Cedar holds it: no null, no fraction (it becomes text), no name of Cedar's own."""
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, int):
+        return value if -BIGGEST <= value <= BIGGEST else str(value)
+    if isinstance(value, Mapping):
+        return {
+            (f" {key}" if str(key).startswith("__") else str(key)): value_of(inner)
+            for key, inner in cast("Mapping[Any, Any]", value).items()
+            if inner is not None
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [value_of(inner) for inner in cast("Sequence[Any]", value) if inner is not None]
+    return str(value)

@@ -1,0 +1,127 @@
+"""Places: the files and hosts that a call may touch, resolved the way the system resolves them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import islice
+from unicodedata import normalize
+from urllib.parse import urlsplit
+
+from .words import Word
+
+MOST = 400
+"""More places than these in one call are not looked up; the call counts as opaque."""
+HARMLESS = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"})
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]*")
+UNKNOWN_HOST = "?"
+
+
+def plain(text: str) -> str:
+    """A text in the form that patterns are compared with: look-alikes folded, small letters."""
+    return text.lower() if text.isascii() else normalize("NFKC", text).casefold()
+
+
+def place(path: str, base: str) -> tuple[str, str]:
+    """A path made absolute, as it is written and as it is once symlinks are followed."""
+    path = path.removeprefix("file://")
+    if path[:1] == "~":
+        path = os.path.expanduser(path)  # noqa: PTH111
+    written = os.path.normpath(os.path.join(base, path))  # noqa: PTH118
+    return written, os.path.realpath(os.path.join(base, path))  # noqa: PTH118
+
+
+def places(path: str, base: str) -> set[str]:
+    """Both, without the devices that hold nothing. A path with a NUL is a ValueError."""
+    written, real = place(path, base)
+    return set() if written in HARMLESS else {written, real}
+
+
+def candidates(word: Word) -> Iterator[str]:
+    """What of a word may be a path: all of it, and what follows `=`, `:`, `@` or an option's letter."""
+    text = word.text
+    if "://" in text and "file://" not in text:
+        return
+    if not text.startswith("-"):
+        yield text
+    elif found := re.search(r"[/~.].*", text):
+        yield found[0]
+    for mark in "=:@":
+        _, found, tail = text.partition(mark)
+        if found and tail:
+            yield tail
+
+
+def word_places(words: Iterable[Word], folders: Iterable[str], workspace: str) -> set[str] | None:
+    """The places that words of a command name; None where they are too many to look up."""
+    found: set[str] = set()
+    bases = [workspace]
+    for folder in folders:
+        bases.extend([place(folder, base)[1] for base in bases])
+        if len(bases) > 8:
+            return None
+    for word in words:
+        for text in candidates(word):
+            for base in bases:
+                found |= places(text, base)
+                if word.pattern:
+                    found |= matching(text, base)
+                if len(found) > MOST:
+                    return None
+    return found
+
+
+def matching(pattern: str, base: str) -> set[str]:
+    """The files that a word with wildcards stands for."""
+    import glob
+
+    pattern = os.path.join(base, os.path.expanduser(pattern))  # noqa: PTH111, PTH118
+    found: set[str] = set()
+    for name in islice(glob.iglob(pattern), MOST + 1):  # noqa: PTH207
+        found |= {name, os.path.realpath(name)}
+    return found
+
+
+def listed(values: Iterable[str]) -> str:
+    """Texts in one, each between line ends, so that a pattern can ask for a whole one."""
+    lines = sorted({plain(value).replace("\n", "␤") for value in values})
+    return "\n" + "".join(f"{line}\n" for line in lines)
+
+
+def hosts_in(text: str) -> set[str]:
+    """The hosts of the addresses in a text; one that clients may read differently is `?`."""
+    return {host_of(url) for url in URL.findall(text)}
+
+
+def host_of(url: str) -> str:
+    """The host of an address."""
+    if "\\" in url or not url.isprintable():
+        return UNKNOWN_HOST
+    try:
+        return (urlsplit(url).hostname or UNKNOWN_HOST).rstrip(".")
+    except ValueError:
+        return UNKNOWN_HOST
+
+
+def host_allowed(host: str, patterns: Iterable[str]) -> bool:
+    """Whether a host is one of these; `*.example.org` stands for all below it."""
+    return any(fnmatchcase(host.lower(), pattern.lower()) for pattern in patterns)
+
+
+@lru_cache(maxsize=512)
+def path_pattern(glob: str, workspace: str) -> re.Pattern[str]:
+    """A glob over absolute paths: `**` crosses folders; one without a slash is a name anywhere."""
+    glob = os.path.expanduser(glob)  # noqa: PTH111
+    if "/" not in glob:
+        glob = f"**/{glob}"
+    elif not glob.startswith(("/", "**")):
+        glob = f"{workspace}/{glob}"
+    below = glob.endswith("/**")
+    body = glob[:-3] if below else glob.rstrip("/")
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", plain(body))
+    expression = "".join(parts.get(piece, re.escape(piece)) for piece in pieces)
+    return re.compile(expression + ("(?:/.*)?" if below else ""), re.DOTALL)

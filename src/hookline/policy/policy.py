@@ -1,0 +1,195 @@
+"""`Policy`: the word on a call that no plugin can loosen.
+
+    policy = Policy.load({"default": "auto", "packs": ["protected-paths"]})
+    rulings = await policy.judge(action)
+
+After `authorize_action`, three have their say, and the strictest counts: the default (where no plugin
+answered), the packs, and the operator's floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from hookline.hooks import Decision, Ruling
+from hookline.hooks.errors import error_text
+from hookline.specs import PackSpec
+
+from .errors import PolicyError
+from .facts import Facts
+from .floor import Floor
+from .pack import MANIFEST, Pack, check_together, find_pack, load_pack
+from .prepared import Match, PreparedRules
+from .rule import Rule, read_rules
+from .settings import Default, Layered, layered
+
+Spending: TypeAlias = Callable[[str], Awaitable[Mapping[str, int]]]
+"""Gives what a session has spent: calls, tokens, cost in millionths, seconds."""
+
+FLOOR = "floor"
+PERSON = ("command", "shell")
+"""Where a call comes from that a person typed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one of the three decided, and why."""
+
+    stage: str
+    """`default`, `pack` or `floor`; `policy` where the judging itself failed."""
+    decision: Decision
+    by: str
+    reason: str | None = None
+    place: str = ""
+    """Where the rule is written."""
+
+
+class Policy:
+    """The default, the packs and the floor of one app."""
+
+    def __init__(
+        self,
+        *,
+        default: Default = "auto",
+        packs: Sequence[Pack] = (),
+        floor: Floor | None = None,
+        floor_rules: Sequence[Rule] = (),
+        allow: Sequence[Sequence[str]] = (),
+        budget: Mapping[str, int] | None = None,
+        spending: Spending | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        check_together(packs)
+        self.default: Default = default
+        self.packs = list(packs)
+        self.floor = floor or Floor()
+        self.allow = allow
+        self.budget = dict(budget or {})
+        self.spending = spending
+        self.notes = list(notes)
+        rules = [*(rule for pack in packs for rule in pack.rules), *floor_rules]
+        self._rules = PreparedRules(rules) if rules else None
+
+    @classmethod
+    def load(
+        cls,
+        user: Mapping[str, Any],
+        project: Mapping[str, Any] | None = None,
+        *,
+        home: Path | None = None,
+        workspace: Path | None = None,
+        registered: Iterable[PackSpec] = (),
+        spending: Spending | None = None,
+    ) -> Policy:
+        """The policy that `[policy]` describes, with the packs that plugins bring.
+
+        What cannot be read is an error: a gate that is configured is there, or nothing runs.
+        """
+        home, workspace = home or Path.cwd(), workspace or Path.cwd()
+        settings = layered(user, project or {}, home=home, workspace=workspace)
+        return cls(
+            default=settings.default,
+            packs=load_packs(settings, registered),
+            floor=Floor.of([floor for floor, _ in settings.floors]),
+            floor_rules=[rule for one in settings.floors for rule in floor_rules(*one)],
+            allow=settings.allow,
+            budget=settings.budget,
+            spending=spending,
+            notes=settings.notes,
+        )
+
+    async def judge(self, action: Mapping[str, Any]) -> list[Ruling]:
+        """Judge an action; what each decided. Nobody who objects is left out."""
+        return [Ruling(step.decision, step.reason, by=step.by) for step in await self.explain(action)]
+
+    async def explain(self, action: Mapping[str, Any]) -> list[Step]:
+        """The same, with where each rule is written. A failure denies."""
+        steps = [self._by_default(action)]
+        if self._rules is None and not self.floor.lists:
+            return steps
+        try:
+            facts = await self._facts(action)
+            matches = self._rules.judge(facts) if self._rules else []
+            steps += [step_of(match) for match in matches if not is_floor(match)]
+            steps += [step_of(match) for match in matches if is_floor(match)]
+            steps += [Step(FLOOR, *found) for found in self.floor.judge(facts)]
+        except Exception as error:
+            why = f"the policy cannot judge this call: {error_text(error)}"
+            steps.append(Step("policy", Decision.DENY, "policy", why))
+        return steps
+
+    async def _facts(self, action: Mapping[str, Any]) -> Facts:
+        spent: Mapping[str, int] | None = action.get("spent")
+        if spent is None and self._rules is not None and "spent" in self._rules.wanted:
+            if self.spending is None:
+                raise PolicyError("a policy asks what was spent, and nobody counts it here")
+            spent = await self.spending(str(action["session_id"]))
+        return Facts(action, allow=self.allow, budget=self.budget, spent=spent)
+
+    def _by_default(self, action: Mapping[str, Any]) -> Step:
+        """What happens where no plugin gave an answer."""
+        authorized, tool = action.get("authorized"), action["tool"]
+        if authorized is not None:
+            decision = Decision.ALLOW if authorized is True else Decision.DENY
+            return Step("default", decision, "authorize_action")
+        by = f"default {self.default}"
+        if self.default == "allow":
+            return Step("default", Decision.ALLOW, by)
+        if self.default == "deny":
+            return Step("default", Decision.DENY, by, f"{tool} is denied: nothing allows it")
+        if self.default == "auto":
+            effects = action["side_effects"]
+            if effects in ("none", "read"):
+                return Step("default", Decision.ALLOW, by)
+            if action["source"] in PERSON and action["channel"] == "terminal":
+                return Step("default", Decision.ALLOW, by, "a person typed it")
+            does = "writes" if effects == "write" else "reaches outside"
+            return Step("default", Decision.ASK, by, f"{tool} {does}: run it?")
+        return Step("default", Decision.ASK, by, f"run {tool}?")
+
+
+def is_floor(match: Match) -> bool:
+    """Whether a rule is the operator's own."""
+    return match[2] is not None and match[2].owner == FLOOR
+
+
+def step_of(match: Match) -> Step:
+    """What a rule decided."""
+    decision, reason, rule = match
+    if rule is None:
+        return Step("policy", decision, "policy", f"the policies {reason}")
+    stage = FLOOR if rule.owner == FLOOR else "pack"
+    return Step(stage, decision, rule.id, reason or f"{rule.id} forbids it", rule.place)
+
+
+def load_packs(settings: Layered, registered: Iterable[PackSpec]) -> list[Pack]:
+    """The packs of plugins, then the ones that are named."""
+    brought: dict[str, Path] = {}
+    loaded: dict[Path, Pack] = {}
+    for spec in registered:
+        pack = load_pack(spec.manifest_path)
+        if (pack.id, pack.version) != (spec.id, spec.version):
+            raise PolicyError(
+                f"{pack.folder / MANIFEST}: a plugin registers the pack {spec.id} {spec.version}, "
+                f"and its manifest says {pack.id} {pack.version}"
+            )
+        brought[spec.id] = pack.folder
+        loaded[pack.folder.resolve()] = pack
+    for name, base in settings.packs:
+        folder = find_pack(name, base, brought)
+        if folder.resolve() not in loaded:
+            loaded[folder.resolve()] = load_pack(folder)
+    return list(loaded.values())
+
+
+def floor_rules(floor: Any, base: Path) -> list[Rule]:
+    """The rules of the floor's own file."""
+    return read_rules(base / Path(floor.cedar).expanduser(), FLOOR) if floor.cedar else []
+
+
+def strictest(steps: Iterable[Step]) -> Decision:
+    """What the steps come to."""
+    return max((step.decision for step in steps), default=Decision.ALLOW)

@@ -1,0 +1,227 @@
+"""Registrations: what plugins bring, and what becomes of a plugin that fails.
+
+A plugin that fails, at whatever stage, is taken out whole: its hooks, the handlers it attached, the
+hooks it declared, its tools, skills, stores, packs and commands. The others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from hookline.hooks.errors import error_text
+from hookline.plugins.errors import PluginClash
+from hookline.plugins.failure import PluginFailure
+from hookline.plugins.trace import trace
+
+if TYPE_CHECKING:
+    import typer
+
+    from hookline.catalog import Hooks
+    from hookline.hooks import Outcome
+    from hookline.specs import PackSpec
+    from hookline.stores import Stores
+    from hookline.tools.registry import Registry
+
+log = logging.getLogger("hookline")
+
+T = TypeVar("T")
+
+
+class Registrations:
+    """What plugins bring to one app, and who could not take part."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = hooks
+        self.failures: list[PluginFailure] = []
+        self.warnings: list[str] = []
+        self.owners: dict[str, str] = {}
+        """The plugin that each namespace belongs to."""
+        self._tools: dict[str, set[str]] = {}
+        self._undo: dict[str, list[Callable[[], object]]] = {}
+        """What takes away what a plugin brought."""
+
+    # --- failures -----------------------------------------------------------------------------
+
+    def undo_with(self, plugin: str, undo: Callable[[], object]) -> None:
+        """Let something be undone when this plugin is left out."""
+        self._undo.setdefault(plugin, []).append(undo)
+
+    def leave_out(self, plugin: str, stage: str, error: BaseException) -> None:
+        """Take a plugin out, with all that it brought, and tell of it."""
+        self.take_out(plugin)
+        self.failed(plugin, stage, error)
+
+    def take_out(self, plugin: str) -> None:
+        """Take a plugin out, with all that it brought."""
+        if self.hooks.pm.has_plugin(plugin):
+            self.hooks.remove(plugin)
+        self._tools.pop(plugin, None)
+        for undo in reversed(self._undo.pop(plugin, [])):
+            undo()
+
+    def forget_failures(self, plugins: Iterable[str]) -> None:
+        """Take back what was told of some plugins, because they are loaded again."""
+        gone = set(plugins)
+        self.failures[:] = [failure for failure in self.failures if failure.plugin not in gone]
+
+    def failed(self, plugin: str, stage: str, error: BaseException) -> None:
+        """Tell of a plugin's failure."""
+        failure = PluginFailure(plugin, stage, error)
+        self.failures.append(failure)
+        trace("failed", plugin, f"{stage}: {error_text(error)}")
+        log.warning("plugin.failed plugin=%s stage=%s: %s", plugin, stage, error_text(error))
+        self.hooks.call_sync("on_error", stage="bootstrap", error=error, message=None, agent_id="")
+
+    def warn(self, text: str) -> None:
+        """Tell of something that should be mended, though everything loads."""
+        self.warnings.append(text)
+        trace("warning", detail=text)
+        log.warning("plugin.warning %s", text)
+
+    # --- what plugins bring -------------------------------------------------------------------
+
+    def gather(
+        self,
+        hook: str,
+        read: Callable[[Any], T],
+        key: Callable[[T], str],
+        what: str,
+        undo: Callable[[T], object] | None = None,
+    ) -> list[T]:
+        """What plugins give a registration hook, each checked by `read`.
+
+        A plugin that fails, that gives something wrong, or whose id another has already, is left out.
+        What a plugin gave leaves the list with it, and `undo` is called for it.
+        """
+        brought: dict[str, tuple[str, T]] = {}
+        kept: list[T] = []
+        for outcome in self.hooks.call_sync(hook):
+            plugin = outcome.plugin_name
+            try:
+                if not outcome.success:
+                    raise outcome.error
+                items = [read(given) for given in _listed(outcome.result, hook)]
+                for item in items:
+                    self._refuse_clash(brought, plugin, key(item), what)
+                    brought[key(item)] = plugin, item
+            except Exception as error:
+                brought = {k: v for k, v in brought.items() if v[0] != plugin}
+                self.leave_out(plugin, hook, error)
+                continue
+            trace("gathered", plugin, f"{len(items)} from {hook}")
+            kept += items
+            self.undo_with(plugin, partial(_drop, kept, items, undo))
+        return kept
+
+    def _refuse_clash(
+        self, brought: dict[str, tuple[str, T]], plugin: str, id_: str, what: str
+    ) -> None:
+        if id_ in brought:
+            owner = brought[id_][0]
+            raise PluginClash(f"{what} {id_!r} is brought by plugin {owner!r} and by {plugin!r}")
+
+    def register_tools(self, registry: Registry, outcomes: Iterable[Outcome] | None = None) -> None:
+        """Put the tools of plugins into a registry: of all, or what some of them gave."""
+        asked: Any = self.hooks.call_sync("register_tools") if outcomes is None else outcomes
+        for outcome in asked:
+            plugin, before = outcome.plugin_name, set(registry.names())
+            try:
+                if not outcome.success:
+                    raise outcome.error
+                for given in _listed(outcome.result, "register_tools"):
+                    self._refuse_namespace(registry.add(given).spec.namespace, plugin)
+            except Exception as error:
+                _take_back(registry, set(registry.names()) - before)
+                self.leave_out(plugin, "register_tools", error)
+                continue
+            new = set(registry.names()) - before
+            trace("gathered", plugin, f"{len(new)} from register_tools")
+            self._tools[plugin] = new
+            self.undo_with(plugin, partial(_take_back, registry, new))
+
+    def tools_of(self, plugin: str) -> list[str]:
+        """The tools that a plugin brought."""
+        return sorted(self._tools.get(plugin, ()))
+
+    def _refuse_namespace(self, namespace: str, plugin: str) -> None:
+        owner = self.owners.get(namespace, plugin)
+        if owner != plugin:
+            raise PluginClash(
+                f"plugin {plugin!r} brings a tool in namespace {namespace!r}, "
+                f"which belongs to plugin {owner!r}"
+            )
+
+    def register_cli_commands(self, cli: typer.Typer) -> None:
+        """Let plugins add to the command line, one after the other; what a failing one added goes."""
+        hook = self.hooks["register_cli_commands"]
+        for impl in hook.run_order():
+            commands, groups = len(cli.registered_commands), len(cli.registered_groups)
+            [outcome] = hook.only([impl])(app=cli)
+            if not outcome.success:
+                del cli.registered_commands[commands:], cli.registered_groups[groups:]
+                self.leave_out(outcome.plugin_name, "register_cli_commands", outcome.error)
+
+    def register_stores(self, stores: Stores) -> None:
+        """Add the stores of plugins; a plugin that is left out later takes its own along."""
+        from hookline.specs import StoreSpec
+
+        for outcome in self.hooks.call_sync("register_stores"):
+            plugin = outcome.plugin_name
+            try:
+                if not outcome.success:
+                    raise outcome.error
+                given = _listed(outcome.result, "register_stores")
+                specs = [StoreSpec.model_validate(each) for each in given]
+                stores.add(specs, owner=f"plugin {plugin!r}")
+            except Exception as error:
+                self.leave_out(plugin, "register_stores", error)
+                continue
+            trace("gathered", plugin, f"{len(specs)} from register_stores")
+            self.undo_with(plugin, partial(stores.remove, [spec.name for spec in specs]))
+
+    @cached_property
+    def pack_specs(self) -> list[PackSpec]:
+        """The policy packs that plugins bring."""
+        from hookline.specs import PackSpec
+
+        return self.gather("register_packs", PackSpec.model_validate, lambda s: s.id, "pack")
+
+
+def _listed(given: Any, hook: str) -> list[Any]:
+    """What a registration hook gave, as a list."""
+    if given is None:
+        return []
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"{hook} must give a list, not {given!r}")
+    return [*cast("Iterable[Any]", given)]
+
+
+def _drop(kept: list[T], items: list[T], undo: Callable[[T], object] | None) -> None:
+    gone = set(map(id, items))
+    kept[:] = [item for item in kept if id(item) not in gone]
+    if undo is not None:
+        for item in items:
+            undo(item)
+
+
+def _take_back(registry: Registry, names: set[str]) -> None:
+    for name in names:
+        if name in registry:
+            registry.remove(name)
+
+
+def declared_tools() -> set[str]:
+    """The tools that modules registered at import; none where no module that has any is loaded."""
+    module = sys.modules.get("hookline.tools.registry")
+    return set(module.REGISTRY.names()) if module is not None else set()
+
+
+def forget_tools(before: set[str], new: set[str] | None = None) -> None:
+    """Take back the tools that a plugin's modules registered when they were imported."""
+    module = sys.modules.get("hookline.tools.registry")
+    if module is not None:
+        _take_back(module.REGISTRY, declared_tools() - before if new is None else new)

@@ -1,0 +1,33 @@
+"""Cypher that only asks: what a graph's `query` takes.
+
+The database runs it in a transaction that cannot write; what such a transaction would still allow
+(several statements, files, settings) is refused here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .errors import BadValue
+
+_HIDDEN = re.compile(
+    r"""'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*` | //[^\n]* | /\*.*?\*/""",
+    re.VERBOSE | re.DOTALL,
+)
+_BEGINS = ("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN")
+_FILES = re.compile(r"\bLOAD\s+(FROM|WITH)\b|\bCALL\b", re.IGNORECASE)
+
+
+def question(statement: str) -> str:
+    """The statement, where it is one question."""
+    bare = _HIDDEN.sub(" ", statement).strip().removesuffix(";").strip()
+    words = bare.split(None, 1)
+    if not words or words[0].upper() not in _BEGINS:
+        begins = f"{', '.join(_BEGINS[:-1])} or {_BEGINS[-1]}"
+        raise BadValue(f"a query begins with {begins}, not with {words[0] if words else 'nothing'!r}")
+    if ";" in bare:
+        raise BadValue("a query is one statement; send several one after the other")
+    refused = _FILES.search(bare)
+    if refused is not None:
+        raise BadValue(f"a query cannot use {' '.join(refused[0].upper().split())}")
+    return statement

@@ -1,0 +1,70 @@
+"""The record of who changed what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hookline.catalog import CATALOG
+from hookline.hooks import Decision, Dispatch, Verdict
+from hookline.hooks.reducers import Chain
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one plugin or handler did to one dispatch."""
+
+    hook: str
+    by: str
+    did: str
+    """`rewrote`, `denied` or `asked`."""
+    fields: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What it set them to, where the hook hands over an event."""
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        details = ", ".join(self.fields) or self.reason or ""
+        return f"{self.by} {self.did} {self.hook}" + (f": {details}" if details else "")
+
+
+class Changes(list[Change]):
+    """Changes in the order in which they happened."""
+
+    def take(self, dispatch: Dispatch) -> None:
+        """Note what a dispatch changed; a sink for `hooks.trace`."""
+        value: Any = dispatch.value
+        if type(value) is Verdict:
+            self.extend(_ruled(dispatch.hook, value))
+            return
+        reducer = CATALOG[dispatch.hook].reducer if dispatch.hook in CATALOG else None
+        fields = (reducer.parameter,) if isinstance(reducer, Chain) else ()
+        self.extend(
+            Change(dispatch.hook, call.by, "rewrote", fields)
+            for call in dispatch.calls
+            if call.did == "rewrote"
+        )
+
+    def by(self, plugin: str) -> list[Change]:
+        """What one plugin or handler did."""
+        return [change for change in self if change.by == plugin]
+
+    def of(self, hook: str) -> list[Change]:
+        """What was done at one hook."""
+        return [change for change in self if change.hook == hook]
+
+
+def _ruled(hook: str, verdict: Verdict[Any]) -> list[Change]:
+    did = {Decision.ALLOW: "rewrote", Decision.ASK: "asked", Decision.DENY: "denied"}
+    return [
+        Change(
+            hook,
+            ruling.by,
+            did[ruling.decision],
+            tuple(ruling.changes or ()),
+            dict(ruling.changes or {}),
+            ruling.reason,
+        )
+        for ruling in verdict.trail
+        if ruling.changes or ruling.decision is not Decision.ALLOW
+    ]

@@ -1,0 +1,237 @@
+"""`hookline onboard`: in a real pseudo-terminal, and without one."""
+
+import sys
+import tomllib
+
+import pexpect
+import pytest
+
+from .conftest import environment
+
+PLUGGED = """
+import sys
+from hookline.app import Hookline
+
+app = Hookline()
+app.load_hooks(packages=False)
+{}
+from hookline.hooks import HooklineError
+try:
+    app.create_cli_app()(sys.argv[1:])
+except HooklineError as error:
+    print(f"hookline: {{error}}", file=sys.stderr)
+    sys.exit(2)
+"""
+
+MAIL = """
+from hookline.hooks import hookimpl
+
+class Mail:
+    @hookimpl
+    def onboard_config(self, current_config):
+        assert current_config["model"].startswith("scripted:")
+        return {"mail": {"host": "localhost", "port": 25}}
+
+app.hooks.add(Mail(), name="mail")
+"""
+
+# The whole question, up to where the answer goes: what is typed before a key is asked for is dropped.
+MODEL = r"Model \[.*\]: "
+URL = r"Base URL \(.*\).*: "
+KEY = r"API key, not shown \(.*\): "
+LEVEL = r"Thinking: .*\(.*\).*: "
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "home" / "config.toml"
+
+
+@pytest.fixture
+def spawn(tmp_path):
+    workspace = tmp_path / "workspace"
+    workspace.mkdir(exist_ok=True)
+    children = []
+
+    def spawn(*arguments, plugin=None):
+        program = ["-m", "hookline"]
+        if plugin is not None:
+            (tmp_path / "plugged.py").write_text(PLUGGED.format(plugin))
+            program = [str(tmp_path / "plugged.py")]
+        child = pexpect.spawn(
+            sys.executable, [*program, "onboard", *arguments], cwd=str(workspace),
+            env=environment(tmp_path, TERM="dumb"), encoding="utf-8", timeout=20,
+        )  # fmt: skip
+        child.delaybeforesend = None
+        children.append(child)
+        return child
+
+    yield spawn
+    for child in children:
+        child.close(force=True)
+
+
+def ended(child):
+    child.expect(pexpect.EOF)
+    said = child.before
+    child.close()
+    return said, child.exitstatus
+
+
+class TestInATerminal:
+    def test_it_asks_tests_and_writes(self, spawn, file, answering):
+        child = spawn()
+        child.expect("Models within reach")
+        child.expect("local ")
+        child.expect(r"Model \[local\]: ")
+        child.sendline(answering)
+        child.expect("Thinking: off, low, medium, high .*: ")
+        child.sendline("low")
+        said, code = ended(child)
+        assert code == 0, said
+        assert f"ok {answering} answers: 'ok'" in said.replace("\r\n", "")
+        assert tomllib.loads(file.read_text()) == {"model": answering, "thinking": "low"}
+
+    def test_a_key_is_hidden_and_an_answer_that_means_nothing_is_asked_again(self, spawn, file):
+        child = spawn("--no-test")
+        child.expect(MODEL)
+        child.sendline("opnai:gpt")
+        child.expect(URL)
+        child.sendline("")
+        child.expect(KEY)
+        child.sendline("")
+        child.expect(LEVEL)
+        child.sendline("")
+        child.expect("unknown model 'opnai:gpt'; did you mean 'openai'")
+        child.expect(MODEL)
+        child.sendline("openai:gpt")
+        child.expect(URL)
+        child.sendline("http://127.0.0.1:9/v1")
+        child.expect(KEY)
+        child.sendline("hunter2")
+        child.expect(LEVEL)
+        said = child.before
+        child.sendline("")
+        rest, code = ended(child)
+        assert code == 0
+        assert "hunter2" not in said + rest
+        assert tomllib.loads(file.read_text()) == {
+            "model": "openai:gpt",
+            "providers": {"openai": {"base_url": "http://127.0.0.1:9/v1", "api_key": "hunter2"}},
+        }
+
+    def test_a_model_that_does_not_answer_is_told_and_the_person_decides(self, spawn, file):
+        child = spawn("--model", "openai-compatible:http://127.0.0.1:9/v1#m")
+        for question in (MODEL, URL, KEY, LEVEL):
+            child.expect(question)
+            child.sendline("")
+        child.expect("does not answer: ")
+        child.expect(r"Write the settings all the same\? \[Y/n\]: ")
+        child.sendline("n")
+        said, code = ended(child)
+        assert code == 130
+        assert "nothing was written" in said
+        assert not file.exists()
+
+    @pytest.mark.parametrize("key", ["\x03", "\x04"])
+    def test_interrupted_nothing_is_written(self, spawn, file, answering, key):
+        child = spawn()
+        child.expect(MODEL)
+        child.sendline(answering)
+        child.expect(LEVEL)
+        child.send(key)
+        said, code = ended(child)
+        assert code == 130
+        assert "nothing was written" in said
+        assert not file.exists()
+
+    def test_what_is_there_is_offered_and_its_comments_stay(self, spawn, write, file, answering):
+        write("user", f'# mine\nmodel = "{answering}"  # scripted\nthinking = "high"\n')
+        child = spawn()
+        child.expect(r"Model \[scripted:")
+        child.sendline("")
+        child.expect(r"Thinking.*\[high\]: ")
+        child.sendline("low")
+        assert ended(child)[1] == 0
+        assert file.read_text() == f'# mine\nmodel = "{answering}"  # scripted\nthinking = "low"\n'
+
+    def test_what_a_plugin_contributes_is_written(self, spawn, file, answering):
+        child = spawn(plugin=MAIL)
+        child.expect(MODEL)
+        child.sendline(answering)
+        child.expect(LEVEL)
+        child.sendline("")
+        assert ended(child)[1] == 0
+        assert tomllib.loads(file.read_text())["mail"] == {"host": "localhost", "port": 25}
+
+
+class TestWithoutATerminal:
+    def test_it_says_what_to_do_instead_of_asking(self, hookline, file):
+        done = hookline("onboard", stdin="local\n")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "standard input is no terminal: say --yes, with --model" in done.stderr
+        assert not file.exists()
+
+    def test_with_options_it_asks_nothing(self, hookline, file, answering):
+        done = hookline("onboard", "--yes", "--model", answering, "--thinking", "off")
+        assert done.returncode == 0, done.stderr
+        assert f"ok {answering} answers: 'ok'" in done.stdout
+        assert tomllib.loads(file.read_text()) == {"model": answering, "thinking": "off"}
+
+    def test_a_key_stays_in_the_environment(self, hookline, file):
+        done = hookline(
+            "onboard", "-y", "--model", "groq:m", "--key-env", "MY_KEY", "--no-test", MY_KEY="k"
+        )
+        assert done.returncode == 0, done.stderr
+        assert tomllib.loads(file.read_text())["providers"] == {"groq": {"api_key": "${MY_KEY}"}}
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--model", "opnai:x"], "unknown model 'opnai:x'; did you mean 'openai'"),
+            (["--model", "openai"], "name a model: openai:MODEL"),
+            (["--thinking", "hihg"], "thinking must be one of off, low, medium, high"),
+            (["--model", "openai:x", "--base-url", "nowhere"], "the base URL of openai is invalid"),
+            (["--model", "groq:x", "--key-env", "NOT_THERE"], "NOT_THERE is not set"),
+        ],
+    )
+    def test_bad_options_are_one_message_and_nothing_is_written(self, hookline, file, options, message):
+        done = hookline("onboard", "--yes", "--no-test", *options)
+        assert done.returncode == 2, done.stdout
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not file.exists()
+
+    def test_a_model_that_does_not_answer_is_exit_code_1_and_the_settings_are_kept(
+        self, hookline, file
+    ):
+        url = "openai-compatible:http://127.0.0.1:9/v1#m"
+        done = hookline("onboard", "--yes", "--model", url)
+        assert done.returncode == 1
+        assert f"!! {url} does not answer: " in done.stderr
+        assert tomllib.loads(file.read_text()) == {"model": url}
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [("['not a dict']", "mail"), ("{'top': 1}", "a plugin proposes 'top', which is no setting")],
+    )
+    def test_a_plugins_bad_fragment_is_told_and_nothing_is_written(
+        self, tmp_path, spawn, file, answering, given, message
+    ):
+        plugin = (
+            "from hookline.hooks import hookimpl\n"
+            "class Mail:\n    @hookimpl\n"
+            f"    def onboard_config(self, current_config):\n        return {given}\n"
+            "app.hooks.add(Mail(), name='mail')"
+        )
+        said, code = ended(spawn("--yes", "--model", answering, plugin=plugin))
+        assert code == 2, said
+        assert message in said
+        assert not file.exists()
+
+    def test_under_a_profile_its_file_is_written(self, hookline, tmp_path, answering):
+        hookline("config", "set", "--profile", "work", "thinking", "low")
+        done = hookline("--profile", "work", "onboard", "--yes", "--model", answering)
+        assert done.returncode == 0, done.stderr
+        told = tomllib.loads((tmp_path / "home/profiles/work/config.toml").read_text())
+        assert told == {"model": answering, "thinking": "low"}

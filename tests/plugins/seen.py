@@ -1,0 +1,3 @@
+"""Where the hook files of tests leave word: they are imported apart from everything else."""
+
+SEEN: list = []

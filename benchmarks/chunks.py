@@ -9,9 +9,10 @@ Receiving is the direct HTTP client: from the socket to the stream event. Showin
 the stream event to what is written to the terminal, here a pseudo-terminal that is emptied by a process
 of its own. Both are CPU time of this process.
 
-At full speed the server sends as fast as the client reads, so that many chunks come with one read. At a
-pace each chunk comes by itself, as from a provider; then the client wakes up for each, and the view draws
-the open block up to fifteen times a second.
+At a pace each chunk comes by itself, as from a provider: the client wakes up for each, and the view draws
+the open block up to fifteen times a second. At full speed the server sends as fast as the client reads,
+so that many chunks come with one read; then the view draws the first 32,000 characters as Markdown, more
+in step with the clock, and writes the rest as it is. Thresholds are for a pace, and for a flood.
 """
 
 import argparse
@@ -139,11 +140,14 @@ async def receive(url: str, count: int, pause: float) -> float:
 def terminal() -> Generator[TextIOWrapper]:
     """A pseudo-terminal to write to, which another process empties."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(["cat"], stdin=ours, stdout=subprocess.DEVNULL) as reader:
+    silent = subprocess.DEVNULL
+    with subprocess.Popen(["cat"], stdin=ours, stdout=silent, stderr=silent) as reader:
         os.close(ours)
-        with os.fdopen(theirs, "w") as file:
-            yield file
-        reader.terminate()
+        try:
+            with os.fdopen(theirs, "w") as file:
+                yield file
+        finally:
+            reader.terminate()
 
 
 def screen_on(file: Any, clock: Any = None) -> Screen:
@@ -213,7 +217,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    found = [(1_000, 0.0), (10_000, 0.0), (100_000, 0.0), (1_000, 500.0), (500, 100.0)]
+    found = [(1_000, 0.0), (10_000, 0.0), (100_000, 0.0), (2_000, 1000.0), (500, 100.0)]
     names = {0.0: "at full speed"}
     return [
         Row(f"{count:,}, {names.get(pace, f'{pace:g} a second')}", count, pace, [], [])
@@ -234,9 +238,9 @@ async def measure(found: list[Row], url: str, rounds: int) -> None:
 
 
 def checks(found: list[Row], memory: dict[int, int]) -> list[Check]:
-    thousand, _, long, *_ = found
+    thousand, _, long, *paced = found
     return [
-        *(Check(f"showing against receiving: {row.name}", row.share, 1.0) for row in found),
+        *(Check(f"showing against receiving: {row.name}", row.share, 1.0) for row in (long, *paced)),
         Check(
             "100,000 chunks against 1,000: showing, a chunk",
             ratio(min(long.shown), min(thousand.shown)), 1.5,
@@ -246,8 +250,8 @@ def checks(found: list[Row], memory: dict[int, int]) -> list[Check]:
             ratio(min(long.received), min(thousand.received)), 1.5,
         ),
         Check(
-            "100,000 chunks against 10,000: memory of the view at its peak",
-            ratio(memory[100_000], memory[10_000]), 1.5,
+            "memory of the view at its peak, over 100,000 chunks",
+            memory[100_000] / 2**20, 4.0, unit="MiB",
         ),
     ]  # fmt: skip
 

@@ -13,7 +13,8 @@ minimum and the ratios. The ratio of two imports leaves the interpreter's own st
 which is the harder test.
 
 A command of Hookline looks for plugins among the packages that are installed: where there are many, as
-with all peers beside it, that is a part of what is measured.
+with all peers beside it, that is a part of what is measured. In one row fifty more are installed, each
+with a manifest; two of them say that they have commands.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -33,6 +34,8 @@ from typing import Any
 from common import Check, environment, print_environment, print_outcomes, progress, ratio
 
 NOTHING = "python -c pass"
+PLUGINS = 50
+WITH_PLUGINS = f"hookline --help, {PLUGINS} plugins"
 
 
 @dataclass
@@ -44,6 +47,7 @@ class Start:
     module: str = ""  # without it there is nothing to measure
     distribution: str = ""
     every: int = 1  # it takes part in every so many rounds
+    plugins: bool = False  # the fifty plugins are installed
     seconds: list[float] = field(default_factory=list[float])
 
     @property
@@ -54,7 +58,9 @@ class Start:
     def best(self) -> float | None:
         return min(self.seconds, default=None)
 
-    def run(self, settings: dict[str, str]) -> float:
+    def run(self, settings: dict[str, str], site: str) -> float:
+        if self.plugins:
+            settings = {**settings, "PYTHONPATH": site}
         started = perf_counter()
         done = subprocess.run(
             [sys.executable, *self.arguments], env=settings, capture_output=True, text=True, check=False
@@ -95,10 +101,35 @@ def starts() -> list[Start]:
         importing("hookline", "hookline", "import hookline.app"),
         importing("typer", "typer"),
         command("--help"),
+        replace(command("--help"), name=WITH_PLUGINS, plugins=True),
         command("hooks"),
         importing("strands", "strands-agents", every=4),  # slow, and only to compare
         importing("pydantic_ai", "pydantic-ai-slim", every=4),
     ]
+
+
+def install_plugins(site: Path) -> str:
+    """Fifty packages with a plugin and a manifest each, of which two add commands."""
+    for number in range(PLUGINS):
+        name, has_commands = f"fake{number:02}", number < 2
+        package, about = site / f"hookline_{name}", site / f"hookline_{name}-1.0.dist-info"
+        package.mkdir(parents=True)
+        about.mkdir()
+        (package / "__init__.py").touch()
+        said = {"name": name, "order": number, "provides": ["cli" if has_commands else "tool"]}
+        (package / "manifest.py").write_text(f"def manifest():\n    return {said!r}\n")
+        hook = "register_cli_commands(app):\n    app.command({name!r})(lambda: None)"
+        (package / "plugin.py").write_text(
+            "from hookline import hookimpl\n\n@hookimpl\ndef "
+            + (hook.format(name=name) if has_commands else "system_prompt():\n    return 'hello'")
+            + "\n"
+        )
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: hookline-{name}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(
+            f"[hookline]\n{name} = hookline_{name}.plugin\n\n"
+            f"[hookline.manifest]\n{name} = hookline_{name}.manifest:manifest\n"
+        )
+    return str(site)
 
 
 def measure(rows: list[Start], rounds: int) -> None:
@@ -111,13 +142,14 @@ def measure(rows: list[Start], rounds: int) -> None:
             "HOOKLINE_HOME": f"{directory}/home",
         }
         settings.pop("PYTHONDONTWRITEBYTECODE", None)
+        site = install_plugins(Path(directory, "site"))
         for number in range(rounds + 1):
             progress(f"round {number} of {rounds}" if number else "compiling")
             for row in random.sample(rows, len(rows)):
                 if number == 0:
-                    row.run(settings)
+                    row.run(settings, site)
                 elif number % row.every == 1 % row.every:
-                    row.seconds.append(row.run(settings))
+                    row.seconds.append(row.run(settings, site))
     progress("")
 
 
@@ -139,6 +171,11 @@ def checks(rows: list[Start]) -> list[Check]:
             "hookline --help against python -c 'import typer', whole",
             ratio(best["hookline --help"], best["import typer"]),
             2.0,
+        ),
+        Check(
+            f"hookline --help with {PLUGINS} plugins, two with commands, against without",
+            ratio(best[WITH_PLUGINS], best["hookline --help"]),
+            1.5,
         ),
     ]
 

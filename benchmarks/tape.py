@@ -1,4 +1,4 @@
-"""What a tape costs: appending beside raw `sqlite3`, and context from a short and a long tape.
+"""What a tape costs: appending beside raw `sqlite3`, context from a short and a long tape, its tree.
 
     python benchmarks/tape.py                    # about a minute, most of it making the long tape
     python benchmarks/tape.py --entries 100000   # a shorter long tape
@@ -13,6 +13,10 @@ that is timed on its own line.
 
 Context. Two tapes end in the same anchor and the same entries; one has a thousand entries before it,
 the other a million. What is timed is `context_entries()` and `TapeContext.messages`, alternately.
+
+Tree. A session of 100,000 entries as turns leave them, with tool calls and side branches, is opened and
+its tree is drawn; it is forked at its end and at its start, beside one of a thousand; ten thousand
+sessions are listed.
 
 Trust the ratios: the medians of the rounds' ratios, since a round sees the same moment of the disk.
 """
@@ -32,6 +36,7 @@ from time import perf_counter
 from typing import Any
 
 from hookline.tape import SQLiteStore, Tape, TapeContext, new_id
+from hookline.tape.tree import Tree
 
 COLUMNS = "id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, parent_id TEXT, kind TEXT NOT NULL, "
 COLUMNS += "time REAL NOT NULL, meta TEXT NOT NULL, payload TEXT NOT NULL"
@@ -195,6 +200,82 @@ async def context(home: Path, entries: int, rounds: int, each: int) -> dict[str,
     }
 
 
+# --- Tree ---
+
+TREE = 100_000
+SESSIONS = 10_000
+
+
+def turn(number: int) -> list[tuple[str, dict[str, Any]]]:
+    """What one turn with a tool call leaves."""
+    call = {"id": f"c{number}", "name": "fs.read", "arguments": {"path": f"src/{number}.py"}}
+    said = payload(2 * number)["message"]
+    result = {"tool_call_id": call["id"], "name": "fs.read", "content": "a line of a file\n" * 60}
+    return [
+        ("turn", {"status": "started", "turn_id": str(number), "system": "Be brief. " * 50}),
+        ("message", payload(2 * number + 1)),
+        ("message", {"message": {**said, "content": "", "tool_calls": [call]}}),
+        ("tool_call", call),
+        ("tool_result", result),
+        ("message", {"message": said}),
+        ("turn", {"status": "completed", "turn_id": str(number)}),
+    ]
+
+
+async def grown(path: Path, entries: int) -> Tape:
+    """A session of turns; after each few hundred, one is tried again from an earlier place."""
+    tape = await Tape.open(SQLiteStore(path), "s")
+    made = 0
+    while made < entries:
+        steps = [step for number in range(made, made + 300) for step in turn(number)]
+        written = await tape.append_many(steps[: entries - made])
+        made += len(written)
+        if made < entries:
+            await tape.switch(written[-min(700, len(written))].id)
+            made += 1
+    return tape
+
+
+async def tree(home: Path, rounds: int) -> dict[str, Any]:
+    drawn: list[float] = []
+    forks: dict[int, list[float]] = {SHORT: [], TREE: []}
+    for length in forks:
+        await (await grown(home / f"tree{length}.db", length)).store.close()
+    for _ in range(rounds):
+        gc.collect()
+        start = perf_counter()
+        tape = await Tape.open(SQLiteStore(home / f"tree{TREE}.db"), "s")
+        text = Tree.of(await tape.outline()).draw()
+        drawn.append(perf_counter() - start)
+        assert "here" in text
+        await tape.store.close()
+    tapes = {length: await Tape.open(SQLiteStore(home / f"tree{length}.db"), "s") for length in forks}
+    firsts = {n: (await tape.store.entries("s", limit=1))[0].id for n, tape in tapes.items()}
+    for number in range(10 * rounds):
+        for length, tape in tapes.items():
+            start = perf_counter()
+            await tape.fork(entry_id=firsts[length] if number % 2 else None)
+            forks[length].append(perf_counter() - start)
+    store = tapes[SHORT].store
+    for number in range(SESSIONS):
+        await (await Tape.open(store, f"n{number}")).append_many(turn(number))
+    start = perf_counter()
+    listed = len(await store.sessions())
+    seconds = perf_counter() - start
+    for tape in tapes.values():
+        await tape.store.close()
+    medians = {length: statistics.median(times) for length, times in forks.items()}
+    return {
+        "entries": TREE,
+        "open_and_draw_s": statistics.median(drawn),
+        "open_and_draw_max_s": max(drawn),
+        "fork_us": {str(length): median * 1e6 for length, median in medians.items()},
+        "fork_ratio": medians[TREE] / medians[SHORT],
+        "sessions": listed,
+        "list_s": seconds,
+    }
+
+
 # --- Report ---
 
 
@@ -211,6 +292,15 @@ def report(results: dict[str, Any]) -> None:
     print(f"\nOn the tape of {found['entries']:,} entries: microseconds, once")
     print(f"{'fork':26}{found['fork_us']:>9.1f}\n{'open':26}{found['open_us']:>9.1f}")
     print(f"{'first search, per entry':26}{found['first_search_us_per_entry']:>9.1f}")
+    grew = results["tree"]
+    count = grew["sessions"]
+    print(f"\nThe tree of {grew['entries']:,} entries: seconds")
+    print(f"{'open and draw, median':26}{grew['open_and_draw_s']:>9.3f}")
+    print(f"{'open and draw, slowest':26}{grew['open_and_draw_max_s']:>9.3f}")
+    print(f"{f'list {count:,} sessions':26}{grew['list_s']:>9.3f}")
+    print("Forking a session, at its start and its end: microseconds, median")
+    for length, median in grew["fork_us"].items():
+        print(f"{f'{int(length):,} entries':26}{median:>9.1f}")
     print("\nThresholds")
     for check in results["checks"]:
         word = "pass" if check["passed"] else "FAIL"
@@ -231,6 +321,16 @@ def checks(results: dict[str, Any]) -> list[dict[str, Any]]:
             "measured": growth,
             "passed": 0.8 <= growth <= 1.2,
         },
+        {
+            "what": f"tree: {TREE:,} entries opened and drawn within 0.5 s",
+            "measured": results["tree"]["open_and_draw_s"],
+            "passed": results["tree"]["open_and_draw_s"] <= 0.5,
+        },
+        {
+            "what": "forking: long session against short, at most 1.5",
+            "measured": results["tree"]["fork_ratio"],
+            "passed": results["tree"]["fork_ratio"] <= 1.5,
+        },
     ]
 
 
@@ -250,6 +350,7 @@ def main() -> int:
             "sqlite": sqlite3.sqlite_version,
             "append": asyncio.run(appending(home, options.rounds, options.each)),
             "context": asyncio.run(context(home, options.entries, options.rounds, 50)),
+            "tree": asyncio.run(tree(home, options.rounds)),
         }
     results["checks"] = checks(results)
     if options.json == "-":

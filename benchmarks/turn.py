@@ -134,7 +134,7 @@ async def open_hookline(
     class Adding:
         @hookimpl
         def register_tools(self) -> list[Tool]:
-            return [tool(registry=None)(add)]
+            return [tool(registry=None, side_effects="none")(add)]
 
     class InMemory:
         @hookimpl

@@ -4,16 +4,26 @@
 """
 
 import os
+import re
+import runpy
+import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
+import pexpect
+import pyte
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PICTURES = {"hooks.svg": (["hooks", "--family", "tool"], 132)}
+WORK = Path(__file__).parent / "chat_work.py"
+"""The conversation that the pictures of the chat show."""
 
 
 def without_web_fonts(template: str) -> str:
@@ -27,15 +37,110 @@ def picture(arguments: list[str], width: int) -> str:
     env = {**os.environ, "FORCE_COLOR": "1", "COLUMNS": str(width - 2), "TERM": "xterm-256color"}
     command = [sys.executable, "-m", "hookline", *arguments]
     printed = subprocess.run(command, capture_output=True, text=True, env=env, check=True).stdout
+    lines = "\n".join(line.rstrip() for line in printed.splitlines())
+    return drawn(Text.from_ansi(f"$ hookline {' '.join(arguments)}\n{lines}"), width)
+
+
+def drawn(text: Text, width: int) -> str:
+    """A text as a picture of a terminal."""
     with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=width, file=nowhere, force_terminal=True)
-        lines = "\n".join(line.rstrip() for line in printed.splitlines())
-        console.print(Text.from_ansi(f"$ hookline {' '.join(arguments)}\n{lines}"))
+        console.print(text)
         svg = console.export_svg(title="hookline", code_format=without_web_fonts(CONSOLE_SVG_FORMAT))
     return svg.replace("Fira Code", "DejaVu Sans Mono")
+
+
+class Terminal:
+    """A chat in a pseudo-terminal, on a screen that can be drawn."""
+
+    def __init__(self, folder: Path, columns: int, rows: int) -> None:
+        self.screen = pyte.Screen(columns, rows)
+        self.stream = pyte.Stream(self.screen)
+        env = {**os.environ, "HOOKLINE_HOME": str(folder / "home"), "TERM": "xterm-256color"}
+        env.pop("NO_COLOR", None)
+        arguments = ["-m", "hookline", "chat", "--model", f"scripted:{WORK.name}"]
+        shutil.copy(WORK, folder / "repository")
+        self.child = pexpect.spawn(
+            sys.executable, arguments, cwd=str(folder / "repository"), env=env, encoding="utf-8",
+            dimensions=(rows, columns), timeout=20,
+        )  # fmt: skip
+
+    def see(self, pattern: str) -> None:
+        """Wait until something is on the screen."""
+        end = time.monotonic() + 30
+        while not re.search(pattern, "\n".join(self.screen.display)):
+            if time.monotonic() > end:
+                raise RuntimeError(f"{pattern!r} did not show:\n" + "\n".join(self.screen.display))
+            try:
+                data = self.child.read_nonblocking(65536, timeout=0.1)
+            except pexpect.TIMEOUT:
+                continue
+            self.stream.feed(data)
+            if "\x1b[6n" in data:  # it asks where the cursor is
+                row, column = self.screen.cursor.y + 1, self.screen.cursor.x + 1
+                self.child.send(f"\x1b[{row};{column}R")
+
+    def type(self, text: str) -> None:
+        self.child.send(text)
+
+    def text(self) -> Text:
+        """The screen, cell by cell, without the empty rows before its last one."""
+        rows = [self._row(number) for number in range(self.screen.lines)]
+        *above, status = rows
+        while above and not above[-1].plain.strip():
+            above.pop()
+        shown = [*above, Text(""), status] if status.plain.strip() else above
+        return Text("\n").join(shown)
+
+    def _row(self, number: int) -> Text:
+        row = Text()
+        for column in range(self.screen.columns):
+            cell = self.screen.buffer[number][column]
+            row.append(cell.data, Style(color=colour(cell.fg), bold=cell.bold, italic=cell.italics))
+        row.rstrip()
+        return row
+
+
+def colour(name: str) -> str | None:
+    """A colour as rich names it."""
+    if name == "default":
+        return None
+    return f"#{name}" if re.fullmatch(r"[0-9a-f]{6}", name) else name.replace("brown", "yellow")
+
+
+def chat_pictures() -> dict[str, str]:
+    """A piece of work in a repository: the question, a diff with approval, and the answer."""
+    found: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        for path, text in runpy.run_path(str(WORK))["FILES"].items():
+            place = folder / "repository" / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        subprocess.run(["git", "init", "-q"], cwd=folder / "repository", check=True)
+        chat = Terminal(folder, 96, 34)
+        chat.see(r"(?m)^>")
+        chat.type("The tests of @shop/basket.py fail, please mend it ")
+        chat.see("please mend it")
+        chat.type("\r")
+        chat.see(r"allow it\?(?s:.*)$")
+        found["chat-work.svg"] = drawn(chat.text(), 96)
+        for _ in range(2):
+            chat.type("y\r")
+            chat.see(r"(?s)(allow it\? \S+ *y|⎿ --- a).*allow it\? \S+ *$")
+        found["chat-diff.svg"] = drawn(chat.text(), 96)
+        chat.type("y\r")
+        chat.see(r"(?s)Shall I commit it\?.*> .*tokens")
+        found["chat-answer.svg"] = drawn(chat.text(), 96)
+        chat.type("\x04")
+        chat.child.close()
+    return found
 
 
 if __name__ == "__main__":
     for name, (arguments, width) in PICTURES.items():
         (IMAGES / name).write_text(picture(arguments, width))
+        print(IMAGES / name)
+    for name, svg in chat_pictures().items():
+        (IMAGES / name).write_text(svg)
         print(IMAGES / name)

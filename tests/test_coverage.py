@@ -6,19 +6,21 @@ the list when a scenario of this file sees it; the list is empty when the gatewa
 
 import pytest
 
+from hookline import person
+from hookline.agent.compactor import Compacting
 from hookline.agent.engine import Limits
 from hookline.agent.retry import Patience
 from hookline.app import Hookline
 from hookline.catalog import CATALOG
 from hookline.cli.chat.commands import plugin_commands
+from hookline.cli.onboard import Answers, onboard
+from hookline.cli.plugins import brought
 from hookline.events import ToolCallEventResult
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
-SESSIONS = "sessions that branch, compact, resume and delegate"
-PLUGINS = "plugins from packages, manifests and hook files"
 GATEWAY = "the gateway with its channels"
 TRIGGERS = "triggers"
 
@@ -29,18 +31,8 @@ def waiting(names: str, capability: str) -> dict[str, str]:
 
 NOT_YET: dict[str, str] = {
     **waiting(
-        "admit_message agent_stop save_point settled session_before_switch "
-        "session_before_fork session_before_compact session_compact session_before_tree "
-        "session_tree model_select thinking_level_select subagent_start subagent_end user_bash",
-        SESSIONS,
-    ),
-    **waiting(
-        "register_stores register_packs onboard_config resources_discover",
-        PLUGINS,
-    ),
-    **waiting(
         "provide_channels gateway:startup gateway:stop gateway:error channel:connect "
-        "channel:disconnect message:receive message:send message:cancel notification",
+        "channel:disconnect message:cancel notification",
         GATEWAY,
     ),
     **waiting("trigger_init trigger_start trigger_stop trigger_routes", TRIGGERS),
@@ -95,9 +87,38 @@ class Scenarios:
             await self.app.process_inbound({"content": "hello"})
         off()
 
+    async def a_session_that_goes_places(self, scripted) -> None:
+        """It is compacted, navigated, forked and left; its model changes; a task is delegated."""
+        from hookline.exchange import Exchange
+
+        scripted("one", "two", "a summary", name="places", repeat=True)
+        app, here = self.app, "places"
+        app.limits = Limits(compacting=Compacting(keep=1))
+        async with app.running():
+            message = {"content": "hello", "session_id": here}
+            await app.process_inbound(message, exchange=Exchange())
+            await app.process_inbound(message)
+            await app.sessions.choose_model(here, "places")
+            await app.sessions.choose_thinking(here, "low")
+            await person.run_shell(app, here, "true")
+            await app.sessions.compact(here)
+            first = (await app.store().entries(here))[0]
+            await app.sessions.navigate(here, first.id)
+            await app.subagents.run("a task", parent=here)
+            fork = await app.sessions.fork(here)
+            await app.sessions.new(fork)
+
     def the_chat(self) -> None:
         """It gathers the commands that plugins provide."""
         plugin_commands(self.app)
+
+    def the_first_setup(self) -> None:
+        """It writes what plugins contribute."""
+        onboard(self.app, Answers(model="local", yes=True, test=False))
+
+    def the_list_of_plugins(self) -> None:
+        """It asks for everything that they bring."""
+        brought(self.app)
 
     def the_command_line(self) -> None:
         """It is built."""
@@ -116,7 +137,10 @@ async def test_every_hook_is_seen_firing_or_listed_with_what_will_fire_it(app, s
     await scenarios.a_turn_that_goes_in_circles(scripted)
     await scenarios.a_turn_that_fails(scripted)
     await scenarios.a_turn_answered_as_text()
+    await scenarios.a_session_that_goes_places(scripted)
     scenarios.the_chat()
+    scenarios.the_first_setup()
+    scenarios.the_list_of_plugins()
     scenarios.the_command_line()
     assert set(CATALOG) == scenarios.seen | set(NOT_YET)
     assert not scenarios.seen & set(NOT_YET), "these fire now: take them off the list"

@@ -219,6 +219,8 @@ class HookFiles:
     def _exchange(self, group: Group, files: list[HookFile]) -> None:
         """Attach a group's files in the place of the old ones, in one step for each hook."""
         hooks, old = self.app.hooks, self.files
+        if not files and not self._files[group]:
+            return
         self._files[group] = files
         gone = [file for file in old if file not in self.files]
         self._arrange()

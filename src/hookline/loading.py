@@ -176,7 +176,7 @@ class Plugins(Registrations):
                 self.undo_with(name, footprint.undo)
                 plugin = made(candidate.entry.load(), self._app)
                 hooks.add(plugin, name=name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self.undo_with(name, partial(forget_tools, declared))
             self.leave_out(name, "loading", error)
             return

@@ -15,6 +15,7 @@ from hookline.app import Hookline
 from hookline.events import BeforeAgentStartEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
+from hookline.policy import Policy
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
@@ -42,7 +43,7 @@ def count(name: str) -> str:
 
 
 def app_that_dies() -> Hookline:
-    app = Hookline(home=home, workspace=home)
+    app = Hookline(home=home, workspace=home, policy=Policy(default="allow"))
     app.load_hooks(packages=False)
     app.tools.add(count)
     app.hooks.register(

@@ -21,7 +21,8 @@ from hookline.cli.chat.blocks import LIMIT, Blocks
 from hookline.cli.chat.calls import BadArguments, arguments_of
 from hookline.cli.chat.commands import SlashCommand, command_from, plugin_commands, written
 from hookline.cli.chat.completion import files
-from hookline.cli.chat.screen import Screen
+from hookline.cli.chat.page import BURST
+from hookline.cli.chat.screen import BATCH, Screen
 from hookline.cli.chat.view import exact
 from hookline.cli.doctor import examine
 from hookline.hooks import hookimpl
@@ -60,8 +61,9 @@ import sys
 from hookline.app import Hookline
 from hookline.cli.chat import start
 from hookline.events import ToolCallEventResult
+from hookline.policy import Policy
 
-app = Hookline(model=sys.argv[1])
+app = Hookline(model=sys.argv[1], policy=Policy(default="allow"))
 app.load_hooks(packages=False)
 if sys.argv[2] == "ask":
     app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True, reason="really?"))
@@ -189,10 +191,10 @@ class TestOnATerminal:
     def test_the_status_line_tells_what_the_turn_and_the_session_cost(self, terminal):
         chat = terminal()
         chat.type("price\r")
-        chat.see(r"2,020 tokens · \$0\.0323 \(last turn \$0\.0323\) · terminal:chat")
+        chat.see(r"2,020 tokens · \$0\.0323 \(\+\$0\.0323\) · terminal:chat")
         chat.see_prompt()
         chat.type("price\r")
-        chat.see(r"4,040 tokens · \$0\.0646 \(last turn \$0\.0323\)")
+        chat.see(r"4,040 tokens · \$0\.0646 \(\+\$0\.0323\)")
         chat.see_prompt()
         chat.type("/session\r")
         chat.see(r"session terminal:chat: \d+ messages, 4,040 tokens, \$0\.0646")
@@ -272,12 +274,12 @@ class TestOnATerminal:
         chat = terminal()
         chat.type("touch\r")
         chat.see(r'● shell \{"command": "touch made; seq 1 9"\}')
-        chat.see(r"⎿ 1\n    2\n    3\n    4\n    … \d more lines, /show unfolds")
+        chat.see(r"⎿ … 6 more lines, /show unfolds\n    7\n    8\n    9\n    \[exit code 0\]")
         chat.see(r"Touched\.")
         assert (place.workspace / "made").exists()
         chat.see_prompt()
         chat.type("/show\r")
-        chat.see(r"\n8\n9\n")
+        chat.see(r"\n1\n2\n")
 
     def test_thinking_is_dimmed(self, terminal):
         chat = terminal()
@@ -494,6 +496,36 @@ class TestTheCostOfStreaming:
         assert longest <= 3 * LIMIT
         assert screen.rendered <= 2 * count * (len(piece) + 8) + frames * 3 * LIMIT
         assert drawn <= frames + 2 * count
+
+    def test_a_flood_is_written_whole_and_as_it_is_and_nothing_of_it_is_kept(self):
+        written = io.StringIO()
+        console = Console(file=written, force_terminal=True, width=80, height=24)
+        screen = Screen(console, lambda: 0.0)  # all of it comes in one moment
+        screen.begin()
+        held = 0
+        for number in range(100_000):
+            screen.event(StreamEvent("text", {"delta": f"w{number} "}))
+            if number % 10 == 9:
+                screen.event(StreamEvent("text", {"delta": "\n\n"}))
+            waiting = sum(len(block) for block, _ in screen._ready)
+            held = max(held, screen._blocks._size + waiting)
+        screen.end()
+        assert held <= BATCH + 3 * LIMIT
+        assert screen.rendered <= BURST + 3 * LIMIT
+        assert re.findall(r"w\d+", written.getvalue()) == [f"w{number}" for number in range(100_000)]
+
+    def test_what_comes_while_a_question_is_asked_waits(self):
+        written = io.StringIO()
+        screen = Screen(Console(file=written, width=80, height=24))
+        screen.begin()
+        screen.pause()
+        before = written.getvalue()
+        screen.event(StreamEvent("tool_call", {"name": "shell", "arguments": "{}"}))
+        screen.event(StreamEvent("text", {"delta": "later"}))
+        assert written.getvalue() == before
+        screen.resume()
+        screen.end()
+        assert re.search(r"(?s)● shell \{\}.*later", written.getvalue())
 
     def test_blocks_lose_nothing(self):
         text = "# A\n\nb *c*\nd\n\n1. x\n\n2. y\n   z\n\nend\n```py\na = 1\n\nb = 2\n```\nlast"

@@ -211,6 +211,28 @@ class TestNeighbours:
         assert hookline("tape", "show", "terminal:local").stdout == before
         assert "0 entries added, 7 already there" in hookline("tape", "import", kept).stdout
 
+    def test_a_session_is_exported_as_a_page(self, hookline, script, tmp_path):
+        hookline("run", "find the <walrus>", "--model", script)
+        page = tmp_path / "page.html"
+        assert hookline("tape", "export", page).returncode == 0
+        assert "find the &lt;walrus&gt;" in page.read_text()
+        same = hookline("tape", "export", "-", "--html", "--session-id", "terminal:local")
+        assert same.stdout == page.read_text()
+
+    def test_a_page_of_no_unknown_or_several_sessions_is_refused(self, hookline, script, tmp_path):
+        page = tmp_path / "page.html"
+        assert "there is none" in hookline("tape", "export", page).stderr
+        hookline("run", "hello", "--model", script)
+        for options, problem in (
+            (["--session-id", "nobody"], "no session 'nobody'"),
+            (["--session-id", "a", "--session-id", "b"], "2 were named"),
+        ):
+            done = hookline("tape", "export", page, *options)
+            assert done.returncode != 0
+            assert problem in done.stderr
+            assert "Traceback" not in done.stderr
+        assert not page.exists()
+
     def test_a_cut_off_turn_is_continued_from_the_command_line(self, hookline, tmp_path, script, home):
         crash = Path(__file__).parents[1] / "app" / "crashing.py"
         home.mkdir()

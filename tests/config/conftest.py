@@ -1,11 +1,14 @@
+import gc
 import os
-import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from hookline.cli import main
 from hookline.config import Config
 
 PLACES = {
@@ -48,17 +51,35 @@ def environment(tmp_path, **more) -> dict[str, str]:
 
 
 @pytest.fixture
-def hookline(tmp_path):
-    """Run the command line in the workspace, with standard input that is no terminal."""
+def hookline(tmp_path, monkeypatch, capsys):
+    """Run the command line in the workspace, with standard input that is no terminal.
+
+    It runs in this process, from its entry point to its exit code: a new one each time would take
+    longer than everything else.
+    """
     workspace = tmp_path / "workspace"
     workspace.mkdir(exist_ok=True)
 
     def run(*arguments, stdin="", **env):
-        return subprocess.run(
-            [sys.executable, "-m", "hookline", *map(str, arguments)],
-            input=stdin, capture_output=True, text=True, cwd=workspace, check=False,
-            env=environment(tmp_path, **env),
-        )  # fmt: skip
+        with monkeypatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("HOOKLINE_")]:
+                patch.delenv(name)
+            for name, value in environment(tmp_path, **env).items():
+                patch.setenv(name, value)
+            patch.chdir(workspace)
+            patch.setattr(sys, "argv", ["hookline", *map(str, arguments)])
+            patch.setattr(sys, "stdin", StringIO(stdin))
+            capsys.readouterr()
+            try:
+                main()
+                code = 0
+            except SystemExit as ended:
+                code = ended.code or 0
+            finally:
+                gc.unfreeze()
+                gc.enable()
+        said = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=said.out, stderr=said.err)
 
     return run
 

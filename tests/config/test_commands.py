@@ -1,8 +1,12 @@
 """`hookline config` and the options of the root command, as a user meets them."""
 
 import json
+import subprocess
+import sys
 
 import pytest
+
+from .conftest import environment
 
 
 class TestShow:
@@ -191,6 +195,20 @@ class TestARun:
         listed = hookline("models")
         assert listed.returncode == 0
         assert "MY_KEY is not set" in listed.stdout
+
+
+def test_help_loads_nothing_that_only_settings_need(tmp_path):
+    program = (
+        "import sys; sys.argv = ['hookline', '--help']\n"
+        "from hookline.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'pydantic', 'tomllib', 'tomlkit'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path,
+        env=environment(tmp_path),
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 async def test_the_profiles_instructions_and_skills_reach_the_model(app, scripted):

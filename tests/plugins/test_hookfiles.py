@@ -163,7 +163,7 @@ class TestWhereTheyComeFrom:
         async with app.running():
             await app.hooks.emit(AgentEndEvent())
         where = (str(app.workspace), "startup")
-        assert SEEN == [where, "package", "a", "b", "project", "extra"]
+        assert [where, "package", "a", "b", "project", "extra"] == SEEN
 
     async def test_a_later_file_beats_an_earlier_one_where_the_newest_does(self, app, profile, project):
         for folder, name in ((profile, "profile"), (project, "project")):
@@ -196,14 +196,20 @@ class TestWhereTheyComeFrom:
         )
         async with app.running():
             await app.hooks.emit(AgentEndEvent())
-            assert (SEEN, [item.name for item in app.hook_files.inert()]) == ([], ["tools/hooks/own.py"])
+            assert (SEEN, [item.name for item in app.hook_files.inert()]) == (
+                [],
+                ["tools/hooks/own.py"],
+            )
             app.trust.grant(app.hook_files.inert())
             await app.hook_files.reload()
             await app.hooks.emit(AgentEndEvent())
         assert (SEEN, app.hook_files.inert()) == (["own"], [])
 
     async def test_discovered_skills_are_listed_below_those_of_the_user(self, app, scripted, tmp_path):
-        for place, text in ((tmp_path / ".agents" / "skills", "the user's"), (tmp_path / "more", "more")):
+        for place, text in (
+            (tmp_path / ".agents" / "skills", "the user's"),
+            (tmp_path / "more", "more"),
+        ):
             for name in ("both", "mine") if text == "the user's" else ("both", "other"):
                 (place / name).mkdir(parents=True)
                 (place / name / "SKILL.md").write_text(
@@ -315,7 +321,10 @@ BROKEN = {
         "\n\ndef f(event, contxt): ...\nhooks = [('agent_end', f)]",
         "bad.py:3: bad.f on hook 'agent_end' asks for 'contxt'; its parameters are: event, ctx",
     ),
-    "unknown option": ("hooks = [('agent_end', print, {'one': 1})]", "unknown option 'one'; did you mean"),
+    "unknown option": (
+        "hooks = [('agent_end', print, {'one': 1})]",
+        "unknown option 'one'; did you mean",
+    ),
     "options of a wrong kind": ("hooks = [('agent_end', print, 'shell')]", "options must be a mapping"),
     "two that exclude each other": (
         "hooks = [('run_model', lambda: ''), ('run_model_stream', lambda: None)]",
@@ -377,13 +386,12 @@ class TestReload:
     async def test_old_handlers_go_new_ones_come_and_the_conversation_stays(
         self, app, scripted, profile, fired
     ):
-        (profile / "a.py").write_text(says("old") + "\ndef begin(event): SEEN.append(event.reason)\n"
-                                      "hooks.append(('session_start', begin))")  # fmt: skip
+        begins = "\nhooks.append(('session_start', lambda event: SEEN.append(event.reason)))"
+        (profile / "a.py").write_text(says("old") + begins)
         model = scripted("one", "two")
         async with app.running():
             await app.process_inbound({"content": "first"})
-            (profile / "a.py").write_text(says("new") + "\ndef begin(event): SEEN.append(event.reason)\n"
-                                          "hooks.append(('session_start', begin))")  # fmt: skip
+            (profile / "a.py").write_text(says("new") + begins)
             done = await app.hook_files.reload()
             await app.process_inbound({"content": "second"})
         assert SEEN == ["startup", "old", "reload", "new"]
@@ -490,7 +498,9 @@ hooks = [("agent_end", wait), ("agent_end", then)]
             for _ in range(3):
                 await app.hook_files.reload()
             ours = [name for name in sys.modules if name.startswith("hookline_hook_files_")]
-            mine = [n for n in ours if getattr(sys.modules[n], "__file__", None) == str(profile / "a.py")]
+            mine = [
+                n for n in ours if getattr(sys.modules[n], "__file__", None) == str(profile / "a.py")
+            ]
         assert len(mine) == 1
 
     async def test_reload_asks_again_where_to_look(self, app):

@@ -1,4 +1,4 @@
-"""Plugins of installed packages: found, asked for a manifest, put in order, imported, left out whole."""
+"""Plugins of packages: found, asked for a manifest, put in order, imported, left out whole."""
 
 import os
 import subprocess
@@ -21,26 +21,21 @@ def told(app):
     return {failure.plugin: str(failure) for failure in app.failures}
 
 
+CLASS = """class P:
+  @hookimpl
+  def system_prompt(self): return 'here'
+"""
+
+
 class TestFinding:
     @pytest.mark.parametrize(
         ("attribute", "source"),
         [
             ("", "@hookimpl\ndef system_prompt(): return 'here'"),
-            (
-                ":plugin",
-                "class P:\n  @hookimpl\n  def system_prompt(self): return 'here'\nplugin = P()",
-            ),
-            (":P", "class P:\n  @hookimpl\n  def system_prompt(self): return 'here'"),
-            (
-                ":P",
-                "class P:\n  def __init__(self, app): self.app = app\n  @hookimpl\n"
-                "  def system_prompt(self): return 'here' if self.app.home else ''",
-            ),
-            (
-                ":make",
-                "class P:\n  @hookimpl\n  def system_prompt(self): return 'here'\n"
-                "def make(app): return P()",
-            ),
+            (":plugin", f"{CLASS}plugin = P()"),
+            (":P", CLASS),
+            (":P", f"{CLASS}  def __init__(self, app): app.home"),
+            (":make", f"{CLASS}def make(app): return P()"),
         ],
         ids=["module", "object", "class", "class with app", "factory"],
     )
@@ -153,6 +148,7 @@ BAD = [
     ),
     ("def broken(:", None, "SyntaxError: invalid syntax"),
     ("raise RuntimeError('no license')", None, "RuntimeError: no license"),
+    ("raise SystemExit(3)", None, "SystemExit: 3"),
     ("x = 1", None, "implements no hook; mark its methods with @hookimpl"),
     (
         "from hookline import hookimpl\n@hookimpl\ndef sistem_prompt(): pass",
@@ -410,6 +406,13 @@ class TestRegistrations:
             "second": "second: register_packs failed: pack 'rules' is brought by plugin 'first' "
             "and by 'second'"
         }
+
+    def test_two_plugins_cannot_bring_a_skill_of_one_name(self, app):
+        for name in ("first", "second"):
+            app.hooks.add(self.plugin("register_skills", [{"name": "review"}]), name=name)
+        skills = app.hooks.pm.get_plugin("skills").skills
+        assert [skill.name for skill in skills.list()] == ["review"]
+        assert "skill 'review' is brought by plugin 'first' and by 'second'" in told(app)["second"]
 
     @pytest.mark.parametrize(
         "given", [7, [3], [{"ide": "x"}], [{"id": "bad id", "manifest_path": "x"}]]

@@ -57,5 +57,10 @@ def run(code: str, *arguments: object) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(
+                str(Path(__file__).parents[2] / part) for part in ("src", ".")
+            ),
+        },
     )

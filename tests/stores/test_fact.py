@@ -14,7 +14,12 @@ async def test_a_fact_comes_back_with_its_provenance(store):
         "Zoë", "lives in", "Köln", source="mail 7", since=10.0, metadata={"sure": 0.9}
     )
     assert await store.get(fact.id) == fact
-    assert (fact.subject, fact.predicate, fact.object, fact.source) == ("Zoë", "lives in", "Köln", "mail 7")
+    assert (fact.subject, fact.predicate, fact.object, fact.source) == (
+        "Zoë",
+        "lives in",
+        "Köln",
+        "mail 7",
+    )
     assert (fact.since, fact.until, fact.metadata) == (10.0, None, {"sure": 0.9})
     assert fact.recorded > 10.0
 
@@ -103,8 +108,14 @@ async def test_a_deleted_fact_leaves_no_trace(store):
     [
         (lambda s: s.assert_fact("", "p", 1, source="s"), "the subject must be a text of 1"),
         (lambda s: s.assert_fact("a", "p", 1, source=""), "the source must be a text of 1"),
-        (lambda s: s.assert_fact("a", "p", object(), source="s"), "the object cannot be written as JSON"),
-        (lambda s: s.assert_fact("a", "p", 1, source="s", since=float("inf")), "since must be a finite"),
+        (
+            lambda s: s.assert_fact("a", "p", object(), source="s"),
+            "the object cannot be written as JSON",
+        ),
+        (
+            lambda s: s.assert_fact("a", "p", 1, source="s", since=float("inf")),
+            "since must be a finite",
+        ),
         (lambda s: s.query(as_of="now"), "as_of must be a finite number, not 'now'"),
     ],
 )

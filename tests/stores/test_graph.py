@@ -102,7 +102,7 @@ async def test_questions_are_asked_in_cypher(filled):
     )
     assert rows[0] == {"who": "ada", "b.id": "ben"}
     assert len(rows) == 3
-    city = "MATCH (n:Node) WHERE element_at(n.properties, 'city')[1] = 'Köln' RETURN n.id;"
+    city = "MATCH (n:Node) WHERE list_contains(element_at(n.properties, 'city'), 'Köln') RETURN n.id;"
     assert await filled.query(city) == [{"n.id": "acme"}]
     assert len(await filled.query("MATCH (n:Node) RETURN n.id", limit=2)) == 2
     assert await filled.query("RETURN 'a; LOAD FROM b' AS text") == [{"text": "a; LOAD FROM b"}]
@@ -123,7 +123,6 @@ async def test_questions_are_asked_in_cypher(filled):
         ("MATCH (n:Node) LOAD /* */ FROM '/etc/passwd' RETURN *", "a query cannot use LOAD FROM"),
         ("MATCH (n:Nobody) RETURN n", "the query cannot be understood"),
         ("MATCH n", "the query cannot be understood"),
-        ("MATCH (n:Node {id: $id}) RETURN n", "the query cannot be understood"),
     ],
 )
 async def test_a_question_cannot_change_anything(filled, statement, message):

@@ -40,7 +40,7 @@ async def test_the_nearest_come_first_with_their_distance(filled):
 
 
 async def test_a_filter_is_applied_before_the_nearest_are_taken(filled):
-    found = await filled.search((1.0, 0.0, 0.0), where={"axis": {"in": ["y", "z"]}}, limit=1)
+    found = await filled.search((1.0, 0.5, 0.0), where={"axis": {"in": ["y", "z"]}}, limit=1)
     assert ids(found) == ["north"]
     assert ids(await filled.query({"n": {"gte": 3}})) == ["north-east", "up"]
     assert ids(await filled.query(limit=2)) == ["east", "north"]
@@ -63,7 +63,10 @@ async def test_deleted_vectors_are_not_found(filled):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda s: s.upsert([Vector("a", (1.0,))]), "the vector 'a' has 1 dimensions, and the store 's'"),
+        (
+            lambda s: s.upsert([Vector("a", (1.0,))]),
+            "the vector 'a' has 1 dimensions, and the store 's'",
+        ),
         (lambda s: s.upsert([Vector("a", (1, 2, float("nan")))]), "must be a finite number, not nan"),
         (lambda s: s.upsert([Vector("a", (1, 2, "x"))]), "must be a finite number, not 'x'"),
         (lambda s: s.upsert([Vector("a", (1, 2, 1e39))]), "too large for a 32-bit float"),

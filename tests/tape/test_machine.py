@@ -1,4 +1,4 @@
-"""Random operations on a real file: whatever happens, the tape stays a tape."""
+"""Ten thousand random operations on a real file: whatever happens, the tape stays a tape."""
 
 import asyncio
 import shutil
@@ -6,11 +6,26 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
-from hookline.tape import Entry, SQLiteStore, Tape, TapeContext
+from hookline.agent.compaction import CompactionResult, apply, plan
+from hookline.tape import Entry, SQLiteStore, Tape, TapeContext, TapeError
+from hookline.tape.tree import Tree
+
+OPERATIONS = 10_000
+STEPS = 50
+EXAMPLES = 240  # some end before their last step
 
 PAYLOADS = st.dictionaries(
     st.text(max_size=5), st.text(max_size=5) | st.integers() | st.none(), max_size=3
@@ -22,6 +37,7 @@ class TapeMachine(RuleBasedStateMachine):
     """Sessions on one file, beside a plain list of everything that was ever appended."""
 
     tapes = Bundle("tapes")
+    operations = 0  # of all runs together
 
     @initialize(target=tapes)
     def start(self) -> Tape:
@@ -30,6 +46,8 @@ class TapeMachine(RuleBasedStateMachine):
         self.store = SQLiteStore(self.directory / "tape.db")
         self.written: dict[str, Entry] = {}
         self.open: dict[str, Tape] = {}
+        self.touched: str | None = None
+        self.steps = 0
         return self.opened("root")
 
     def opened(self, session: str) -> Tape:
@@ -44,6 +62,7 @@ class TapeMachine(RuleBasedStateMachine):
             assert entry.id not in self.written
             self.written[entry.id] = entry
         assert tape.leaf == entries[-1]
+        self.touched = tape.session_id
 
     def mine(self, tape: Tape) -> list[Entry]:
         return [entry for entry in self.written.values() if entry.session_id == tape.session_id]
@@ -61,15 +80,39 @@ class TapeMachine(RuleBasedStateMachine):
         self.wrote(tape, self.run(tape.append_many(steps)))
 
     @rule(tape=tapes, keep=st.booleans())
-    def compact(self, tape: Tape, keep: bool) -> None:
+    def anchor(self, tape: Tape, keep: bool) -> None:
         branch = self.run(tape.branch())
         kept = branch[-min(3, len(branch))].id if keep and branch else None
         self.wrote(tape, [self.run(tape.anchor("a", summary="so far", keep_from=kept))])
 
+    @rule(tape=tapes, keep=st.integers(0, 10))
+    def compact(self, tape: Tape, keep: int) -> None:
+        preparation = plan(self.run(tape.context_entries()), keep_tokens=keep)
+        if preparation is not None:
+            done = CompactionResult("so far", preparation.first_kept_entry_id)
+            self.wrote(tape, [self.run(apply(tape, done))])
+
     @rule(tape=tapes, data=st.data())
     def navigate(self, tape: Tape, data: st.DataObject) -> None:
-        if mine := self.mine(tape):
-            self.wrote(tape, [self.run(tape.switch(data.draw(st.sampled_from(mine)).id))])
+        targets = [None, *(entry.id for entry in self.mine(tape))]
+        target = data.draw(st.sampled_from(targets))
+        left = self.run(tape.left_behind(target))[1]
+        assert left == self.path(tape.leaf)[len(self.path(tape.leaf)) - len(left) :]
+        self.wrote(tape, [self.run(tape.switch(target))])
+
+    @rule(tape=tapes, other=tapes, data=st.data())
+    def navigate_to_a_foreign_branch(self, tape: Tape, other: Tape, data: st.DataObject) -> None:
+        """It goes to entries of its own tree only; refused, nothing has changed."""
+        own = {entry.id for entry in self.run(tape.outline())}
+        if foreign := [entry.id for entry in self.mine(other) if entry.id not in own]:
+            with pytest.raises(TapeError):
+                self.run(tape.switch(data.draw(st.sampled_from(foreign))))
+
+    @rule(tape=tapes, name=st.text("ab", min_size=1, max_size=3))
+    def rename(self, tape: Tape, name: str) -> None:
+        self.wrote(tape, [self.run(tape.rename(name))])
+        infos = {info.id: info.name for info in self.run(self.store.sessions())}
+        assert infos[tape.session_id] == name
 
     @rule(tape=tapes, name=st.text(max_size=3), data=st.data())
     def label(self, tape: Tape, name: str, data: st.DataObject) -> None:
@@ -111,11 +154,34 @@ class TapeMachine(RuleBasedStateMachine):
         self.store = SQLiteStore(copy / "tape.db")
         for tape in self.open.values():
             tape.store = self.store
+        self.check_all()
+
+    @rule(tape=tapes)
+    def write_behind_the_back(self, tape: Tape) -> None:
+        """Another process appends in between: what comes after is refused until the tape is read."""
+        other = SQLiteStore(self.directory / "tape.db")
+        behind = self.run(Tape.open(other, tape.session_id))
+        entry = self.run(behind.append("note", {}))
+        self.written[entry.id] = entry
+        self.run(other.close())
+        for refused in (tape.append("note", {}), tape.switch(None), tape.anchor("x"), tape.fork()):
+            with pytest.raises(TapeError, match="another writer"):
+                self.run(refused)
+        assert self.run(tape.refresh()) == entry
+        self.touched = tape.session_id
 
     @invariant()
     def the_tape_is_a_tape(self) -> None:
         if not hasattr(self, "store"):
             return
+        TapeMachine.operations += 1
+        self.steps += 1
+        if self.steps % 10 == 0:
+            self.check_all()
+        elif self.touched is not None:
+            self.check(self.open[self.touched])
+
+    def check_all(self) -> None:
         kept = {}
         for info in self.run(self.store.sessions()):
             entries = self.run(self.store.entries(info.id))
@@ -130,6 +196,11 @@ class TapeMachine(RuleBasedStateMachine):
         assert leaf == tape.leaf
         branch = self.run(tape.branch())
         assert branch == self.path(leaf)
+        assert not branch or branch[0].parent_id is None
+        outline = self.run(tape.outline())
+        tree = Tree.of(outline)
+        assert [entry.id for run in tree.trunk() for entry in run.entries] == [e.id for e in branch]
+        assert {entry.id for entry in outline} >= {entry.id for entry in self.mine(tape)}
         context = self.run(tape.context_entries())
         assert {entry.id for entry in context} <= {entry.id for entry in branch}
         open_calls: list[str] = []
@@ -150,15 +221,22 @@ class TapeMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
+            self.check_all()
             self.run(self.store.close())
             self.runner.close()
             shutil.rmtree(self.directory)
 
 
-TestTapeMachine = TapeMachine.TestCase
-TestTapeMachine.settings = settings(
-    max_examples=40,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@pytest.mark.slow
+def test_a_tape_stays_a_tape_through_ten_thousand_operations():
+    TapeMachine.operations = 0
+    run_state_machine_as_test(
+        TapeMachine,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    assert TapeMachine.operations >= OPERATIONS

@@ -162,6 +162,59 @@ async def test_switching_to_an_unknown_or_foreign_entry_is_refused(store: TapeSt
     assert tape.leaf == await store.leaf("s1") == leaf
 
 
+async def test_switching_to_before_the_first_entry_begins_again_with_nothing(tape: Tape):
+    await write(tape, 1, 2)
+    switch = await tape.switch(None)
+    assert switch.parent_id is None
+    assert numbers(await tape.context_entries()) == []
+    await write(tape, 3)
+    assert numbers(await tape.branch()) == [3]
+    assert len(await tape.outline()) == 4
+
+
+async def test_where_a_session_is_survives_opening_it_again(store: TapeStore, tape: Tape):
+    first, _ = await write(tape, 1, 2)
+    await tape.switch(first.id)
+    again = await Tape.open(store, "s1")
+    assert numbers(await again.branch()) == [1]
+    await again.switch(None)
+    assert numbers(await (await Tape.open(store, "s1")).branch()) == []
+
+
+async def test_what_a_switch_would_leave_behind_is_told_before(store: TapeStore, tape: Tape):
+    first, second, third = await write(tape, 1, 2, 3)
+    assert await tape.left_behind(first.id) == (first.id, [second, third])
+    assert await tape.left_behind(third.id) == (third.id, [])
+    assert await tape.left_behind(None) == (None, [first, second, third])
+    await tape.switch(second.id)
+    assert await tape.left_behind(third.id) == (second.id, [tape.leaf])
+    foreign = await (await Tape.open(store, "other")).append("note", {})
+    with pytest.raises(ForeignEntry):
+        await tape.left_behind(foreign.id)
+    with pytest.raises(UnknownEntry):
+        await tape.left_behind("nobody")
+    assert await (await Tape.open(store, "empty")).left_behind(None) == (None, [])
+
+
+async def test_an_empty_name_is_refused(tape: Tape):
+    with pytest.raises(BadEntry, match="must not be empty"):
+        await tape.rename("  ")
+    assert tape.leaf is None
+
+
+async def test_a_tape_that_somebody_else_writes_is_not_forked_until_it_is_refreshed(
+    store: TapeStore, tape: Tape
+):
+    (first,) = await write(tape, 1)
+    await (await Tape.open(store, "s1")).append("note", {"n": 2})
+    for entry_id in (None, first.id):
+        with pytest.raises(TapeConflict, match=r"'s1' was appended to by another writer.*refresh"):
+            await tape.fork("child", entry_id=entry_id)
+    assert await store.entries("child") == []
+    await tape.refresh()
+    assert numbers(await (await tape.fork("child")).branch()) == [1, 2]
+
+
 async def test_labels_name_entries_and_the_last_use_of_a_name_counts(tape: Tape):
     first, second = await write(tape, 1, 2)
     await tape.label(first.id, "start")

@@ -111,7 +111,7 @@ class AgentRun:
     steering: Steering = field(default_factory=Steering)
     system: str = ""
     messages: list[Message] = field(default_factory=list[Message])
-    usage: dict[str, int] = field(default_factory=dict[str, int])
+    usage: dict[str, Any] = field(default_factory=dict[str, Any])
     text: str = ""
     error: Exception | None = None
     sent_back: int = 0
@@ -134,7 +134,7 @@ class AgentRun:
     def count(self, usage: dict[str, Any]) -> None:
         """Add one answer's usage to the run's."""
         for name, number in usage.items():
-            if isinstance(number, int):
+            if isinstance(number, int | float):  # the cost is a fraction
                 self.usage[name] = self.usage.get(name, 0) + number
 
     def check_budget(self) -> None:

@@ -17,8 +17,6 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from hookline.hooks.errors import suggestion
-
 from .errors import ConfigError
 from .expand import Expanded, expand
 from .layers import (
@@ -26,7 +24,6 @@ from .layers import (
     Layer,
     find,
     leaves,
-    merged,
     merged_all,
     nested,
     read_environment,
@@ -34,12 +31,12 @@ from .layers import (
 )
 from .profile import DEFAULT, Profile
 from .secrets import is_secret, masked
-from .sections import CHECKED, OPEN, SCALARS, SPELLED, THINKING, admitted
+from .sections import SPELLED, admitted, check_top, known
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from .checking import Fault
+    from .review import Review
 
     M = TypeVar("M", bound=BaseModel)
 
@@ -100,7 +97,7 @@ class Config:
         layers = self._read(project_dir)
         taken, refused = admitted(merged_all(x.values for x in layers if x.origin == "project"))
         values = merged_all(taken if x.origin == "project" else x.values for x in layers)
-        _check_top(values, layers, self._declared)
+        check_top(values, layers, self._declared)
         self._workspace, self.project_dir = workspace, project_dir
         self._layers, self._refused, self._values = layers, refused, values
         self._cache: dict[tuple[str, Any], Any] = {}
@@ -187,7 +184,8 @@ class Config:
         values = expand(self.section(name), self._environ, where=name)
         found = faults(model, values, name)
         if found:
-            raise ConfigError("\n".join(self._told(fault) for fault in found))
+            lines = (f"{self._place(x.dotted)}{x.dotted}: {x.text}" for x in found)
+            raise ConfigError("\n".join(lines))
         return model.model_validate(values)
 
     def expanded(self, name: str) -> dict[str, Mapping[str, Any]]:
@@ -232,88 +230,28 @@ class Config:
 
     def known(self) -> list[str]:
         """The names that the top of a file may have."""
-        return _known(self._declared)
+        return known(self._declared)
 
     def problems(self, plugins: Iterable[str] = ()) -> list[str]:
         """Everything that is wrong, one line each; `plugins` are the names of those loaded."""
-        found = list(self._unknown(set(plugins)))
-        for name, model in self._forms().items():
-            found += [self._told(fault) for fault in self._faults(name, model)]
-        for dotted, value in leaves(self._values):
-            try:
-                expand(value, self._environ, where=dotted)
-            except ConfigError as error:
-                found.append(f"{self._place(dotted)}{error}")
-        project = next((x for x in self._layers if x.origin == "project"), None)
-        for name, reason in self._refused.items():
-            found.append(f"{project.path if project else ''}: {name} is not taken from here: {reason}")
+        found = [*self._review().problems(set(plugins))] if self._values else []
+        for layer in self._layers:
+            if layer.origin == "project":
+                told = self._refused.items()
+                found += [f"{layer.path}: {name} is not taken from here: {why}" for name, why in told]
         return found
-
-    def _unknown(self, plugins: set[str]) -> Iterable[str]:
-        known = self.known()
-        for name in self._values:
-            if name not in known:
-                what = "section" if isinstance(self._values[name], dict) else "setting"
-                yield (
-                    f"{self._place(name)}unknown {what} {name!r}{suggestion(name, known)} "
-                    "(no plugin that is loaded declares it)"
-                )
-        given: Any = self._values.get("plugins")
-        tables = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-        mine = {n.partition(".")[2] for n in self._declared if n.startswith("plugins.")} | plugins
-        for name, value in tables.items():
-            if isinstance(value, dict) and name not in mine:
-                near = suggestion(name, mine)
-                at = f"plugins.{name}"
-                yield f"{self._place(at)}{at}: no plugin {name!r} is loaded{near}"
-
-    def _forms(self) -> dict[str, type[BaseModel]]:
-        """The forms of the sections that are there."""
-        forms: dict[str, type[BaseModel]] = {}
-        if any(name in self._values for name in CHECKED):
-            from .schema import CORE
-
-            forms.update(CORE)
-        forms.update(self._declared)
-        return {n: form for n, form in forms.items() if find(self._values, n, MISSING) is not MISSING}
-
-    def _faults(self, name: str, model: type[BaseModel]) -> list[Fault]:
-        from .checking import Fault, faults
-
-        try:
-            values = self.section(name)
-        except ConfigError:
-            return [Fault(name, f"must be a table, such as [{name}]")]
-        # A reference is judged when it is used: what it stands for may be a number.
-        return [x for x in faults(model, values, name) if "${" not in str(self.get(x.dotted, ""))]
 
     def check(self, dotted: str, value: Any, *, project: bool = False) -> None:
         """Refuse a setting that means nothing, before it is written anywhere."""
-        name = dotted.partition(".")[0]
-        if not all(dotted.split(".")):
-            raise ConfigError(f"{dotted!r} is no name of a setting: write model, or limits.steps")
-        if name not in self.known():
-            raise ConfigError(f"unknown setting {dotted!r}{suggestion(name, self.known())}")
+        self._review().check(dotted, value)
         if project and (refused := admitted(nested(dotted, value))[1]):
-            raise ConfigError(f"{dotted} cannot be set for a project: {refused[name]}")
-        if name in SCALARS or dotted in self.known():
-            _check_top(nested(dotted, value), [], self._declared)
-        over = merged(self._values, nested(dotted, value))
-        from .checking import faults
-        from .schema import CORE
+            reason = refused[dotted.partition(".")[0]]
+            raise ConfigError(f"{dotted} cannot be set for a project: {reason}")
 
-        for section, model in {**CORE, **self._declared}.items():
-            table = find(over, section)
-            if not isinstance(table, dict) or not _related(section, dotted):
-                continue
-            for fault in faults(model, cast("dict[str, Any]", table), section):
-                if _related(fault.dotted, dotted) and "${" not in str(value):
-                    raise ConfigError(f"{fault.dotted}: {fault.text}")
+    def _review(self) -> Review:
+        from .review import Review
 
-    # --- telling ------------------------------------------------------------------------------
-
-    def _told(self, fault: Fault) -> str:
-        return f"{self._place(fault.dotted)}{fault.dotted}: {fault.text}"
+        return Review(self._values, self._declared, self._environ, self._place)
 
     def _place(self, dotted: str) -> str:
         """The place of a setting, or of the table that it is missing in, to begin a message with."""
@@ -322,39 +260,6 @@ class Config:
                 return f"{source}: "
             dotted = dotted.rpartition(".")[0]
         return ""
-
-
-def _known(declared: Mapping[str, Any]) -> list[str]:
-    return [*SCALARS, *CHECKED, *OPEN, *(name.partition(".")[0] for name in declared)]
-
-
-def _check_top(
-    values: Mapping[str, Any], layers: list[Layer], declared: Mapping[str, type[BaseModel]]
-) -> None:
-    """Refuse what cannot be anybody's section: an unknown name that is no table, and wrong kinds."""
-    known = _known(declared)
-    for name, value in values.items():
-        owner = next((layer for layer in reversed(layers) if layer.has(name)), None)
-        place = f"{owner.label(name)}: " if owner else ""
-        if name in SCALARS:
-            if not isinstance(value, str) or not value.strip():
-                raise ConfigError(f"{place}{name} must be a text, {SCALARS[name]}")
-            if name == "thinking" and value not in THINKING:
-                levels = ", ".join(THINKING)
-                raise ConfigError(
-                    f"{place}thinking must be one of {levels}{suggestion(value, THINKING)}"
-                )
-        elif isinstance(value, dict):
-            continue  # a plugin that is not loaded may own it: `problems` tells
-        elif name in known:
-            raise ConfigError(f"{place}{name} must be a table, such as [{name}]")
-        elif owner is None or owner.origin != "environment":  # a variable may be somebody else's
-            raise ConfigError(f"{place}unknown setting {name!r}{suggestion(name, known)}")
-
-
-def _related(one: str, other: str) -> bool:
-    """Whether two dotted names are one, or one lies in the other."""
-    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def _matches(pattern: str, dotted: str) -> bool:

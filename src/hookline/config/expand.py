@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from .errors import ConfigError, MissingVariable
 
-REFERENCE = re.compile(r"\$\$|\$\{([^}]*)\}?")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+# Compiled when first used, as all patterns of this part: most starts need none of them.
+_REFERENCE = r"\$\$|\$\{([^}]*)\}?"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*\Z"
 
 
 def expand(value: Any, environ: Mapping[str, str] | None = None, *, where: str = "") -> Any:
@@ -39,7 +40,7 @@ def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
         if found[0] == "$$":
             return "$"
         name = found[1]
-        if not found[0].endswith("}") or not _NAME.match(name):
+        if not found[0].endswith("}") or not re.match(_NAME, name):
             place = f" in {where}" if where else ""
             raise ConfigError(
                 f"a reference to a variable{place} is written ${{NAME}}, and a dollar sign before a "
@@ -49,7 +50,7 @@ def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
             raise MissingVariable(name, where)
         return environ[name]
 
-    return REFERENCE.sub(fill, text)
+    return re.sub(_REFERENCE, fill, text)
 
 
 class Expanded(Mapping[str, Any]):

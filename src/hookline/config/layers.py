@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -28,15 +27,22 @@ LARGEST = 1_000_000
 """Bytes that a file of settings may have."""
 
 
-@dataclass(frozen=True, slots=True)
 class Layer:
-    """The settings of one place."""
+    """The settings of one place; for the environment, with the variable of each dotted name."""
 
-    origin: Origin
-    values: dict[str, Any]
-    path: Path | None = None
-    variables: Mapping[str, str] = field(default_factory=dict[str, str])
-    """For the environment: the variable that set each dotted name."""
+    __slots__ = ("origin", "path", "values", "variables")
+
+    def __init__(
+        self,
+        origin: Origin,
+        values: dict[str, Any],
+        path: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.origin: Origin = origin
+        self.values = values
+        self.path = path
+        self.variables = variables or {}
 
     def has(self, dotted: str) -> bool:
         """Whether the setting is here."""

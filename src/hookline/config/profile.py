@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import ConfigError, UnknownProfile
 
 DEFAULT = "default"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
 
 
-@dataclass(frozen=True, slots=True)
 class Profile:
     """A folder of the home with what one way of working needs. The default one need not exist."""
 
-    name: str
-    dir: Path
+    __slots__ = ("dir", "name")
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.dir = folder
+
+    def __repr__(self) -> str:
+        return f"Profile({self.name!r}, {str(self.dir)!r})"
 
     @classmethod
     def of(cls, home: Path, name: str = DEFAULT) -> Profile:
         """The profile of that name, whether or not it exists."""
-        if not _NAME.match(name):
+        if name != DEFAULT and not re.match(_NAME, name):
             raise ConfigError(
                 f"{name!r} cannot be the name of a profile: use letters, digits, '-', '_' and '.'"
             )

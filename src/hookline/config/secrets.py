@@ -8,13 +8,11 @@ from typing import Any, cast
 
 HIDDEN = "***"
 
-_SECRET = re.compile(
-    r"(keys?|token|secret|password|passphrase|credentials?|authorization|cookie)\Z", re.I
-)
+_SECRET = r"(?i)(keys?|token|secret|password|passphrase|credentials?|authorization|cookie)\Z"
 _HOLDERS = ("headers", "env")
 """Tables whose values are somebody's, by whatever name."""
-_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}\Z")
-_USER_IN_URL = re.compile(r"(://[^/@\s:]*:)[^/@\s]+(@)")
+_REFERENCE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}\Z"
+_USER_IN_URL = r"(://[^/@\s:]*:)[^/@\s]+(@)"
 
 
 def is_secret(dotted: str) -> bool:
@@ -22,7 +20,7 @@ def is_secret(dotted: str) -> bool:
     *parents, name = dotted.split(".")
     if any(parent in _HOLDERS for parent in parents):
         return True
-    return bool(_SECRET.search(name))
+    return bool(re.search(_SECRET, name))
 
 
 def masked(value: Any, dotted: str = "", secret: Callable[[str], bool] = is_secret) -> Any:
@@ -32,12 +30,12 @@ def masked(value: Any, dotted: str = "", secret: Callable[[str], bool] = is_secr
             name: masked(each, f"{dotted}.{name}" if dotted else str(name), secret)
             for name, each in cast("Mapping[Any, Any]", value).items()
         }
-    if isinstance(value, str) and (not value or _REFERENCE.match(value)):
+    if isinstance(value, str) and (not value or re.match(_REFERENCE, value)):
         return value
     if dotted and secret(dotted):
         return HIDDEN
     if isinstance(value, list):
         return [masked(each, dotted, secret) for each in cast("list[Any]", value)]
     if isinstance(value, str):
-        return _USER_IN_URL.sub(rf"\1{HIDDEN}\2", value)
+        return re.sub(_USER_IN_URL, rf"\1{HIDDEN}\2", value)
     return value

@@ -40,7 +40,7 @@ class Candidate:
     def _ask(self, manifest: Entry) -> None:
         try:
             self.said = said_by(manifest)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             reason = error_text(error)
             self.error = BadManifest(f"its manifest {manifest.value} cannot be read: {reason}")
             self.error.__cause__ = error

@@ -16,7 +16,7 @@ from typing import Any, cast
 from hookline.hooks import HooklineError, Hooks
 from hookline.hooks.implementation import callable_location, is_async
 
-from .hookfiles import HookFile, HookFileError, implementation, imported, line_of_hooks
+from .hookfiles import BadEntry, HookFile, HookFileError, implementation, imported, line_of_hooks
 from .hookpackage import HookPackage
 from .sources import SourceError, files_below, read_source
 
@@ -85,7 +85,9 @@ def _entries(file: HookFile, module: ModuleType, hooks: Hooks) -> Iterator[tuple
     for number, entry in enumerate(cast("Iterable[Any]", given), 1):
         name = f"entry {number}"
         try:
-            impl = implementation(file, entry, f"{where}: entry {number} of `hooks`", hooks, 0)
+            impl = implementation(file, entry, hooks, 0)
+        except BadEntry as error:
+            yield name, Problem(where, f"{name} of `hooks`{error}")
         except HookFileError as error:
             yield name, _split(str(error), file.source.path)
         else:

@@ -188,39 +188,47 @@ def entries(file: HookFile, module: ModuleType, hooks: Hooks, seq: int) -> Itera
             f"_{path.name} if others only import it"
         )
     given: Any = module.hooks
-    where = f"{path}:{line_of_hooks(file.source)}"
     if not isinstance(given, list | tuple):
         raise HookFileError(
-            f"{where}: `hooks` must be a list of (event_type, handler), not {type(given).__name__}"
+            f"{path}:{line_of_hooks(file.source)}: `hooks` must be a list of (event_type, handler), "
+            f"not {type(given).__name__}"
         )
     for number, entry in enumerate(cast("Iterable[Any]", given), 1):
-        yield implementation(file, entry, f"{where}: entry {number} of `hooks`", hooks, seq)
+        try:
+            yield implementation(file, entry, hooks, seq)
+        except BadEntry as error:
+            where = f"{path}:{line_of_hooks(file.source)}: entry {number} of `hooks`"
+            raise HookFileError(f"{where}{error}") from error.__cause__
 
 
-def implementation(file: HookFile, entry: Any, where: str, hooks: Hooks, seq: int) -> Implementation:
+class BadEntry(Exception):
+    """What is wrong with an entry, to be told with its place."""
+
+
+def implementation(file: HookFile, entry: Any, hooks: Hooks, seq: int) -> Implementation:
     """One entry, checked against its hook."""
     if not isinstance(entry, list | tuple) or len(cast("list[Any]", entry)) not in (2, 3):
-        raise HookFileError(
-            f"{where} must be (event_type, handler) or (event_type, handler, options), not {entry!r}"
+        raise BadEntry(
+            f" must be (event_type, handler) or (event_type, handler, options), not {entry!r}"
         )
     event, handler, *rest = cast("list[Any]", entry)
-    options = checked_options(rest[0] if rest else {}, where)
+    options = checked_options(rest[0] if rest else {})
     if not callable(handler):
-        raise HookFileError(f"{where}: the handler must be callable, not {handler!r}")
+        raise BadEntry(f": the handler must be callable, not {handler!r}")
     try:
         hook = hooks.named(event)
     except HooklineError as error:
-        raise HookFileError(f"{where}: {error}") from error
+        raise BadEntry(f": {error}") from error
     if hook.spec.name == TOO_EARLY:
-        raise HookFileError(
-            f"{where}: {TOO_EARLY!r} is asked before hook files are read; a package can do it"
-        )
+        raise BadEntry(f": {TOO_EARLY!r} is asked before hook files are read; a package can do it")
     try:
         impl = Implementation(hook.spec, handler, options, name=file.name, seq=seq)
     except RegistrationError as error:
         place = callable_location(handler)
         text = str(error).removesuffix(f" ({place})").replace(f"{file.package.name}.", "")
-        raise HookFileError(f"{place if ':' in place else where}: {text}") from error
+        if ":" not in place:
+            raise BadEntry(f": {text}") from error
+        raise HookFileError(f"{place}: {text}") from error
     if options.get("once"):
         impl.take = once(lambda: void(hook.detach(lambda other: other is not impl)))
     return impl
@@ -230,17 +238,15 @@ def void(_: object) -> None:
     """Drop a value."""
 
 
-def checked_options(given: Any, where: str) -> Options:
+def checked_options(given: Any) -> Options:
     """The options of an entry."""
     if not isinstance(given, Mapping):
-        raise HookFileError(
-            f"{where}: options must be a mapping such as {{'when': 'shell'}}, not {given!r}"
-        )
+        raise BadEntry(f": options must be a mapping such as {{'when': 'shell'}}, not {given!r}")
     options = cast("Mapping[str, Any]", given)
     for option in options:
         if option not in Options.__annotations__:
             near = suggestion(str(option), Options.__annotations__)
-            raise HookFileError(f"{where}: unknown option {option!r}{near}")
+            raise BadEntry(f": unknown option {option!r}{near}")
     return cast("Options", dict(options))
 
 

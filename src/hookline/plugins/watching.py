@@ -7,6 +7,7 @@ told of, because it came before watching began or in a folder that was not there
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
 from pathlib import Path
 
 from .sources import files_below
@@ -37,10 +38,15 @@ async def changes(
 ) -> AsyncGenerator[None]:
     """Yield each time that files are not as they were known; folders may come and go."""
     while True:
-        async for _ in reports([folder for folder in folders() if folder.is_dir()]):
-            if stamps(folders()) != known():
-                yield
-                break  # the folders may be others now
+        changed = False
+        present = [folder for folder in folders() if folder.is_dir()]
+        async with aclosing(reports(present)) as reported:
+            async for _ in reported:
+                changed = stamps(folders()) != known()
+                if changed:
+                    break
+        if changed:
+            yield
 
 
 async def reports(folders: list[Path]) -> AsyncGenerator[None]:
@@ -53,12 +59,9 @@ async def reports(folders: list[Path]) -> AsyncGenerator[None]:
         return
     from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType]
 
-    watching = awatch(
-        *folders,
-        debounce=100,
-        rust_timeout=int(LOOK_AGAIN * 1000),
-        yield_on_timeout=True,
-        raise_interrupt=False,
-    )
-    async for _ in watching:
-        yield
+    after = int(LOOK_AGAIN * 1000)
+    async with aclosing(
+        awatch(*folders, debounce=100, rust_timeout=after, yield_on_timeout=True)
+    ) as watching:
+        async for _ in watching:
+            yield

@@ -12,7 +12,7 @@ A rule is a `forbid`. It denies, or asks where it is annotated so:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Rule:
     owner: str
     """The pack it belongs to, or `floor`."""
     name: str
+    """Its `@id`, or its file and number."""
     text: str
     file: Path
     line: int
@@ -68,7 +69,11 @@ def read_rules(file: Path, owner: str) -> list[Rule]:
         raise PolicyError(f"{file}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise PolicyError(f"{file}: the policies cannot be read: {error.strerror}") from None
-    return [parse_rule(statement, owner, file, line) for line, statement in statements(text, file)]
+    found = [parse_rule(statement, owner, file, line) for line, statement in statements(text, file)]
+    return [
+        rule if rule.name else replace(rule, name=f"{file.name}#{number}")
+        for number, rule in enumerate(found, start=1)
+    ]
 
 
 def parse_rule(text: str, owner: str, file: Path, line: int) -> Rule:
@@ -92,8 +97,7 @@ def parse_rule(text: str, owner: str, file: Path, line: int) -> Rule:
     if decision not in DECISIONS:
         near = suggestion(decision, DECISIONS)
         raise PolicyError(f"{where}: @decision must be 'deny' or 'ask', not {decision!r}{near}")
-    name = notes.get("id") or f"{file.name}:{line}"
-    return Rule(owner, name, text, file, line, DECISIONS[decision], notes.get("reason"))
+    return Rule(owner, notes.get("id") or "", text, file, line, DECISIONS[decision], notes.get("reason"))
 
 
 def statements(text: str, file: Path) -> Iterator[tuple[int, str]]:

@@ -136,7 +136,7 @@ def _options(rest: list[Word]) -> set[str]:
 def _look_inside(program: str, rest: list[Word], found: Commands, depth: int) -> None:
     """Programs that run other ones, and words that are programs."""
     base = re.sub(r"[\d.]+$", "", program)
-    if program in HIDING or any(re.match(INDIRECT.get(program, "$^"), word.text) for word in rest):
+    if program in HIDING or any(re.match(INDIRECT.get(program, "(?!)"), word.text) for word in rest):
         found.opaque = True
     if program in ("cd", "pushd") and rest:
         found.folders.append(rest[-1].text)

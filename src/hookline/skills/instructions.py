@@ -43,7 +43,7 @@ def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) 
     """
     # Every turn looks, and most find nothing: names are text until a file is there.
     nearest = os.path.realpath(workspace)
-    folders, repository = _folders(nearest, str(home) if home else _home())
+    folders, repository = _folders(nearest, home)
     found: list[Instruction] = []
     for folder in reversed(folders):
         name = os.path.join(folder, FILE)  # noqa: PTH118
@@ -67,9 +67,10 @@ def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) 
 
 def of_profile(folder: Path, limit: int = LIMIT) -> list[str]:
     """What the profile's `AGENTS.md` asks for, whatever the workspace; it comes before the others."""
-    path = folder / FILE
-    if not os.path.lexists(path):
+    name = os.path.join(folder, FILE)  # noqa: PTH118
+    if not os.path.lexists(name):
         return []
+    path = Path(name)
     try:
         text = read_text(path, path.resolve().parent, _LARGEST).strip()  # a link is the user's own
     except (OSError, SkillError) as error:
@@ -84,14 +85,15 @@ def render(found: Iterable[Instruction]) -> list[str]:
     return [f"Instructions for {each.path.parent}, from {FILE}:\n\n{each.text}" for each in found]
 
 
-def _folders(workspace: str, home: str | None) -> tuple[tuple[str, ...], str | None]:
+def _folders(workspace: str, home: Path | None) -> tuple[tuple[str, ...], str | None]:
     """The folders to look in, nearest first, and the root of the repository if there is one."""
     every = _upward(workspace)
     for at, folder in enumerate(every):
         if os.path.lexists(os.path.join(folder, ".git")):  # noqa: PTH118
             return every[: at + 1], folder
-    if home in every:
-        return every[: every.index(home) + 1], None
+    end = str(home) if home else _home()
+    if end in every:
+        return every[: every.index(end) + 1], None
     return every, None
 
 

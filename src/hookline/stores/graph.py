@@ -4,8 +4,8 @@ Ladybug is the maintained continuation of Kuzu, whose own repository was archive
 graph with transactions and a write-ahead log, in the process, with wheels for Linux, macOS and Windows.
 
 Nodes are `Node {id, label, properties, data}` and edges `Edge {type, properties, data}`. In a query
-`element_at(n.properties, 'city')[1]` is a property as text; `data` is all of them as JSON. One process
-at a time can have the file open.
+`list_contains(element_at(n.properties, 'city'), 'Lima')` compares a property as text; `data` is all of
+them as JSON. One process at a time can have the file open.
 """
 
 from __future__ import annotations

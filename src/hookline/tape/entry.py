@@ -91,6 +91,8 @@ class _Ids:
         self.milliseconds = 0
         self.count = 0
         self.prefix = ""
+        self.second = -1
+        self.high = ""
         self.process = _base32(int.from_bytes(os.urandom(5), "big"), 8)
 
     def next(self, now: float) -> str:
@@ -107,7 +109,10 @@ class _Ids:
             return self.prefix + low + self.process
 
     def _turn_to(self, milliseconds: int) -> None:
-        self.milliseconds, self.count, self.prefix = milliseconds, 0, _base32(milliseconds, 9)
+        self.milliseconds, self.count = milliseconds, 0
+        if milliseconds >> 10 != self.second:  # the last two digits are all that changes meanwhile
+            self.second, self.high = milliseconds >> 10, _base32(milliseconds >> 10, 7)
+        self.prefix = self.high + _DIGITS[milliseconds >> 5 & 31] + _DIGITS[milliseconds & 31]
 
 
 _ids = _Ids()

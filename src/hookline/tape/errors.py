@@ -58,6 +58,7 @@ class TapeConflict(TapeError, RuntimeError):
             f"session {session_id!r} was appended to by another writer (its leaf is {leaf!r}, not "
             f"{expected!r}); nothing was appended: refresh the tape and try again"
         )
+        self.session_id = session_id
 
 
 class BadLine(TapeError, ValueError):

@@ -16,6 +16,10 @@ Run: TypeAlias = Callable[[str, Callable[[sqlite3.Connection], None]], Awaitable
 """Does something with the connection, as soon as no other process is writing."""
 
 
+AT_ONCE = 2
+"""How many tasks write at once: a turn alone has two, the agent's and the one that waits for it."""
+
+
 class _Waiting:
     """An append that waits for the next transaction."""
 
@@ -42,29 +46,27 @@ class _Group:
 class Writers:
     """The tasks that append to one file.
 
-    A commit costs several times what an insert does. The first task to append in a step of the event
-    loop writes at once, and goes on writing at once; what other tasks append in the same step is
-    written together in the next. Either way an append is durable when it returns.
+    A commit costs several times what an insert does. The first tasks to append in a step of the event
+    loop write at once; what others append in the same step is written together in the next. Either
+    way an append is durable when it returns.
     """
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._appender = Appender()
-        self._first: asyncio.Task[object] | None = None
+        self._first: list[asyncio.Task[object] | None] = []
         self._group: _Group | None = None
 
     async def append(self, rows: Sequence[Row], expect: Expected) -> None:
         """Append all of these or none. Cancelled, it has appended nothing."""
-        task = asyncio.current_task()
-        if self._first is None:
-            self._first = task
-            asyncio.get_running_loop().call_soon(self._step_is_over)
-        elif self._first is not task:
-            return await self._with_others(rows, expect)
+        first, task = self._first, asyncio.current_task()
+        if task not in first:
+            if len(first) == AT_ONCE:
+                return await self._with_others(rows, expect)
+            if not first:
+                asyncio.get_running_loop().call_soon(first.clear)
+            first.append(task)
         return await self._run("append to", lambda db: self._appender.append(db, rows, expect))
-
-    def _step_is_over(self) -> None:
-        self._first = None
 
     async def _with_others(self, rows: Sequence[Row], expect: Expected) -> None:
         loop = asyncio.get_running_loop()
@@ -78,8 +80,7 @@ class Writers:
         try:
             await waiting.done
         except asyncio.CancelledError as cancelled:
-            if waiting in group.waiting:
-                group.waiting.remove(waiting)
+            if waiting.done.cancelled():  # then it will be passed over
                 raise
             _cancel_later(cancelled)  # it was written, and whoever appended must know
         if waiting.error is not None:
@@ -88,7 +89,7 @@ class Writers:
     async def _write(self, group: _Group) -> None:
         if self._group is group:
             self._group = None
-        self._first = None  # its loop may have ended before the step was over
+        self._first.clear()  # their loop may have ended before the step did
         failure: TapeError | None = None
         try:
             await self._run("append to", lambda db: self._append_all(db, group.waiting))
@@ -98,17 +99,17 @@ class Writers:
             for each in group.waiting:
                 each.done.cancel()
             raise
-        written, group.waiting = group.waiting, []
-        for each in written:
+        for each in group.waiting:
             each.error = failure or each.error
-            if not each.done.done():
+            if not each.done.cancelled():
                 each.done.set_result(None)
 
     def _append_all(self, db: sqlite3.Connection, waiting: Sequence[_Waiting]) -> None:
         try:
             with transaction(db):
                 for each in waiting:
-                    self._append_one(db, each)
+                    if not each.done.cancelled():
+                        self._append_one(db, each)
         except BaseException:
             self._appender.forget()  # the places that were given out are free again
             raise

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final, NamedTuple, cast
 
 from .entry import ANCHOR, FORK, LABEL, MESSAGE, NAME, SWITCH, TOOL_CALL, TOOL_RESULT
 
-HEAD: Final = 400
+HEAD: Final = 240
 """How many characters of a payload an outline has: role, text and tool names are found in them."""
 
 PREVIEW: Final = 80
@@ -74,7 +76,8 @@ def preview_of(kind: str, payload: dict[str, Any]) -> str:
 def one_line(text: str, width: int = PREVIEW) -> str:
     """The text with its blanks as single spaces and nothing a terminal would obey, cut to a width."""
     line = " ".join(text[: 4 * width].split())
-    line = "".join(letter for letter in line if letter.isprintable())
+    if not line.isprintable():
+        line = "".join(letter for letter in line if letter.isprintable())
     return line if len(line) <= width and len(text) <= 4 * width else line[: width - 1] + "…"
 
 
@@ -97,13 +100,9 @@ def _object(value: Any) -> dict[str, Any]:
 
 def opened(head: str) -> dict[str, Any]:
     """The JSON object that a text begins with, as far as the text goes."""
-    try:
-        return _object(json.loads(head))
-    except ValueError:
-        pass
-    # Close what is open. Where the cut left a key without its value, or half a number, go back to
-    # what was whole before.
-    for text, closing in _cuts(head):
+    # Most texts are whole, or were cut in a message's content. Of others, close what is open; where
+    # the cut left a key without its value, or half a number, go back to what was whole before.
+    for text, closing in chain(((head, ""), (head, '"}}')), _cuts(head)):
         try:
             return _object(json.loads(text + closing))
         except ValueError:
@@ -111,7 +110,7 @@ def opened(head: str) -> dict[str, Any]:
     return {}
 
 
-def _cuts(head: str) -> list[tuple[str, str]]:
+def _cuts(head: str) -> Iterator[tuple[str, str]]:
     """Where the text may be cut, the longest first, each with what closes it there."""
     cuts: list[tuple[str, str]] = []
     stack: list[str] = []
@@ -137,4 +136,4 @@ def _cuts(head: str) -> list[tuple[str, str]]:
     cuts.append((head, closing))
     if in_string:  # the cut may have gone through an escape, which has six characters at most
         cuts += [(head[: len(head) - back], '"' + closing) for back in range(6, -1, -1)]
-    return cuts[::-1]
+    yield from reversed(cuts)

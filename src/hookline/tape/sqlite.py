@@ -31,6 +31,10 @@ _SHAPES = f"""
     SELECT id, ?, parent_id, kind, time, substr(payload, 1, {HEAD}) FROM entries
     WHERE seq BETWEEN ? AND ? ORDER BY seq
 """
+_SAID = f"""
+    SELECT id, '', parent_id, kind, time, substr(payload, 1, {HEAD}) FROM entries
+    WHERE seq BETWEEN ? AND ? AND kind = 'message' ORDER BY seq
+"""
 _JUMP = """
     SELECT seq, parent_id FROM entries INDEXED BY entries_jump_places
     WHERE jump = 1 AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT 1
@@ -234,7 +238,7 @@ class SQLiteStore:
                 place = number * PLACES
                 first = db.execute(f"{_SELECT} WHERE seq = ?", (place,)).fetchone()
                 name = self._one(db.execute(_NAME, (place, last)))
-                opening = self._outlined(db, place, min(last, place + OPENING - 1))
+                opening = map(_outline_entry, db.execute(_SAID, (place, place + OPENING - 1)))
                 infos.append(
                     SessionInfo.of(self._entry(first), updated, last % PLACES + 1, name, opening)
                 )

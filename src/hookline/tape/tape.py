@@ -138,7 +138,8 @@ class Tape:
     ) -> Tape:
         """Begin a session that shares this one's entries up to the leaf, or up to an entry.
 
-        Nothing is copied. With `position="before"` the entry itself is left out.
+        Nothing is copied. With `position="before"` the entry itself is left out. When another writer
+        has appended since, the fork is refused with `TapeConflict`, as an append would be.
         """
         if position not in ("at", "before"):
             raise ValueError(f"a fork is 'at' an entry or 'before' it, not {position!r}")
@@ -149,14 +150,20 @@ class Tape:
             "entry_id": at and at.id,
             "position": position,
         }
-        child = Tape(self.store, session_id or new_id(), None)
+        child_id = session_id or new_id()
+        if child_id == self.session_id:
+            raise SessionExists(f"session {child_id!r} exists; fork into a new one")
+        first = Entry.new(child_id, parent_id, FORK, payload)
+        leaf_id = self._leaf.id if self._leaf else None
         try:
-            await child._write(Entry.new(child.session_id, parent_id, FORK, payload))
+            await self.store.append([first], expect={child_id: None, self.session_id: leaf_id})
         except TapeConflict as error:
+            if error.session_id != child_id:
+                raise
             raise SessionExists(
-                f"session {child.session_id!r} exists; fork into a new one, or open that one"
+                f"session {child_id!r} exists; fork into a new one, or open that one"
             ) from error
-        return child
+        return Tape(self.store, child_id, first)
 
     async def merge(self, child: Tape) -> list[Entry]:
         """Copy what a fork of this session wrote on its branch to the end of this tape.
@@ -220,7 +227,20 @@ class Tape:
 
     async def last(self, kind: str) -> Entry | None:
         """The last entry of this kind on the branch."""
-        return await self.store.nearest(self._leaf.id, {kind}) if self._leaf else None
+        if self._leaf is None or not await self._has(kind):
+            return None
+        return await self.store.nearest(self._leaf.id, {kind})
+
+    async def _has(self, kind: str) -> bool:
+        """Whether the session or one it was forked from has such an entry: no long path is walked for none."""
+        session_id = self.session_id
+        while True:
+            if await self.store.entries(session_id, kinds={kind}, limit=1):
+                return True
+            first = await self.store.entries(session_id, limit=1)
+            if not first or first[0].kind != FORK:
+                return False
+            session_id = first[0].payload["session_id"]
 
     async def outline(self) -> list[OutlineEntry]:
         """The session's tree in outline, with what it was forked from: see `tree.Tree`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from hookline.catalog import CATALOG
 from hookline.hooks import Decision, Dispatch, Verdict
@@ -35,7 +35,7 @@ class Changes(list[Change]):
         """Note what a dispatch changed; a sink for `hooks.trace`."""
         value: Any = dispatch.value
         if type(value) is Verdict:
-            self.extend(_ruled(dispatch.hook, value))
+            self.extend(_ruled(dispatch.hook, cast("Verdict[Any]", value)))
             return
         reducer = CATALOG[dispatch.hook].reducer if dispatch.hook in CATALOG else None
         fields = (reducer.parameter,) if isinstance(reducer, Chain) else ()

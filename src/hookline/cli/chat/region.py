@@ -27,6 +27,10 @@ class Region:
         lines = "".join(f"{text}\n" for _, text in self._lines(final))
         self._write("\n" + lines if gap else lines, changing)
 
+    def add_text(self, final: str, *, gap: bool = False) -> None:
+        """Write a text that stays as it is; the terminal breaks its lines."""
+        self._write(f"\n{final}\n" if gap else f"{final}\n", ())
+
     def _write(self, final: str, changing: Iterable[RenderableType]) -> None:
         lines = [line for part in changing for line in self._lines(part)]
         lines = lines[-max(self.console.height - 2, 1) :]

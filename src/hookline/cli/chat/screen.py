@@ -5,63 +5,35 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown
-from rich.syntax import Syntax
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from hookline.catalog.stream import StreamEvent
 
 from .blocks import Blocks
+from .page import Allowance, page
 from .region import Region
 from .view import clean, exact, one_line, text_of
 
-if TYPE_CHECKING:
-    from rich.console import JustifyMethod
-
 FRAME = 1 / 15
 """Seconds between two drawings of what is still growing."""
+BATCH = 8000
+"""Characters of complete blocks that wait for the next drawing at most."""
 FOLDED, FOLDED_DIFF = 4, 24
 """Lines of a result that are shown."""
+COMMANDS = ("shell", "shell_output")
+"""Tools whose results say at their end what came of it."""
 WORKING = "working, Ctrl-C stops it"
-
-
-class LeftHeading(Heading):
-    """A heading that begins where the text does."""
-
-    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = dict.fromkeys(
-        ("h1", "h2", "h3", "h4", "h5", "h6"), "left"
-    )
-
-
-class IndentedCode(CodeBlock):
-    """Code without a frame, so that a long block can be shown piece by piece."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The code in colours, moved in."""
-        code = str(self.text).rstrip("\n")
-        yield Syntax(
-            code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 2),
-            background_color="default",
-        )  # fmt: skip
-
-
-CODE = {"fence": IndentedCode, "code_block": IndentedCode}
-
-
-class Page(Markdown):
-    """Markdown as it is shown here."""
-
-    elements = {**Markdown.elements, "heading_open": LeftHeading, **CODE}  # noqa: RUF012
 
 
 class Screen:
     """Shows a conversation. A piece of text costs an append; drawing happens once in a frame.
 
-    What is final is written once and forgotten; only the block that is still open is drawn again.
-    `rendered` counts the characters that were drawn, for those who watch the cost.
+    What is final is written once and forgotten; only the block that is still open is drawn again. Text
+    that comes faster than anybody reads is written as it is. `rendered` counts the characters that
+    were drawn, for those who watch the cost.
     """
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
@@ -69,6 +41,10 @@ class Screen:
         self.rendered = 0
         self._region = Region(console)
         self._blocks = Blocks()
+        self._ready: list[tuple[str, bool]] = []
+        """Blocks that are complete and not written yet, each with whether the next one goes on with it."""
+        self._waiting = 0
+        self._allowance = Allowance(clock)
         self._kind = ""
         self._status = ""
         self._clock = clock
@@ -77,6 +53,7 @@ class Screen:
         self._fragment = False
         self._last: str | None = None
         self._paused = False
+        self._held: list[StreamEvent] = []
         self._pending = 0
         """Calls whose results have not been shown."""
         self._several = False
@@ -92,8 +69,10 @@ class Screen:
         self._draw()
 
     def event(self, event: StreamEvent) -> None:
-        """Show one piece of an answer."""
-        if event.kind == "text" or event.kind == "reasoning":
+        """Show one piece of an answer; while somebody else has the terminal, it waits."""
+        if self._paused:
+            self._held.append(event)
+        elif event.kind == "text" or event.kind == "reasoning":
             self._stream(event.kind, event.data["delta"])
         elif event.kind == "tool_call":
             self._flush()
@@ -111,7 +90,7 @@ class Screen:
             self._soon()
 
     def result(self, name: str, text: str, *, is_error: bool) -> None:
-        """Show the first lines of a result; the rest is kept."""
+        """Show the first lines of a result, of a command's the last; the rest is kept."""
         self._last = text
         self._status = WORKING
         self._pending -= 1
@@ -121,13 +100,17 @@ class Screen:
         shown.append("  ✗ " if is_error else "  ⎿ ", "red" if is_error else "dim")
         if self._several:
             shown.append(f"{name}: ", "dim")
-        for line in lines[:folded]:
+        more = len(lines) - folded
+        rest = f"… {more} more line{'s' if more > 1 else ''}, /show unfolds" if more > 0 else ""
+        ends = name in COMMANDS
+        if rest and ends:
+            shown.append(f"{rest}\n    ", "dim")
+        for line in lines[-folded:] if ends else lines[:folded]:
             shown.append(
                 one_row(line, self.console.width - 6 - (len(name) + 2) * self._several) + "\n    "
             )
-        more = len(lines) - folded
-        if more > 0:
-            shown.append(f"… {more} more line{'s' if more > 1 else ''}, /show unfolds", "dim")
+        if rest and not ends:
+            shown.append(rest, "dim")
         shown.rstrip()
         if folded == FOLDED_DIFF:
             colour_diff(shown)
@@ -184,6 +167,7 @@ class Screen:
         shown.append(f"{clean(question)}\n", "bold")
         shown.append(f"  {call}")
         self._add(shown)
+        self._fragment = True  # what comes of it belongs to it
 
     def pause(self) -> None:
         """Leave the terminal to somebody else for a while."""
@@ -194,6 +178,9 @@ class Screen:
     def resume(self) -> None:
         """Take it back."""
         self._paused = False
+        held, self._held = self._held, []
+        for event in held:
+            self.event(event)
         self._draw()
 
     # --- streaming ----------------------------------------------------------------------------
@@ -203,23 +190,34 @@ class Screen:
             self._flush()
             self._kind = kind
         for block in self._blocks.take(delta):
-            self._final(block)
+            self._ready.append((block, self._blocks.cut))
+            self._waiting += len(block)
+        if self._waiting > BATCH:
+            self._settle()
         self._soon()
 
     def _flush(self) -> None:
         for block in self._blocks.close():
-            self._final(block)
+            self._ready.append((block, self._blocks.cut))
+        self._settle()
         self._kind = ""
 
-    def _final(self, block: str) -> None:
-        self._add(self._shown(block))
-        self._fragment = self._blocks.cut
+    def _settle(self) -> None:
+        """Write the blocks that are complete."""
+        ready, self._ready, self._waiting = self._ready, [], 0
+        for text, cut in joined(ready):
+            gap = not self._fragment
+            if self._allowance.takes(len(text)):
+                self._region.add(self._shown(text), gap=gap)
+            else:
+                self._region.add_text(clean(text), gap=gap)
+            self._fragment = cut
 
     def _shown(self, text: str) -> RenderableType:
         self.rendered += len(text)
         if self._kind == "reasoning":
             return Text(clean(text).strip(), "dim italic")
-        return Page(clean(text), code_theme="ansi_dark", hyperlinks=False)
+        return page(clean(text))
 
     def _add(self, final: RenderableType) -> None:
         """Write something that stays, with an empty line before it."""
@@ -250,9 +248,11 @@ class Screen:
 
     def _draw(self) -> None:
         self._cancel_timer()
+        begun = self._clock()
+        if self._ready:
+            self._settle()
         if self._paused:
             return
-        begun = self._clock()
         self._region.draw(*self._changing())
         ended = self._clock()
         self._next = ended + max(FRAME, 5 * (ended - begun))
@@ -274,6 +274,18 @@ class Screen:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def joined(blocks: list[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
+    """Blocks that follow each other as one text, up to one that goes on in the next."""
+    run: list[str] = []
+    for block, cut in blocks:
+        run.append(block)
+        if cut:
+            yield "\n\n".join(run), True
+            run = []
+    if run:
+        yield "\n\n".join(run), False
 
 
 def one_row(line: str, width: int) -> str:

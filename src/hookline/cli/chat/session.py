@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
 
 SESSION = "terminal:chat"
+SETTLING = 0.02
+"""Seconds in which what is on its way to the screen arrives there."""
 
 T = TypeVar("T")
 
@@ -100,15 +102,17 @@ class Chat:
     def status(self) -> str:
         """The status line."""
         model = self.app.model
-        model = model if len(model) <= 32 else "…" + model[-31:]  # of a path, the end says more
-        parts = [model, f"{self.tokens:,} tokens", *self.costs(), self.session_id]
+        costs = self.costs()
+        room = 18 if costs else 32  # all of it fits into eighty columns
+        model = model if len(model) <= room else "…" + model[1 - room :]  # a path's end says more
+        parts = [model, f"{self.tokens:,} tokens", *costs, self.session_id]
         return " " + " · ".join(parts)
 
     def costs(self) -> list[str]:
         """What the session costs, and its last turn; nothing where no price is known."""
         if not self.cost:
             return []
-        turn = f" (last turn {money(self.turn_cost)})" if self.turn_cost else ""
+        turn = f" (+{money(self.turn_cost)})" if self.turn_cost else ""
         return [f"{money(self.cost)}{turn}"]
 
     async def _take(self, text: str) -> None:
@@ -226,6 +230,7 @@ class Chat:
         call = exact(request["tool"], request["arguments"])
         try:
             async with self._asking:
+                await asyncio.sleep(SETTLING)  # what the model said before the call is shown first
                 answer = await self._reader.ask(request["question"], call)
         except (Stopped, EOFError):
             self.interrupt()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from hookline.catalog.stream import StreamEvent
@@ -26,13 +27,20 @@ from .wire import Malformed, Reply, ToolNames, usage
 from .writing import RequestWriter
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse
+    from aiohttp import ClientResponse, ClientTimeout
 
 _decode = json.JSONDecoder().raw_decode  # quicker than `json.loads` for a short text
 
 _CONNECT = 15.0
 _ERROR_SIZE = 64 * 1024
 _DRAIN = 0.2
+_HEADERS = {
+    "Accept": "text/event-stream",
+    # Compressed, words would come in bursts; what comes compressed is read all the same.
+    "Accept-Encoding": "identity",
+    "Content-Type": "application/json",
+    "User-Agent": "hookline",
+}
 
 
 class OpenAIModel:
@@ -101,21 +109,19 @@ class OpenAIModel:
             else:
                 response.close()
 
+    @cached_property
+    def _timeout(self) -> ClientTimeout:
+        silence = self._endpoint.settings.timeout
+        return http().ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=silence)
+
     async def close(self) -> None:
         """Close the connections that no other model uses. Used again, it connects again."""
         await self._connections.leave(self)
 
     async def _post(self, payload: bytes) -> ClientResponse:
         """Send the request; give the response when it is a stream of events."""
-        aiohttp = http()
         endpoint = self._endpoint
-        headers = {
-            "Accept": "text/event-stream",
-            # Compressed, words would come in bursts; what comes compressed is read all the same.
-            "Accept-Encoding": "identity",
-            "Content-Type": "application/json",
-            "User-Agent": "hookline",
-        }
+        headers = dict(_HEADERS)
         if key := endpoint.key():
             headers["Authorization"] = f"Bearer {key}"
         headers.update(endpoint.settings.headers)
@@ -128,9 +134,7 @@ class OpenAIModel:
                 proxy=self._proxy,
                 # A redirect would take the key to another place.
                 allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(
-                    total=None, sock_connect=_CONNECT, sock_read=endpoint.settings.timeout
-                ),
+                timeout=self._timeout,
             )
         except Exception as error:
             response = self._not_sent(error)

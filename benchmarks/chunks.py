@@ -5,14 +5,15 @@
     python benchmarks/chunks.py --json result.json
 
 An answer of Markdown (prose, lists, code) comes in pieces of four characters, about what a token is.
-Receiving is the direct HTTP client: from the socket to the stream event. Showing is the chat's view: from
-the stream event to what is written to the terminal, here a pseudo-terminal that is emptied by a process
-of its own. Both are CPU time of this process.
+Receiving is the direct HTTP client: from the socket to the stream event. Showing is the chat's view:
+from the stream event to what is written to the terminal, here a pseudo-terminal that is emptied by a
+process of its own. Both are CPU time of this process.
 
-At a pace each chunk comes by itself, as from a provider: the client wakes up for each, and the view draws
-the open block up to fifteen times a second. At full speed the server sends as fast as the client reads,
-so that many chunks come with one read; then the view draws the first 32,000 characters as Markdown, more
-in step with the clock, and writes the rest as it is. Thresholds are for a pace, and for a flood.
+At a pace each chunk comes by itself, as from a provider: the client wakes up for each, and the view
+draws the open block up to fifteen times a second. At full speed the server sends as fast as the client
+reads, so that many chunks come with one read; then the view draws the first 32,000 characters as
+Markdown, more in step with the clock, and writes the rest as it is. Thresholds are for a pace, and for
+a flood.
 """
 
 import argparse
@@ -44,7 +45,7 @@ from hookline.models import ModelRequest, Models
 SIZE = 4
 PART = """## Part {n}
 
-The quick *brown* fox jumps over the **lazy** dog, and `code` is quoted here. A paragraph of prose has a few
+The quick *brown* fox jumps over the **lazy** dog, and `code` is quoted here. A paragraph has a few
 sentences of this length, which is what models write most of the time, with some emphasis now and then.
 
 - a first item with some words

@@ -5,9 +5,11 @@
     python benchmarks/policy.py --json result.json
 
 Both sides have the same ten policies, parsed once, and the same entities, parsed once; the bare call is
-`cedarpy.is_authorized` with the finished question. Ours begins with the action that the runner describes
-and ends with the rulings: the facts that the policies ask for are worked out each time. Each round times
-a batch of both, in a random order. Trust the minimum and the ratios.
+`cedarpy.is_authorized` with the finished question. Ours begins with the action that the runner gives
+and ends with the rulings: the facts that the policies ask for are worked out each time. The threshold
+is on "arguments". The other rows are shown beside it: looking for symlinks on the way to a file, and
+taking a command line apart, is work that the engine does not do at all.
+Each round times a batch of both, in a random order. Trust the minimum and the ratios.
 """
 
 import argparse
@@ -148,8 +150,8 @@ def print_rows(found: list[Row]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=30, help="batches of each row (%(default)s)")
-    parser.add_argument("--batch", type=int, default=500, help="calls in a batch (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=300, help="batches of each row (%(default)s)")
+    parser.add_argument("--batch", type=int, default=30, help="calls in a batch (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
     parser.add_argument(
         "--check", action="store_true", help="test the thresholds; exit code 1 on a miss"
@@ -167,7 +169,9 @@ def main() -> int:
         asyncio.run(measure(found, options.rounds, options.batch))
     about = environment(["hookline", "cedarpy"], options.rounds)
     checks = [
-        Check(f"ten policies about {row.name}, against the bare call", row.times, 1.5) for row in found
+        Check(f"ten policies about {row.name}, against the bare call", row.times, 1.5)
+        for row in found
+        if row.name == "arguments"
     ]
     print_environment(about)
     print_rows(found)

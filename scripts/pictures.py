@@ -105,7 +105,11 @@ def colour(name: str) -> str | None:
     """A colour as rich names it."""
     if name == "default":
         return None
-    return f"#{name}" if re.fullmatch(r"[0-9a-f]{6}", name) else name.replace("brown", "yellow")
+    return (
+        f"#{name}"
+        if re.fullmatch(r"[0-9a-f]{6}", name)
+        else re.sub("^bright", "bright_", name.replace("brown", "yellow"))
+    )
 
 
 def chat_pictures() -> dict[str, str]:
@@ -123,11 +127,12 @@ def chat_pictures() -> dict[str, str]:
         chat.type("The tests of @shop/basket.py fail, please mend it ")
         chat.see("please mend it")
         chat.type("\r")
-        chat.see(r"allow it\?(?s:.*)$")
+        chat.see(r"(?s)● shell .*allow it\?")
         found["chat-work.svg"] = drawn(chat.text(), 96)
-        for _ in range(2):
-            chat.type("y\r")
-            chat.see(r"(?s)(allow it\? \S+ *y|⎿ --- a).*allow it\? \S+ *$")
+        chat.type("y\r")
+        chat.see(r"(?s)● edit_file .*allow it\?")
+        chat.type("y\r")
+        chat.see(r"(?s)└ --- a.*● shell .*allow it\?")
         found["chat-diff.svg"] = drawn(chat.text(), 96)
         chat.type("y\r")
         chat.see(r"(?s)Shall I commit it\?.*> .*tokens")

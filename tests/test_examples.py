@@ -25,6 +25,12 @@ DENY empty basket
 10 % off for three or more
 tea, milk, sugar
 """,
+    "notes.py": """\
+kept
+["Zoë likes green tea"]
+delete on the store 'notes' needs 'db.notes:write', which the tool 'tidy' was not granted; list it in \
+the tool's permissions
+""",
 }
 
 

@@ -322,8 +322,9 @@ class Hookline:
             self._store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
             stack.callback(setattr, self, "_store", None)
             stack.push_async_callback(self._close_models)
-            self.stores.gather()
-            stack.push_async_callback(self.stores.close)
+            stack.push_async_callback(self._close_stores)
+            if self.hooks["register_stores"].live or self.config.section("stores"):
+                self.stores.gather()
             for outcome in await self.hooks.call("hookline_startup", pm=self.hooks.pm):
                 if not outcome.success:
                     self.plugins.leave_out(outcome.plugin_name, "hookline_startup", outcome.error)
@@ -337,6 +338,10 @@ class Hookline:
                 for outcome in await self.hooks.call("hookline_shutdown", pm=self.hooks.pm):
                     if not outcome.success:
                         self.plugins.failed(outcome.plugin_name, "hookline_shutdown", outcome.error)
+
+    async def _close_stores(self) -> None:
+        if "stores" in self.__dict__:
+            await self.stores.close()
 
     async def _close_models(self) -> None:
         if "models" in self.__dict__:
@@ -383,20 +388,27 @@ class Hookline:
             await self._notify_error("turn", error, message)
             raise
 
-    async def resume(self, session_id: str, *, stream: Listener | None = None) -> TurnResult | None:
+    async def is_cut_off(self, session_id: str) -> bool:
+        """Whether a turn of this session was begun and never finished."""
+        from hookline.agent.journal import cut_off_turn
+
+        return await cut_off_turn(await self.tape(session_id)) is not None
+
+    async def resume(
+        self, session_id: str, *, stream: Listener | None = None, exchange: Exchange | None = None
+    ) -> TurnResult | None:
         """Continue the session's cut-off turn where it stopped; None when there is none."""
         from hookline.agent.journal import cut_off_turn
 
         lane = self.lanes.of(session_id)
         async with lane.turn():
-            tape = await self.tape(session_id)
-            cut = cut_off_turn(await tape.context_entries())
+            cut = await cut_off_turn(await self.tape(session_id))
             if cut is None:
                 return None
             message = cut.envelope or {"content": "", "session_id": session_id}
             try:
                 result = await self._continue(cut, message, session_id, stream)
-                await self._finish(lane, message, result, None)
+                await self._finish(lane, message, result, exchange)
                 return result
             except _Reported as reported:
                 raise reported.error from None
@@ -415,6 +427,11 @@ class Hookline:
         """Stop a session's running turn, with its tools and subagents; whether there was one."""
         run = self.runs.get(session_id)
         return run is not None and await run.cancel()
+
+    async def park(self, session_id: str) -> bool:
+        """Stop a session's running turn so that `resume` continues it; whether there was one."""
+        run = self.runs.get(session_id)
+        return run is not None and await run.cancel(park=True)
 
     # --- admission ----------------------------------------------------------------------------
 
@@ -566,7 +583,8 @@ class Hookline:
             run = self.runs.pop(session_id, None)
             if run is not None:
                 result.usage = dict(run.usage)
-                if not self._tape_is_broken(run.error):  # then it could not be noted either
+                # A parked turn goes on later; on a broken tape nothing could be noted.
+                if not (run.parked or self._tape_is_broken(run.error)):
                     await run.finish(status, failure)
 
     @staticmethod

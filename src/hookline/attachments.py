@@ -86,7 +86,7 @@ def attachments(text: str, workspace: Path) -> list[Part]:
         try:
             part = _read(mention, context)
         except ToolError as error:
-            hint = "" if _exists(workspace, mention.path) else "; where no file is meant, write `@…`"
+            hint = "" if _exists(workspace, mention.path) else " (where no file is meant, write `@…`)"
             raise AttachmentError(f"{mention.written} cannot be attached: {error}{hint}") from None
         if isinstance(part, TextPart):
             room -= len(part.text)
@@ -193,7 +193,7 @@ def _chosen(mention: Mention, data: bytes, size: int) -> bytes:
     if len(data) < size and end >= len(lines):
         raise ToolError(f"its line {end:,} is too far down in {size:,} bytes; let it be read by a tool")
     if mention.start > len(lines):
-        raise ToolError(f"it has {len(lines):,} lines")
+        raise ToolError(f"it ends at line {len(lines):,}")
     return b"".join(lines[mention.start - 1 : end])
 
 

@@ -57,7 +57,6 @@ class HookFiles:
         self.wanted = False
         """Whether this app has hook files at all; `load_hooks` says so."""
         self._files: dict[Group, list[HookFile]] = {"own": [], "extra": []}
-        self._inert: dict[Group, list[Source]] = {"own": [], "extra": []}
         self._names: set[str] = set()
         """Whatever was reported under, so that a reload starts with a clean sheet."""
         self._extra: list[Path] = []
@@ -151,7 +150,8 @@ class HookFiles:
             of_project = path.resolve().is_relative_to(self.app.workspace)
         except (OSError, RuntimeError):
             of_project = False
-        return HookFolder("extra", path, self.app.workspace if of_project else None)
+        label = str(path.parent if path.suffix == ".py" else path)
+        return HookFolder(label, path, self.app.workspace if of_project else None, named=True)
 
     def _load(self, group: Group, folders: Iterable[HookFolder]) -> None:
         """Put a group's files in the place of those that it had."""
@@ -162,13 +162,11 @@ class HookFiles:
         self._note_stamps()  # before reading: what changes meanwhile is read again
         before = {file.name: file for file in self._files[group]}
         after: list[HookFile] = []
-        self._inert[group] = []
         for folder in folders:
             judge = partial(self._judge, folder)
             loaded = load_folder(
                 folder, self.app.hooks, seq=self._seq, judge=judge, claim=claimed_tools
             )
-            self._inert[group] += loaded.inert
             kept = self._kept(folder, loaded, before)
             after += sorted([*loaded.files, *kept], key=lambda file: file.source.path.name)
             for name, error in loaded.problems:
@@ -232,8 +230,8 @@ class HookFiles:
         for file in gone:
             self.app.plugins.take_out(file.name)  # its tools
         fresh = [file for file in files if file not in old]
+        self._names.update(file.name for file in files)
         for file in fresh:
-            self._names.add(file.name)
             self.app.plugins.undo_with(file.name, partial(self._drop, file))
         self._register_tools(fresh)
         used = {id(file.package) for file in self.files}
@@ -271,17 +269,14 @@ class HookFiles:
 
     def items(self) -> list[Item]:
         """Everything of the project that needs trust, trusted or not."""
-        from hookline.plugins.project import project_items, skill_items_in
-        from hookline.plugins.trust import Item
+        from hookline.plugins.project import hook_items_in, project_items, skill_items_in
 
         app = self.app
         if not app.project:
             return []
         items = project_items(app.workspace)
-        loaded = [file.source for file in self._files["extra"]]
-        for source in (*loaded, *self._inert["extra"]):
-            if source.path.resolve().is_relative_to(app.workspace):
-                items.append(Item("hook file", app.workspace, source.path, source.sha256))
+        for path in self._extra:
+            items.extend(hook_items_in(path, app.workspace))
         skills = app.hooks.pm.get_plugin("skills")
         for path in skills.paths if skills is not None else ():
             items.extend(skill_items_in(path, app.workspace))

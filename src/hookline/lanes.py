@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError, Future, get_running_loop
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from hookline.hooks import HooklineError
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 Phase: TypeAlias = Literal["idle", "turn", "compaction"]
 
@@ -82,6 +84,8 @@ class Lane:
         if self.phase == "idle":
             self.phase = "turn"
             return
+        from asyncio import CancelledError, get_running_loop
+
         place: Future[None] = get_running_loop().create_future()
         line.append(place)
         try:

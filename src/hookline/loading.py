@@ -132,12 +132,19 @@ class Plugins(Registrations):
             )
         for candidate in ordered:
             if candidate.name in self._loaded:
-                plugin = self._loaded[candidate.name]
-                self.hooks.remove(candidate.name)
-                self.hooks.add(plugin, name=candidate.name)
-                trace("placed", candidate.name, f"order={candidate.order}")
+                self._place(candidate)
             else:
                 self._load(candidate)
+
+    def _place(self, candidate: Candidate) -> None:
+        """Put a plugin that was loaded early behind those that come before it."""
+        self.hooks.remove(candidate.name)
+        try:
+            self.hooks.add(self._loaded[candidate.name], name=candidate.name)
+        except Exception as error:  # as when the hooks that it is on went with another plugin
+            self.leave_out(candidate.name, "loading", error)
+            return
+        trace("placed", candidate.name, f"order={candidate.order}")
 
     def _fits(self, candidate: Candidate) -> bool:
         try:

@@ -107,7 +107,9 @@ class Sessions:
 
     async def _choices(self, session_id: str) -> tuple[str, str | None, str | None]:
         """The model and thinking level that were chosen for a session, from its tape."""
-        store = self._app.store()
+        store = self._app.get_tape_store()
+        if store is None:  # a plugin answers without a tape
+            return "", None, None
         chosen: list[str | None] = []
         for kind in (MODEL, THINKING):
             last = await store.entries(session_id, kinds={kind}, limit=1, newest_first=True)

@@ -255,7 +255,7 @@ class Subagents:
 
         app = self._app
         tape = await self._tape(plan, parent)
-        cut = cut_off_turn(await tape.context_entries())
+        cut = await cut_off_turn(tape)
         upper = above.ctx if above is not None else app.context(parent)
         limits = self._limits(above)
         role = plan.role

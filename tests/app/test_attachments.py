@@ -85,7 +85,7 @@ def test_a_picture_is_a_picture_whatever_its_name(workspace):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("@missing.txt", "@missing.txt cannot be attached: .*does not exist.*; where no file is meant"),
+        ("@missing.txt", "@missing.txt cannot be attached: .*does not exist.*where no file is meant"),
         ("@src/b.py", "does not exist"),
         ("@../secret.txt", "outside the workspace"),
         ("@/etc/passwd", "outside the workspace"),
@@ -94,7 +94,7 @@ def test_a_picture_is_a_picture_whatever_its_name(workspace):
         ("@large.txt", "too large: 300,000 bytes, of 200,000 at most; name some of its lines"),
         ("@large.png", "too large for a picture: 5,000,001 bytes, of 5,000,000 at most"),
         ("@pipe.txt", "not a regular file"),
-        ("@notes.txt:9", "it has 3 lines"),
+        ("@notes.txt:9", "it ends at line 3"),
         ("@notes.txt:3-2", "the smaller first"),
         ("@half.txt @other.txt", "too large together: @other.txt"),
         (" ".join(f"@many{n}.txt" for n in range(MOST + 1)), f"takes {MOST} files; @many{MOST}.txt"),

@@ -35,7 +35,7 @@ from hookline.models.script import Call, Fault, Turn
 SLOW = "".join(f"word{i:03d} " for i in range(400))
 turns = [
     Turn(
-        "A **bold** word and `code`.", match="hello", chunk=3,
+        "A **bold** word and `code`.", match="^hello", chunk=3,
         usage={"input_tokens": 1200, "output_tokens": 34},
     ),
     Turn(SLOW, match="slow", chunk=8, delay=0.01),
@@ -80,9 +80,12 @@ def place(tmp_path):
     (workspace / "notes.txt").write_text("hello")
     (tmp_path / "script.py").write_text(SCRIPT)
     (tmp_path / "app.py").write_text(APP)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('[policy]\ndefault = "allow"\n')
     return SimpleNamespace(
         workspace=workspace,
-        home=tmp_path / "home",
+        home=home,
         model=f"scripted:{tmp_path / 'script.py'}",
         app=str(tmp_path / "app.py"),
     )
@@ -207,7 +210,7 @@ class TestOnATerminal:
     def test_a_mentioned_file_goes_with_the_message_and_a_missing_one_is_told(self, terminal):
         chat = terminal()
         chat.type("look at @nots.txt \r")
-        chat.see(r"✗ @nots\.txt cannot be attached: .*did you mean 'notes\.txt'")
+        chat.see(r"✗ @nots\.txt cannot be attached: .*did you mean\s+'notes\.txt'")
         chat.see_prompt()
         chat.type("look at @notes.txt \r")
         chat.see(r"attached: notes\.txt")
@@ -274,7 +277,7 @@ class TestOnATerminal:
         chat = terminal()
         chat.type("touch\r")
         chat.see(r'● shell \{"command": "touch made; seq 1 9"\}')
-        chat.see(r"⎿ … 6 more lines, /show unfolds\n    7\n    8\n    9\n    \[exit code 0\]")
+        chat.see(r"└ … 6 more lines, /show unfolds\n    7\n    8\n    9\n    \[exit code 0\]")
         chat.see(r"Touched\.")
         assert (place.workspace / "made").exists()
         chat.see_prompt()
@@ -395,10 +398,25 @@ class TestApproval:
         chat.see_prompt()
         assert not (place.workspace / "made").exists()
 
+    def test_by_default_what_writes_is_asked_about_and_always_is_remembered(self, terminal, place):
+        (place.home / "config.toml").unlink()
+        chat = terminal()
+        chat.type("touch\r")
+        chat.see(r"run shell\?\n  shell .*\n  allow it\? \[y/N/always\]")
+        assert not (place.workspace / "made").exists()
+        chat.type("always\r")
+        chat.see("Touched.")
+        chat.see_prompt()
+        (place.workspace / "made").unlink()
+        chat.type("touch\r")
+        chat.see(r"Touched\.(.|\n)*Touched\.")
+        assert (place.workspace / "made").exists()
+        assert len(re.findall(r"allow it\?", chat.text)) == 1
+
     def test_a_call_by_hand_runs_and_is_on_the_tape(self, terminal, place):
         chat = terminal()
         chat.type('/shell {"command": "touch made; echo done"}\r')
-        chat.see("⎿ done")
+        chat.see("└ done")
         chat.see_prompt()
         assert (place.workspace / "made").exists()
         assert [entry["kind"] for entry in tape(place)] == ["tool_call", "tool_result"]

@@ -120,7 +120,7 @@ class TestRun:
         call = '{ name = "shell", arguments = { command = "echo $$ > pid; exec sleep 60" } }'
         script.write_text(f"[[turns]]\ntool_calls = [{call}]\n")
         process = subprocess.Popen(
-            [sys.executable, "-m", "hookline", "run", "hi", "--model", f"scripted:{script}"],
+            [sys.executable, "-m", "hookline", "run", "hi", "--yes", "--model", f"scripted:{script}"],
             env={**os.environ, "HOOKLINE_HOME": str(home)}, cwd=tmp_path, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         pid_file = tmp_path / "pid"

@@ -190,16 +190,15 @@ class TestWhereTheyComeFrom:
     async def test_a_discovered_path_in_the_project_needs_trust(self, app):
         folder = app.workspace / "tools" / "hooks"
         folder.mkdir(parents=True)
-        (folder / "own.py").write_text(says("own"))
+        (folder / "own.py").write_text("from . import _beside\n" + says("own"))
+        (folder / "_beside.py").write_text("")
         app.hooks.register(
             "resources_discover", lambda event: ResourcesDiscoverResult(hook_paths=["tools/hooks"])
         )
         async with app.running():
             await app.hooks.emit(AgentEndEvent())
-            assert (SEEN, [item.name for item in app.hook_files.inert()]) == (
-                [],
-                ["tools/hooks/own.py"],
-            )
+            inert = [item.name for item in app.hook_files.inert()]
+            assert (SEEN, inert) == ([], ["tools/hooks/_beside.py", "tools/hooks/own.py"])
             app.trust.grant(app.hook_files.inert())
             await app.hook_files.reload()
             await app.hooks.emit(AgentEndEvent())
@@ -379,7 +378,10 @@ class TestBrokenFiles:
         result = ResourcesDiscoverResult(hook_paths=["nowhere"])
         app.hooks.register("resources_discover", lambda event: result)
         asyncio.run(app.hook_files.start())
-        assert "nowhere does not exist; resources_discover named it" in failures(app)["extra"]
+        assert (
+            "nowhere does not exist; resources_discover named it"
+            in failures(app)[str(app.workspace / "nowhere")]
+        )
 
 
 class TestReload:

@@ -462,6 +462,16 @@ class TestTheCommandLine:
             assert [step, "worker"] in steps
         assert ["failed", "broken"] in steps
 
+    def test_nothing_of_a_disabled_plugin_is_run(self, site):
+        module = site.install("worker", manifest="")
+        (site.folder / module / "manifest.py").write_text("raise SystemExit(9)")
+        home = site.folder / "home"
+        home.mkdir()
+        (home / "config.toml").write_text("[plugins]\ndisabled = ['worker']\n")
+        done = self.run(site, "tape", "list")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert site.imported == []
+
     def test_help_is_shown_whatever_the_settings_are_like(self, site):
         site.install("worker", manifest="'provides': ['cli']")
         home = site.folder / "home"

@@ -43,7 +43,7 @@ async def test_a_question_of_the_default_goes_to_whoever_answers(app, call, coun
     app.hooks.register("resolve_approval", answer)
     outcome, rulings = await call("put", Policy(), path="a")
     assert outcome.ran
-    assert asked[0]["question"] == "put writes: run it?"
+    assert asked[0]["question"] == "run put?"
     assert asked[0]["arguments"] == {"path": "a"}
     assert named(rulings) == [("default auto", "ASK"), ("resolve_approval", "ALLOW")]
 
@@ -92,7 +92,9 @@ async def is_cancelled(action):
     raise TimeoutError
 
 
-@pytest.mark.parametrize("gate", [raises, is_cancelled, lambda action: "yes", lambda action: 1, lambda action: {}])
+@pytest.mark.parametrize(
+    "gate", [raises, is_cancelled, lambda action: "yes", lambda action: 1, lambda action: {}]
+)
 async def test_a_gate_that_fails_or_answers_nonsense_denies(app, call, counted, gate):
     app.hooks.register("authorize_action", gate)
     outcome, _ = await call("get", Policy(default="allow"), path="a")

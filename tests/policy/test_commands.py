@@ -75,7 +75,8 @@ def test_a_table_of_cases_is_judged_and_each_failure_shown(hookline):
     (hookline.workspace / "cases.toml").write_text(CASES)
     done = hookline("policy", "test", "cases.toml", config=PACKS)
     assert done.returncode == 1
-    assert "FAILED wrong on purpose\n  expected allow, got deny by protected-paths/secrets" in done.stdout
+    told = "FAILED wrong on purpose\n  expected allow, got deny by protected-paths/secrets"
+    assert told in done.stdout
     assert "2 of 3 cases as expected" in done.stdout
     (hookline.workspace / "cases.yaml").write_text(
         "cases:\n  - {tool: read_file, arguments: {path: .env}, expect: deny}\n"
@@ -146,7 +147,8 @@ def test_a_headless_run_writes_only_with_yes(hookline):
     told = hookline("policy", "explain", "--session", "s", "--call", "call_1")
     assert told.stdout.startswith("deny  write_file")
     assert "resolve_approval" in told.stdout
-    assert hookline("policy", "explain", "--session", "t", "--call", "call_1").stdout.startswith("allow")
+    allowed = hookline("policy", "explain", "--session", "t", "--call", "call_1")
+    assert allowed.stdout.startswith("allow")
 
 
 def test_yes_does_not_override_the_floor(hookline):
@@ -184,3 +186,12 @@ def test_a_policy_that_cannot_be_used_stops_the_run(hookline, config, told):
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert not (hookline.workspace / "made.txt").exists()
+
+
+def test_the_doctor_tells_what_is_in_use_and_what_is_broken(hookline):
+    good = hookline("doctor", config=PACKS)
+    assert "default auto, destructive-shell 1.0.0, protected-paths 1.0.0" in good.stdout
+    bad = hookline("doctor", config='[policy]\npacks = ["./gone"]\n')
+    assert bad.returncode == 1
+    assert "manifest cannot be read" in bad.stdout
+    assert "Traceback" not in bad.stderr

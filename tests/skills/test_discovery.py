@@ -24,6 +24,20 @@ def test_a_higher_place_shadows_a_lower_one_and_both_are_known(write, discover):
     assert {skill.name for skill in skills.list()} == {"review", *(f"only-{s}" for s in order)}
 
 
+def test_what_was_discovered_stands_between_plugins_and_packages(write, places):
+    for name in ("review", "other"):
+        write(name, source="package")
+    more = places / "more"
+    for name in ("review", "other"):
+        (more / name).mkdir(parents=True)
+        (more / name / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Discovered.\n---\n")
+    packages = [str(places / "packages")]
+    skills = Skills.discover(places / "workspace", None, [SPEC], packages=packages, paths=[more])
+    assert skills.get("review").description == "The plugin's review."
+    assert skills.get("other").description == "Discovered."
+    assert [low.source for low, _ in skills.shadowed] == ["plugin", "package", "package"]
+
+
 def test_a_broken_skill_shadows_nothing(write, discover):
     write("review", "broken")
     write("review", source="user")
@@ -178,6 +192,6 @@ class TestTheBriefList:
         brief = many.brief()
         assert len(brief) <= 12_000
         assert "skill-199" in brief
-        few = many.brief(1_000)
+        few = many.brief(limit=1_000)
         assert len(few) <= 1_000
         assert few.endswith(" more")

@@ -43,6 +43,7 @@ def peek_from_a_thread(ctx: ToolContext) -> str:
 async def results(app, scripted, *calls):
     for each in (remember, overreach, peek, peek_from_a_thread):
         app.tools.add(each, replace=True)
+    app.hooks.register("resolve_approval", lambda request: "approve")
     model = scripted(Turn(tool_calls=list(calls)), "done")
     async with app.running():
         await app.process_inbound({"content": "go"})
@@ -100,19 +101,17 @@ async def test_an_agent_that_a_tool_starts_is_not_bound_by_that_tools_permission
 
     @tool(side_effects="none", registry=None)
     async def ask(ctx: ToolContext) -> str:
-        result = await ctx.app.process_inbound({"content": "inner"}, session_id="another")
-        return result.model_output
+        return str(await ctx.app.subagents.run("a task", parent=ctx.session_id, tools=["list_files"]))
 
     async def keep(**_):
         await app.stores.get("notes").add("turns", {})
 
     app.hooks.register("turn_start", keep)
     app.tools.add(ask)
-    scripted(Turn(tool_calls=[Call("ask")]), "inner answer", "outer answer")
+    scripted(Turn(tool_calls=[Call("ask")]), "done")  # the subagent has no such tool
     async with app.running():
-        result = await app.process_inbound({"content": "go"})
-        assert await app.stores.get("notes").collections() == {"turns": 3}
-    assert result.model_output == "outer answer"
+        await app.process_inbound({"content": "go"})
+        assert await app.stores.get("notes").collections() == {"turns": 4}
 
 
 async def test_stores_are_closed_with_the_running_scope_and_opened_again_in_the_next(app):

@@ -115,7 +115,7 @@ async def test_a_turn_that_handed_off_is_continued_after_a_crash(app, scripted):
     seen = []
 
     async def look(event):
-        seen.append(cut_off_turn(await (await app.tape("default:default")).context_entries()))
+        seen.append(await cut_off_turn(await app.tape("default:default")))
 
     app.hooks.register("turn_end", look)
     scripted("One.", calls("tape_handoff", summary="s"), "Two.")

@@ -117,12 +117,14 @@ class AgentRun:
     sent_back: int = 0
     task: asyncio.Task[None] | None = None
     cancelled: bool = False
+    parked: bool = False
+    """Stopped to be continued: the tape does not say that the turn ended."""
 
-    async def cancel(self) -> bool:
+    async def cancel(self, *, park: bool = False) -> bool:
         """Stop the run, its tools and subagents with it; whether it was still going."""
         if self.task is None or self.task.done():
             return False
-        self.cancelled = True
+        self.cancelled, self.parked = True, park
         self.task.cancel()
         await asyncio.wait([self.task])
         return True
@@ -492,7 +494,7 @@ async def read(queue: asyncio.Queue[StreamEvent | None], run: AgentRun) -> Async
             await task
         except asyncio.CancelledError:
             if run.cancelled:
-                raise Cancelled("cancelled") from None
+                raise Cancelled("parked" if run.parked else "cancelled") from None
             raise
     finally:
         if not task.done():

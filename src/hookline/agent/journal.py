@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from hookline.catalog.calls import ToolCall, ToolResultContent
 from hookline.catalog.envelope import Message, field_of
 from hookline.catalog.parts import Content, ImagePart, Part, TextPart
 from hookline.hooks import Ruling
-from hookline.tape import Entry, Tape
+from hookline.tape import FORK, SWITCH, Entry, Tape
 
 TURN = "turn"
 MESSAGE = "message"
@@ -125,21 +125,20 @@ class CutOffTurn:
         return sum(message["role"] == "assistant" for message in said)
 
 
-def cut_off_turn(entries: Iterable[Entry]) -> CutOffTurn | None:
-    """The turn at the end of a branch that was never finished, if there is one."""
-    found: CutOffTurn | None = None
-    for entry in entries:
-        if entry.kind == TURN:
-            started = entry.payload["status"] == "started"
-            said = entry.payload
-            found = (
-                CutOffTurn(said["turn_id"], said.get("envelope"), said.get("system", ""), [])
-                if started
-                else None
-            )
-        elif found is not None:
-            found.entries.append(entry)
-    return found
+async def cut_off_turn(tape: Tape) -> CutOffTurn | None:
+    """The turn at the end of a branch that was begun and never finished, if there is one.
+
+    It may have been compacted while it ran: what it has done is read from where it began. Whoever went
+    elsewhere in the middle of a turn has left it.
+    """
+    last = await tape.last(TURN)
+    if last is None or tape.leaf is None or last.payload["status"] != "started":
+        return None
+    _, *entries = await tape.store.branch(tape.leaf.id, until=last.id)
+    if any(entry.kind in (FORK, SWITCH) for entry in entries):
+        return None
+    begun = last.payload
+    return CutOffTurn(begun["turn_id"], begun.get("envelope"), begun.get("system", ""), entries)
 
 
 def plain_content(content: Content) -> Any:

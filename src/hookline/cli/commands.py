@@ -101,6 +101,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         onboard(app, Answers(model, base_url, key_env, thinking, yes, test))
 
     add_config(cli, app)
+
     @cli.command()
     def trust(
         path: Annotated[

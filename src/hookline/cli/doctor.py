@@ -51,7 +51,8 @@ def examine(app: Hookline) -> None:
         say("skills", ", ".join(skill.name for skill in skills.skills.list()) or "none")
         for problem in skills.skills.problems:
             say("skill", str(problem), good=False)
-    broken = bool(app.failures or wrong)
+    policy = check_policy(app)
+    broken = bool(app.failures or wrong or policy)
     for model in app.models.available():
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
         chosen = model.name == app.model
@@ -62,6 +63,21 @@ def examine(app: Hookline) -> None:
     say("tape", tape or str(app.home / "tape.db"), good=tape is None)
     if broken or tape is not None:
         raise typer.Exit(FAILED)
+
+
+def check_policy(app: Hookline) -> str | None:
+    """Load the policy and tell what is in use; what is wrong with it, if anything."""
+    try:
+        policy = app.policy
+    except Exception as error:
+        wrong = str(error)
+        say("policy", wrong, good=False)
+        return wrong
+    packs = ", ".join(f"{pack.id} {pack.version}" for pack in policy.packs)
+    say("policy", f"default {policy.default}, {packs or 'no packs'}")
+    for note in policy.notes:
+        say("policy", note, good=None)
+    return None
 
 
 async def check_tape(app: Hookline) -> str | None:

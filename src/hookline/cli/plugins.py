@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from hookline.hooks.errors import suggestion
+from hookline.plugins.candidate import strings
 from hookline.plugins.errors import PluginError, UnknownPlugin
 
 if TYPE_CHECKING:
@@ -91,8 +92,8 @@ def show_plugin(app: Hookline, name: str) -> None:
         said = candidate.said or {"manifest": "none; it is imported whenever hookline starts"}
         for field, value in said.items():
             if field not in ("name", "version"):
-                shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-                typer.echo(f"  {field:<11} {shown if shown != '' else '-'}")
+                shown = ", ".join(strings(value)) if isinstance(value, list) else str(value)
+                typer.echo(f"  {field:<11} {shown or '-'}")
     hooks = [hook for hook, plugins in app.hooks.report().items() if name in plugins]
     typer.echo(f"  hooks       {', '.join(hooks) or '-'}")
     tools = app.plugins.tools_of(name)

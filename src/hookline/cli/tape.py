@@ -64,13 +64,32 @@ def export_tape(
     app: Hookline, file: Path, session_ids: list[str] | None, *, html: bool = False
 ) -> None:
     """Write JSON Lines, or a page; a file appears only when it is complete."""
-    if html or file.suffix in (".html", ".htm"):
-        text = with_store(app, lambda store: page_of(store, session_ids))
-    else:
-        text = with_store(app, lambda store: lines_of(store, session_ids))
+    html = html or is_page(file)
+    text = with_store(app, lambda store: exported(store, session_ids, html=html))
     if str(file) == "-":
         sys.stdout.write(text)
-        return
+    else:
+        write_whole(file, text)
+
+
+async def write_export(app: Hookline, file: Path, session_ids: list[str]) -> str:
+    """Write sessions of an app that runs; what was written is told in a line."""
+    write_whole(file, await exported(app.store(), session_ids, html=is_page(file)))
+    return f"written to {file}"
+
+
+def is_page(file: Path) -> bool:
+    """Whether a file is to be a page, by its name."""
+    return file.suffix in (".html", ".htm")
+
+
+async def exported(store: TapeStore, session_ids: list[str] | None, *, html: bool) -> str:
+    """Sessions as text."""
+    return await (page_of if html else lines_of)(store, session_ids)
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file, or leave what is there."""
     part = file.with_name(file.name + ".part")
     try:
         part.write_text(text, encoding="utf-8")

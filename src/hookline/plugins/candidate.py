@@ -29,21 +29,30 @@ class Candidate:
     def __init__(self, entry: Entry, manifest: Entry | None = None) -> None:
         self.entry = entry
         self.name = entry.name
-        self._manifest = manifest
-        self.error: PluginError | None = None
-        """Why its manifest could not be read."""
-        self.said: dict[str, Any] | None = None
-        """What its manifest says, as plain data; None where it has none."""
-        if manifest is not None:
-            self._ask(manifest)
+        self._factory = manifest
 
-    def _ask(self, manifest: Entry) -> None:
+    @cached_property
+    def _answer(self) -> dict[str, Any] | PluginError | None:
+        """What the manifest's factory gave, when it was first asked: a disabled plugin is not."""
+        if self._factory is None:
+            return None
         try:
-            self.said = said_by(manifest)
+            return said_by(self._factory)
         except (Exception, SystemExit) as error:
             reason = error_text(error)
-            self.error = BadManifest(f"its manifest {manifest.value} cannot be read: {reason}")
-            self.error.__cause__ = error
+            wrong = BadManifest(f"its manifest {self._factory.value} cannot be read: {reason}")
+            wrong.__cause__ = error
+            return wrong
+
+    @property
+    def error(self) -> PluginError | None:
+        """Why its manifest could not be read."""
+        return self._answer if isinstance(self._answer, PluginError) else None
+
+    @property
+    def said(self) -> dict[str, Any] | None:
+        """What its manifest says, as plain data; None where it has none."""
+        return self._answer if isinstance(self._answer, dict) else None
 
     @property
     def version(self) -> str:

@@ -7,21 +7,21 @@ rest of the folder loads.
 
 from __future__ import annotations
 
-import ast
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hookline.hooks import Hooks
 from hookline.hooks.errors import HooklineError, RegistrationError, error_text, suggestion
 from hookline.hooks.handlers import once
 from hookline.hooks.implementation import Implementation, Options, callable_location
 
-from .hookpackage import HookPackage, Judge
 from .sources import Source, SourceError, files_below, read_source, real_path
+
+if TYPE_CHECKING:
+    from .hookpackage import HookPackage, Judge
 
 TOO_EARLY = "register_cli_commands"
 """The command line is built before hook files are read."""
@@ -45,9 +45,11 @@ class HookFolder:
     label: str
     """What it is called in reports: `profile`, `project`."""
     path: Path
-    """A folder, or one file."""
+    """A folder, or one file, which then stands alone."""
     project: Path | None = None
     """The project that it belongs to: links must stay in it, and its files must be trusted."""
+    named: bool = False
+    """Whether `resources_discover` named it, so that it should be there."""
 
 
 @dataclass(eq=False)
@@ -90,6 +92,8 @@ def load_folder(
     chosen = [s for s in sources if is_hook_file(s.path, folder, root)]
     if not chosen:
         return loaded
+    from .hookpackage import HookPackage  # not where there are no files
+
     package = HookPackage(root, sources, judge)
     left: list[Any] = []
     for source in chosen:
@@ -124,10 +128,11 @@ def read_folder(folder: HookFolder, root: Path, loaded: Loaded) -> list[Source]:
     try:
         real_path(root, folder.project)
         if not folder.path.exists():
-            if folder.label == "extra":
+            if folder.named:
                 raise SourceError(f"{folder.path} does not exist; resources_discover named it")
             return []
-        paths = [p for p in files_below(root) if p.suffix == ".py"]
+        alone = folder.path != root
+        paths = [folder.path] if alone else [p for p in files_below(root) if p.suffix == ".py"]
     except (SourceError, OSError) as error:
         loaded.problems.append((folder.label, HookFileError(str(error))))
         return []
@@ -165,6 +170,8 @@ def imported(file: HookFile) -> ModuleType:
 
 def place_of(error: BaseException, file: HookFile) -> str:
     """The last line of the folder's own files that an error went through."""
+    import traceback
+
     own = {str(source.path) for source in file.package.modules.values() if source is not None}
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in own]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(file.source.path)
@@ -271,6 +278,8 @@ def refuse_exclusive(file: HookFile) -> None:
 
 def line_of_hooks(source: Source) -> int:
     """The line where `hooks` is assigned last."""
+    import ast
+
     line = 1
     for node in ast.parse(source.content).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]

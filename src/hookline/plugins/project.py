@@ -29,8 +29,13 @@ def project_items(project: Path) -> list[Item]:
 
 def hook_items(project: Path) -> Iterator[Item]:
     """Every Python file among the hook files, helpers too."""
-    folder = project / HOOKS
-    for path in files_below(folder) if stays(folder, project) else ():
+    yield from hook_items_in(project / HOOKS, project)
+
+
+def hook_items_in(place: Path, project: Path) -> Iterator[Item]:
+    """The same for one folder or file, where it lies in the project."""
+    paths = [place] if place.suffix == ".py" else files_below(place)
+    for path in paths if stays(place, project) else ():
         if path.suffix == ".py":
             try:
                 source = read_source(path, project)

@@ -7,7 +7,6 @@ trusted again.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -119,6 +118,8 @@ class Trust:
         return {project: dict(trusted) for project, trusted in self._read[1].items()}
 
     def _parsed(self) -> dict[str, dict[str, str]]:
+        import json
+
         try:
             data: Any = json.loads(self.path.read_bytes())
         except OSError as error:
@@ -144,6 +145,8 @@ class Trust:
         )
 
     def _write(self, projects: dict[str, dict[str, str]]) -> None:
+        import json
+
         text = json.dumps({"version": VERSION, "projects": projects}, indent=2, sort_keys=True)
         beside = self.path.with_name(f"{FILE}.{os.getpid()}.tmp")
         try:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, cast
 
 from . import places
+from .memo import once
 from .names import COMMANDS, GLOBS, HOSTS, LOCAL_GIT, NETWORK, PATHS, TEXTS
 from .shell import Commands, argv_commands, commands_of
 
 BIGGEST = 2**63 - 1
+NO_COMMANDS = Commands()
 
 
 class Facts:
@@ -40,7 +41,7 @@ class Facts:
 
     def context(self, names: Sequence[str]) -> dict[str, Any]:
         """The named facts, as Cedar takes them."""
-        return {name: value_of(getattr(self, name)) for name in names}
+        return {name: getattr(self, name) for name in names}
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -52,7 +53,7 @@ class Facts:
         """What the tool says that it needs."""
         return list(self.action.get("permissions", ()))
 
-    @cached_property
+    @once
     def texts(self) -> list[tuple[str, str]]:
         """Every text in the arguments, with the name it stands under."""
         return list(texts_in(self.given, ""))
@@ -64,9 +65,11 @@ class Facts:
 
     # --- commands -------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def commands(self) -> Commands:
         """What the call would have a shell run."""
+        if COMMANDS.isdisjoint(self.given):
+            return NO_COMMANDS
         found = Commands()
         for name, value in self.given.items():
             if name not in COMMANDS:
@@ -117,7 +120,7 @@ class Facts:
 
     # --- files ----------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def _paths(self) -> set[str] | None:
         found: set[str] = set()
         try:
@@ -125,7 +128,7 @@ class Facts:
                 if is_path(name, text):
                     found |= places.places(text, self.workspace)
             base = self.given.get("path", ".")
-            for name in GLOBS & self.given.keys():
+            for name in () if GLOBS.isdisjoint(self.given) else GLOBS & self.given.keys():
                 glob, folder = self.given[name], base if isinstance(base, str) else "."
                 if isinstance(glob, str) and "\0" not in glob:
                     found |= places.places(os.path.join(folder, glob), self.workspace)  # noqa: PTH118
@@ -148,17 +151,13 @@ class Facts:
 
     @property
     def outside(self) -> bool:
-        """Whether some of them are outside the workspace."""
-        home = os.path.realpath(self.workspace)
-        roots = (home, self.workspace)
-        return any(
-            path not in roots and not path.startswith(tuple(f"{root.rstrip('/')}/" for root in roots))
-            for path in self._paths or ()
-        )
+        """Whether some of them are outside the workspace, which is a resolved folder."""
+        below = f"{self.workspace.rstrip('/')}/"
+        return any(path != self.workspace and not path.startswith(below) for path in self._paths or ())
 
     # --- hosts ----------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def _hosts(self) -> set[str]:
         found: set[str] = set()
         for name, text in self.texts:
@@ -215,9 +214,12 @@ def texts_in(value: Any, name: str) -> Iterator[tuple[str, str]]:
     """Every text in a value, with the name of the argument or field it stands under."""
     if isinstance(value, str):
         yield name, value
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict | Mapping):
         for key, inner in cast("Mapping[Any, Any]", value).items():
-            yield from texts_in(inner, str(key))
+            if isinstance(inner, str):
+                yield str(key), inner
+            else:
+                yield from texts_in(inner, str(key))
     elif isinstance(value, list | tuple):
         for inner in cast("Sequence[Any]", value):
             yield from texts_in(inner, name)
@@ -238,12 +240,12 @@ def value_of(value: Any) -> Any:
         return value
     if isinstance(value, int):
         return value if -BIGGEST <= value <= BIGGEST else str(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):  # the first is told at once
         return {
             (f" {key}" if str(key).startswith("__") else str(key)): value_of(inner)
             for key, inner in cast("Mapping[Any, Any]", value).items()
             if inner is not None
         }
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         return [value_of(inner) for inner in cast("Sequence[Any]", value) if inner is not None]
     return str(value)

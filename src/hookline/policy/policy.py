@@ -46,6 +46,11 @@ class Step:
     place: str = ""
     """Where the rule is written."""
 
+    @property
+    def is_question(self) -> bool:
+        """Whether it is the default that asks."""
+        return self.stage == "default" and self.decision is Decision.ASK
+
 
 class Policy:
     """The default, the packs and the floor of one app."""
@@ -102,8 +107,14 @@ class Policy:
         )
 
     async def judge(self, action: Mapping[str, Any]) -> list[Ruling]:
-        """Judge an action; what each decided. Nobody who objects is left out."""
-        return [Ruling(step.decision, step.reason, by=step.by) for step in await self.explain(action)]
+        """Judge an action; what each decided. Nobody who objects is left out.
+
+        The default gives no reason to ask: where somebody else asks, too, theirs is the question.
+        """
+        return [
+            Ruling(step.decision, None if step.is_question else step.reason, by=step.by)
+            for step in await self.explain(action)
+        ]
 
     async def explain(self, action: Mapping[str, Any]) -> list[Step]:
         """The same, with where each rule is written. A failure denies."""
@@ -147,8 +158,8 @@ class Policy:
             if action["source"] in PERSON and action["channel"] == "terminal":
                 return Step("default", Decision.ALLOW, by, "a person typed it")
             does = "writes" if effects == "write" else "reaches outside"
-            return Step("default", Decision.ASK, by, f"{tool} {does}: run it?")
-        return Step("default", Decision.ASK, by, f"run {tool}?")
+            return Step("default", Decision.ASK, by, f"{tool} {does}")
+        return Step("default", Decision.ASK, by, "every call is asked about")
 
 
 def is_floor(match: Match) -> bool:

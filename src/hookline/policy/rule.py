@@ -97,7 +97,8 @@ def parse_rule(text: str, owner: str, file: Path, line: int) -> Rule:
     if decision not in DECISIONS:
         near = suggestion(decision, DECISIONS)
         raise PolicyError(f"{where}: @decision must be 'deny' or 'ask', not {decision!r}{near}")
-    return Rule(owner, notes.get("id") or "", text, file, line, DECISIONS[decision], notes.get("reason"))
+    name, reason = notes.get("id") or "", notes.get("reason")
+    return Rule(owner, name, text, file, line, DECISIONS[decision], reason)
 
 
 def statements(text: str, file: Path) -> Iterator[tuple[int, str]]:

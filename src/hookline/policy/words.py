@@ -7,6 +7,7 @@ treat both as something that may be anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ OPERATORS = ("&&", "||", ";;", "|&", "|", ";", "&", "\n")
 REDIRECTIONS = ("&>>", "<<<", "<<-", "<<", ">>", "<>", ">|", ">&", "<&", "&>", ">", "<")
 STARTING = ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "time")
 """Words of the shell's own, after which a command begins."""
+PLAIN = re.compile(r"[\w./:=@%+,^-]+")
+"""Characters that stand for themselves."""
 LONGEST = 65_536
 DEEPEST = 6
 
@@ -83,6 +86,8 @@ class Reader:
             char = text[self.at]
             if char in BLANK:
                 self.at += 1
+            elif char.isalpha():
+                yield "word", self._word()
             elif text.startswith("\\\n", self.at):
                 self.at += 2
             elif char == "#":
@@ -151,6 +156,10 @@ class Reader:
     def _word(self) -> Word:
         word, parts, text = Word(""), list[str](), self.text
         while self.at < len(text):
+            if plain := PLAIN.match(text, self.at):
+                parts.append(plain[0])
+                self.at = plain.end()
+                continue
             char = text[self.at]
             if text.startswith(("<(", ">("), self.at):
                 self.at += 1

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISLNK
 
 from .errors import SkillError
 from .files import read_text
@@ -42,7 +43,7 @@ def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) 
     leads out of these folders.
     """
     # Every turn looks, and most find nothing: names are text until a file is there.
-    nearest = os.path.realpath(workspace)
+    nearest = _real(str(workspace))
     folders, repository = _folders(nearest, home)
     found: list[Instruction] = []
     for folder in reversed(folders):
@@ -104,7 +105,20 @@ def _upward(folder: str) -> tuple[str, ...]:
 
 def _home() -> str | None:
     home = os.path.expanduser("~")  # noqa: PTH111
-    return None if home == "~" else os.path.realpath(home)
+    return None if home == "~" else _real(home)
+
+
+def _real(path: str) -> str:
+    """The path with its links followed; where it has none, they are looked for and nothing more."""
+    if not os.path.isabs(path):  # noqa: PTH117
+        return os.path.realpath(path)
+    try:
+        for folder in _upward(path)[:-1]:
+            if S_ISLNK(os.lstat(folder).st_mode):
+                return os.path.realpath(path)
+    except OSError:
+        return os.path.realpath(path)
+    return os.path.normpath(path)
 
 
 def _trusted(owner: int, workspace: str) -> bool:

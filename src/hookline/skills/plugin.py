@@ -126,7 +126,7 @@ class SkillsPlugin:
     @hookimpl
     def system_prompt(self, state: dict[str, Any]) -> str | None:
         """A line for each skill that the agent may use, where there are any."""
-        return self.skills.brief(state.get("skills")) or None
+        return self.skills.brief(only=state.get("skills")) or None
 
     @hookimpl
     def bootstrap_files(self) -> list[str]:

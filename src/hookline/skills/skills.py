@@ -133,7 +133,7 @@ class Skills:
                 parts.append("- …")
         return "\n".join(parts) + f"\n\n{skill.body or skill.description}"
 
-    def brief(self, only: Iterable[str] | None = None, limit: int = BRIEF) -> str:
+    def brief(self, limit: int = BRIEF, *, only: Iterable[str] | None = None) -> str:
         """A line for each skill, or each of those named, for the system prompt; nothing for none.
 
         Descriptions are shortened, and then skills left out, to stay within the limit.

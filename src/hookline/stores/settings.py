@@ -43,12 +43,15 @@ def _told(wrong: Any) -> str:
             unknown = next(name for name in wrong.instance if name not in known)
             return f"has the unknown key {unknown!r}{suggestion(unknown, known)}"
         case "type":
-            kind = cast("type", type(wrong.instance))
-            return f"must be of type {expected}, not {_TYPES.get(kind, 'null')}"
+            return f"must be of type {expected}, not {_type(wrong.instance)}"
         case "enum":
             return f"must be one of {', '.join(map(repr, expected))}"
         case _:
             return f"does not meet {wrong.validator} {expected!r}"
+
+
+def _type(value: object) -> str:
+    return _TYPES.get(type(value), "null")
 
 
 _TYPES: dict[type, str] = {

@@ -232,7 +232,7 @@ class Tape:
         return await self.store.nearest(self._leaf.id, {kind})
 
     async def _has(self, kind: str) -> bool:
-        """Whether the session or one it was forked from has such an entry: no long path is walked for none."""
+        """Whether the session or one it was forked from has such an entry: no walk for none."""
         session_id = self.session_id
         while True:
             if await self.store.entries(session_id, kinds={kind}, limit=1):

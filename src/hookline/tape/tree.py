@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from .entry import ANCHOR, FORK, LABEL, SWITCH
 from .outline import OutlineEntry, one_line
@@ -69,11 +70,11 @@ class Tree:
         lines: list[TreeLine] = []
         for around in (max(1, (limit - 1) // 2), 8, 3, 1):
             pen.around = around
-            lines = pen.draw()
+            lines = list(islice(pen.draw(), limit + 1))
             if len(lines) <= limit:
                 return lines
         pen.trunk_only = True
-        return _window(pen.draw(), max(limit, 3), pen.dots)
+        return _window(list(pen.draw()), max(limit, 3), pen.dots)
 
     def draw(
         self, *, limit: int = 200, width: int = 100, ascii_only: bool = False, depth: int = 12
@@ -171,21 +172,19 @@ class _Pen:
         self.trunk: set[Run] = set()
         self.nodes: dict[Run, list[OutlineEntry]] = {}
 
-    def draw(self) -> list[TreeLine]:
+    def draw(self) -> Iterator[TreeLine]:
         """All the lines, within the limits of the moment."""
         trunk = self.tree.trunk()
         self.trunk = set(trunk)
         left_out = trunk[: max(0, len(trunk) - self.depth - 1)]
         roots = [trunk[len(left_out)]] if left_out else self.tree.roots
-        lines: list[TreeLine] = []
         if left_out:
             count = sum(len(self._nodes(run)) for run in left_out)
-            lines.append(TreeLine(f"{self.dots} {count} earlier, {len(left_out)} branch points"))
+            yield TreeLine(f"{self.dots} {count} earlier, {len(left_out)} branch points")
         if len(roots) == 1:
-            lines += self._run(roots[0], "", "", 0)
+            yield from self._run(roots[0], "", "", 0)
         else:
-            lines += self._branches(roots, "", 0)
-        return lines
+            yield from self._branches(roots, "", 0)
 
     def _run(self, run: Run, first: str, rest: str, level: int) -> Iterator[TreeLine]:
         """A run's nodes, the first with its branch before it, then what branches off at its end."""

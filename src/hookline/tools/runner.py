@@ -209,7 +209,7 @@ class ToolRunner:
         if authorized is False:
             admitted.rulings.append(Ruling(Decision.DENY, by="authorize_action"))
             raise ToolRefused(f"{admitted.call.name} was not authorised")
-        questions = [] if asked is None else [asked]
+        questions: list[str | None] = [] if asked is None else [asked]
         if self.judge is not None:
             rulings = await self.judge({**describe(admitted, caller), "authorized": authorized})
             admitted.rulings.extend(rulings)
@@ -217,11 +217,12 @@ class ToolRunner:
                 if ruling.decision is Decision.DENY:
                     raise ToolRefused(ruling.reason or f"{ruling.by} denies {admitted.call.name}")
                 if ruling.decision is Decision.ASK:
-                    questions.append(ruling.reason or f"run {admitted.call.name}?")
+                    questions.append(ruling.reason)
         elif authorized is True:
             admitted.rulings.append(Ruling(by="authorize_action"))
         if questions:
-            await self._get_approval(admitted, caller, "; ".join(questions))
+            told = "; ".join(question for question in questions if question)
+            await self._get_approval(admitted, caller, told or f"run {admitted.call.name}?")
 
     async def _get_approval(self, admitted: Admitted, caller: Caller, question: str) -> None:
         request = {**describe(admitted, caller), "question": question}

@@ -23,15 +23,6 @@ def builtin_commands(chat: Chat, commands: Commands) -> list[SlashCommand]:
         lines = [f"/{name:<{width}}{one_line(text, 60)}" for name, text in commands.names()]
         return "\n".join([*lines, "", KEYS])
 
-    def model(app: Hookline, arguments: str) -> str:
-        name = arguments.strip()
-        if name:
-            app.models.get(name)  # one that is unknown says so now
-            app.model = name
-            return f"the model is {name} now"
-        others = [f"  {m.name}: {m.summary if m.usable else m.reason}" for m in app.models.available()]
-        return "\n".join([f"the model is {app.model}", *others])
-
     def tools(app: Hookline, arguments: str) -> str:
         told = [f"{usage(tool)}\n    {first_line(tool.description)}" for tool in app.tools]
         return "\n".join(told) or "there are no tools"
@@ -46,8 +37,6 @@ def builtin_commands(chat: Chat, commands: Commands) -> list[SlashCommand]:
         return "no tool has been called yet" if last is None else clean(last) or "(nothing)"
 
     async def session(app: Hookline, arguments: str) -> str:
-        if arguments.strip():
-            await chat.enter(arguments.strip())
         messages = await app.store().entries(chat.session_id, kinds=["message"])
         counted = [f"{len(messages)} messages", f"{chat.tokens:,} tokens", *chat.costs()]
         return f"session {chat.session_id}: {', '.join(counted)}"
@@ -65,11 +54,10 @@ def builtin_commands(chat: Chat, commands: Commands) -> list[SlashCommand]:
 
     return [
         SlashCommand("help", "Show the commands and keys.", help_),
-        SlashCommand("model", "Show the model, or choose another: /model NAME.", model),
         SlashCommand("tools", "Show the tools with their arguments.", tools),
         SlashCommand("hooks", "Show every hook, or one in detail: /hooks NAME.", hooks),
         SlashCommand("show", "Show the last tool result whole.", show),
-        SlashCommand("session", "Show the session, or go to another: /session ID.", session),
+        SlashCommand("session", "Show the session, its tokens and cost.", session),
         SlashCommand("reload", "Read the hook files and skills again; the conversation stays.", reload),
         SlashCommand("clear", "Wipe the screen; the conversation stays.", clear),
         SlashCommand("exit", "Leave.", exit_),
@@ -78,6 +66,7 @@ def builtin_commands(chat: Chat, commands: Commands) -> list[SlashCommand]:
 
 KEYS = """Enter sends; Alt-Enter, or a backslash before Enter, makes a new line.
 Tab completes commands and, after an @, files of the workspace; @path sends the file along.
+!command runs it in your shell and tells the agent; !!command keeps it from the agent.
 Ctrl-C stops an answer or wipes the line; on an empty line it leaves, as Ctrl-D does."""
 
 

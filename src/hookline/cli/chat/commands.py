@@ -95,9 +95,10 @@ class Commands:
     def gather(self) -> None:
         """Gather them, again where plugins may have changed."""
         from .builtin import builtin_commands
+        from .sessions import session_commands
 
         brought, self.wrong = plugin_commands(self._chat.app)
-        own = builtin_commands(self._chat, self)
+        own = [*builtin_commands(self._chat, self), *session_commands(self._chat)]
         self.known = {command.name: command for command in own} | brought
 
     def names(self) -> list[tuple[str, str]]:

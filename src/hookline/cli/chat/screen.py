@@ -42,7 +42,7 @@ class Screen:
         self._region = Region(console)
         self._blocks = Blocks()
         self._ready: list[tuple[str, bool]] = []
-        """Blocks that are complete and not written yet, each with whether the next one goes on with it."""
+        """Blocks that are complete and not written, each with whether the next one goes on with it."""
         self._waiting = 0
         self._allowance = Allowance(clock)
         self._kind = ""
@@ -97,7 +97,7 @@ class Screen:
         lines = clean(text).rstrip().splitlines() or ["(nothing)"]
         folded = FOLDED_DIFF if is_diff(lines) else FOLDED
         shown = Text(style="red" if is_error else "")
-        shown.append("  ✗ " if is_error else "  ⎿ ", "red" if is_error else "dim")
+        shown.append("  ✗ " if is_error else "  └ ", "red" if is_error else "dim")
         if self._several:
             shown.append(f"{name}: ", "dim")
         more = len(lines) - folded
@@ -163,7 +163,8 @@ class Screen:
 
     def approval(self, question: str, call: str) -> None:
         """Show a call that somebody wants to be asked about, all of it."""
-        shown = Text("? ", "yellow")
+        shown = Text("? ")
+        shown.stylize("yellow")
         shown.append(f"{clean(question)}\n", "bold")
         shown.append(f"  {call}")
         self._add(shown)
@@ -227,8 +228,9 @@ class Screen:
     def _call(self, name: str, arguments: Any) -> None:
         self._several = self._pending > 0
         self._pending += 1
-        line = Text("● ", "cyan")
+        line = Text("● ")
         line.append(one_row(exact(name, arguments), self.console.width - 3))
+        line.stylize("cyan", 0, 1)
         line.stylize("bold", 2, 2 + len(name))
         self._add(line)
         self._fragment = True  # its result belongs to it
@@ -277,12 +279,19 @@ class Screen:
 
 
 def joined(blocks: list[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
-    """Blocks that follow each other as one text, up to one that goes on in the next."""
+    """Blocks that follow each other as one text, up to one that goes on in the next.
+
+    A table stands alone: among others it is drawn with too much room around it.
+    """
     run: list[str] = []
     for block, cut in blocks:
+        table = block.lstrip().startswith("|")
+        if table and run:
+            yield "\n\n".join(run), False
+            run = []
         run.append(block)
-        if cut:
-            yield "\n\n".join(run), True
+        if cut or table:
+            yield "\n\n".join(run), cut
             run = []
     if run:
         yield "\n\n".join(run), False
@@ -304,4 +313,4 @@ def is_diff(lines: list[str]) -> bool:
 def colour_diff(text: Text) -> None:
     """Colour what was added and taken away."""
     for sign, style in ((r"\+", "green"), ("-", "red"), ("@@ ", "cyan")):
-        text.highlight_regex(rf"(?m)^( {{4}}|  ⎿ )?{sign}.*$", style)
+        text.highlight_regex(rf"(?m)^( {{4}}|  └ )?{sign}.*$", style)

@@ -7,23 +7,29 @@ import signal
 import sys
 from collections.abc import Coroutine, Generator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.attachments import attachments, mentions
 from hookline.catalog.envelope import Envelope, field_of
 from hookline.catalog.events.tool import ToolExecutionUpdateEvent
+from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
+from hookline.exchange import Exchange
 from hookline.hookfiles import inert_text
+from hookline.person import run_shell
 
 from .approval import Remembered
 from .calls import call_tool
 from .commands import Commands, written
+from .sessions import Places
 from .view import Reader, Stopped, View, exact, text_of, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from hookline.app import Hookline
+    from hookline.turn import TurnResult
 
 SESSION = "terminal:chat"
 SETTLING = 0.02
@@ -44,6 +50,7 @@ class Chat:
         self.cost = 0.0
         self.turn_cost = 0.0
         """What the session and its last turn cost, as far as prices are known."""
+        self.places = Places(app)
         self.commands = Commands(self)
         self._usage: dict[str, Any] = {}
         self._news: list[str] = []
@@ -67,6 +74,8 @@ class Chat:
             if inert := self.app.hook_files.inert():
                 self.view.note(inert_text(len(inert)))
             with self._attached():
+                with quiet():
+                    await self._do(self._take_up())
                 while not self.leaving:
                     try:
                         text = await self._stoppable(reader.read())
@@ -101,7 +110,7 @@ class Chat:
 
     def status(self) -> str:
         """The status line."""
-        model = self.app.model
+        model = self.app.sessions.model_of(self.session_id)
         costs = self.costs()
         room = 18 if costs else 32  # all of it fits into eighty columns
         model = model if len(model) <= room else "…" + model[1 - room :]  # a path's end says more
@@ -116,12 +125,21 @@ class Chat:
         return [f"{money(self.cost)}{turn}"]
 
     async def _take(self, text: str) -> None:
-        """A command or a message."""
+        """A command, a line for the shell, or a message."""
         command = written(text)
         if command is not None:
             await self.commands.run(*command)
+        elif text.startswith("!") and text.strip("! \n"):
+            await self._shell(text)
         else:
             await self._say(text)
+
+    async def _take_up(self) -> None:
+        """Continue a turn of this session that was cut off."""
+        if not await self.app.is_cut_off(self.session_id):
+            return
+        self.view.note("the last turn was cut off; going on with it")
+        await self._show(self.app.resume(self.session_id, stream=self._event))
 
     async def _do(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something that Ctrl-C stops; an error is told, and the chat goes on."""
@@ -163,20 +181,51 @@ class Chat:
         if parts:
             envelope["attachments"] = parts
             self.view.note(f"attached: {', '.join(m.path for m in mentions(text, self.app.workspace))}")
+        exchange = Exchange(publish=self._publish)
+        await self._show(self.app.process_inbound(envelope, stream=self._event, exchange=exchange))
+
+    async def _show(self, turn: Awaitable[TurnResult | None]) -> None:
+        """A turn as it goes, then what it came to."""
         self._delivered = []
         self.turn_cost = 0.0
         self.view.begin()
         try:
-            result = await self.app.process_inbound(envelope, stream=self._event)
+            result = await turn
         finally:
             self._count()
             self.view.end()
+        if result is None:
+            return
         if result.stopped is not None:
             self.view.note(result.stopped)
         for outbound in self._delivered:
             content = str(field_of(outbound, "content", ""))
             if content != result.model_output:
                 self.view.say(content)
+
+    def _publish(self, parts: list[Part]) -> None:
+        for part in parts:
+            self.view.say(part.text if isinstance(part, TextPart) else f"[{part.type}]")
+
+    async def _shell(self, text: str) -> None:
+        """A command of the person's own."""
+        command = text.lstrip("!").strip()
+        self.view.begin()
+        try:
+            outcome = await run_shell(
+                self.app, self.session_id, command, exclude_from_context=text.startswith("!!")
+            )
+            self.view.called("shell", text_of(outcome.content), is_error=outcome.is_error)
+        finally:
+            self.view.end()
+
+    async def draw_tree(self) -> str:
+        """The session's tree, as wide as the terminal."""
+        return await self.places.draw(self.session_id, get_terminal_size().columns)
+
+    async def entry(self, said: str) -> str | None:
+        """The entry of the session that a person means."""
+        return await self.places.entry(self.session_id, said)
 
     async def call_tool(self, name: str, arguments: str) -> None:
         """Call a tool for the person."""

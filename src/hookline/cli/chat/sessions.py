@@ -1,0 +1,194 @@
+"""The slash commands about sessions: to begin, leave, branch, go back, shrink and name them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import localtime, strftime
+from typing import TYPE_CHECKING
+
+from hookline.hooks import HooklineError
+from hookline.hooks.errors import suggestion
+
+from .commands import BadCommand, SlashCommand
+from .view import clean, one_line
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.tape import SessionInfo
+
+    from .session import Chat
+
+SHOWN = 20
+"""Sessions that are listed."""
+
+
+def session_commands(chat: Chat) -> list[SlashCommand]:
+    """Commands that change which session the chat is in, or what is in it."""
+
+    async def new(app: Hookline, name: str) -> str:
+        named = {"session_id": name.strip()} if name.strip() else {}
+        await chat.enter(await app.sessions.new(chat.session_id, **named))
+        return f"a new session: {chat.session_id}"
+
+    async def resume(app: Hookline, wanted: str) -> str:
+        found = await app.sessions.list(limit=None if wanted else SHOWN)
+        if not wanted.strip():
+            return "\n".join(listed(info, chat.session_id) for info in found) or "no session yet"
+        target = chosen(wanted.strip(), found)
+        await app.sessions.switch(target, leaving=chat.session_id)
+        await chat.enter(target)
+        return f"session {target}"
+
+    async def fork(app: Hookline, where: str) -> str:
+        words = where.split()
+        before = words[-1:] == ["before"]
+        entry = await chat.entry(" ".join(words[:-1] if before else words))
+        here = chat.session_id
+        await chat.enter(await app.sessions.fork(here, entry, "before" if before else "at"))
+        return f"a fork of {here}: {chat.session_id}"
+
+    async def tree(app: Hookline, where: str) -> str:
+        words = where.split()
+        if not words:
+            return await chat.draw_tree()
+        summarise = words[-1] == "summary"
+        entry = await chat.entry(" ".join(words[:-1] if summarise else words))
+        if entry is None:
+            raise BadCommand("say where to go: /tree, then /tree NUMBER, or /tree LABEL")
+        await app.sessions.navigate(chat.session_id, entry, summarise=summarise)
+        return await chat.draw_tree()
+
+    async def compact(app: Hookline, instructions: str) -> str:
+        entry = await app.sessions.compact(chat.session_id, instructions.strip() or None)
+        if entry is None:
+            return "there is nothing to compact"
+        return f"compacted. The model goes on from:\n{clean(entry.payload['summary'] or '')}"
+
+    async def handoff(app: Hookline, said: str) -> str:
+        name, _, summary = said.partition(":")
+        if not name.strip():
+            raise BadCommand("name it: /handoff NAME: what whoever goes on needs to know")
+        await app.sessions.handoff(chat.session_id, name.strip(), summary=summary.strip() or None)
+        return f"handed off: {name.strip()}. The context starts anew"
+
+    async def label(app: Hookline, said: str) -> str:
+        name, _, where = said.strip().partition(" ")
+        if not name:
+            return "\n".join(await (await app.sessions.tape(chat.session_id)).labels()) or "no labels"
+        await app.sessions.label(chat.session_id, name, await chat.entry(where))
+        return f"labelled {name}"
+
+    async def name(app: Hookline, said: str) -> str:
+        if not said.strip():
+            raise BadCommand("say what to call this session: /name NAME")
+        await (await app.sessions.tape(chat.session_id)).rename(said.strip())
+        return f"this session is called {said.strip()} now"
+
+    async def model(app: Hookline, wanted: str) -> str:
+        present = app.sessions.model_of(chat.session_id)
+        if wanted.strip():
+            await app.sessions.choose_model(chat.session_id, wanted.strip())
+            return f"the model of this session is {wanted.strip()} now"
+        others = [f"  {m.name}: {m.summary if m.usable else m.reason}" for m in app.models.available()]
+        return "\n".join([f"the model is {present}", *others])
+
+    async def think(app: Hookline, level: str) -> str:
+        if level.strip():
+            await app.sessions.choose_thinking(chat.session_id, level.strip())
+        return f"thinking: {app.sessions.thinking_of(chat.session_id) or 'as the model does by itself'}"
+
+    async def export(app: Hookline, file: str) -> str:
+        if not file.strip():
+            raise BadCommand("say where to: /export talk.html, or /export talk.jsonl")
+        from ..tape import write_export
+
+        path = Path(file.strip()).expanduser()
+        path = path if path.is_absolute() else app.workspace / path
+        return await write_export(app, path, [chat.session_id])
+
+    return [
+        SlashCommand("new", "Begin a new session: /new [NAME].", new),
+        SlashCommand("resume", "List the sessions, or go on with one: /resume ID.", resume),
+        SlashCommand("switch", "Go to another session: /switch ID.", resume),
+        SlashCommand("fork", "Branch off here, or at a point of the tree: /fork [N [before]].", fork),
+        SlashCommand("tree", "Draw the session's tree; go back: /tree N [summary].", tree),
+        SlashCommand("compact", "Summarise the older part: /compact [what to keep].", compact),
+        SlashCommand("handoff", "Start the context anew: /handoff NAME: SUMMARY.", handoff),
+        SlashCommand("label", "Name this point, or another: /label NAME [N].", label),
+        SlashCommand("name", "Name the session: /name NAME.", name),
+        SlashCommand("model", "Show the model, or choose another: /model NAME.", model),
+        SlashCommand("think", "Have the model think more or less: /think LEVEL.", think),
+        SlashCommand("export", "Write the session as HTML or JSON Lines: /export FILE.", export),
+    ]
+
+
+def listed(info: SessionInfo, present: str) -> str:
+    """A session in one line."""
+    when = strftime("%Y-%m-%d %H:%M", localtime(info.updated))
+    mark = "→" if info.id == present else " "
+    said = info.name or info.preview
+    return f"{mark} {info.id:<28} {when}  {info.entries:>6} entries  {one_line(said, 50)}".rstrip()
+
+
+def chosen(wanted: str, found: list[SessionInfo]) -> str:
+    """The session that a person means: by its id, its name, or the end of its id."""
+    for test in (
+        lambda info: info.id == wanted,
+        lambda info: info.name == wanted,
+        lambda info: info.id.endswith(wanted),
+    ):
+        matching = [info.id for info in found if test(info)]
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            raise BadCommand(f"{wanted!r} may be {' or '.join(matching)}: say more of it")
+    known = [info.id for info in found]
+    raise BadCommand(f"there is no session {wanted!r}{suggestion(wanted, known)}; /resume lists them")
+
+
+class Places:
+    """The points of a session's tree by the numbers of their lines, as they were last drawn."""
+
+    def __init__(self, app: Hookline) -> None:
+        self._app = app
+        self._lines: list[str | None] = []
+
+    async def draw(self, session_id: str, width: int) -> str:
+        """The tree, with a number before each line that can be gone to."""
+        from hookline.tape.tree import Tree
+
+        tape = await self._app.sessions.tape(session_id)
+        tree = Tree.of(await tape.outline())
+        plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+        lines = tree.lines(width=max(width - 6, 40), ascii_only=plain)
+        self._lines = [line.entry_id for line in lines if line.entry_id is not None]
+        numbers = iter(range(1, len(self._lines) + 1))
+        return "\n".join(
+            f"{next(numbers):>4}  {line.text}" if line.entry_id is not None else f"      {line.text}"
+            for line in lines
+        )
+
+    async def entry(self, session_id: str, said: str) -> str | None:
+        """The entry that a person means: a number of the tree, a label, or an id; None for nothing."""
+        said = said.strip()
+        if not said:
+            return None
+        if said.isdecimal():
+            number = int(said)
+            if not self._lines:
+                raise BadCommand("draw the tree first: /tree")
+            if not 1 <= number <= len(self._lines):
+                raise BadCommand(f"the tree has the numbers 1 to {len(self._lines)}, not {number}")
+            return self._lines[number - 1]
+        tape = await self._app.sessions.tape(session_id)
+        labels = await tape.labels()
+        if said in labels:
+            return labels[said]
+        try:
+            return (await tape.entry(said)).id
+        except HooklineError:
+            raise BadCommand(
+                f"nothing in this session is called {said!r}{suggestion(said, list(labels))}; "
+                "use a number of /tree, a label or an entry's id"
+            ) from None

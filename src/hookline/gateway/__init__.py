@@ -1,0 +1,24 @@
+"""The gateway: the process in which people and programs reach the agent through channels.
+
+    gateway = Gateway(app)
+    async with gateway.running():
+        ...
+
+A `Channel` brings messages in and takes answers out; `hookline gateway` runs the enabled ones, and
+serves those that lie on HTTP. It needs the extra `hookline[gateway]`.
+"""
+
+from .channel import Channel, Handle, inbound
+from .gateway import Gateway, GatewayStopping, Inbox, UnknownChannel
+from .settings import GatewaySettings
+
+__all__ = [
+    "Channel",
+    "Gateway",
+    "GatewaySettings",
+    "GatewayStopping",
+    "Handle",
+    "Inbox",
+    "UnknownChannel",
+    "inbound",
+]

@@ -1,0 +1,77 @@
+"""A channel: one way in and out.
+
+    class Mailbox(Channel):
+        name = "mail"
+
+        async def start(self, handle):
+            ...                         # from now on: await handle({"content": text, ...})
+
+        async def send(self, outbound):
+            ...                         # one whole answer
+            return True
+
+Anything with these methods is a channel; the base class has what is optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hookline.catalog.envelope import Envelope
+from hookline.catalog.parts import Part
+from hookline.catalog.stream import StreamEvent
+from hookline.turn import TurnResult
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+Handle: TypeAlias = Callable[[Envelope], Awaitable[None]]
+"""Takes a message over. When it returns, the message was accepted; the answer comes later."""
+
+inbound: ContextVar[Envelope | None] = ContextVar("hookline_inbound", default=None)
+"""The message that is being answered, for whatever happens on its behalf."""
+
+
+class Channel:
+    """One way in and out of the gateway."""
+
+    name: str = ""
+    debounced: bool = True
+    """Whether messages that follow each other quickly may become one (`[gateway] debounce`)."""
+    public: tuple[str, ...] = ()
+    """Beginnings of the paths that the channel guards itself, such as a signed webhook's."""
+
+    async def start(self, handle: Handle) -> None:
+        """Begin to receive; return when ready."""
+
+    async def stop(self) -> None:
+        """Receive nothing more and let go of everything."""
+
+    def routes(self) -> APIRouter | None:
+        """What the channel serves over HTTP, if anything."""
+        return None
+
+    async def send(self, outbound: Envelope) -> bool:
+        """Deliver one whole outbound envelope; False where it is not for this channel."""
+        return False
+
+    async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
+        """Show a piece of the answer as it comes."""
+
+    async def publish(self, inbound: Envelope, parts: list[Part]) -> None:
+        """Send further parts of an answer, before its end."""
+
+    async def end(self, inbound: Envelope, result: TurnResult) -> None:
+        """Mark the end of an answer, and what became of the message."""
+
+    async def error(self, inbound: Envelope, message: str) -> None:
+        """Tell the sender that the message could not be processed."""
+
+    async def notify(self, inbound: Envelope, kind: str, text: str) -> None:
+        """Tell the sender that the agent waits, or whatever else `notification` says."""
+
+    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
+        """Ask the sender for approval: `approve`, `reject`, or None where nobody can be asked."""
+        return None

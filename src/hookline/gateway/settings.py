@@ -1,0 +1,84 @@
+"""`[gateway]`: where the gateway listens, who may come in, and how much it takes."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from hookline.hooks import HooklineError
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+class UnsafeBinding(HooklineError, ValueError):
+    """The gateway would be open to the network without a token."""
+
+
+class GatewaySettings(BaseModel):
+    """What `[gateway]` says; `hookline gateway` has options for the first few."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8765, ge=0, le=65535)
+    """0: any free one."""
+    channels: list[str] | None = None
+    """The enabled ones; by default `web`, `openai`, what plugins bring, and every shipped one that has
+    a table `[channels.<name>]`."""
+    token: SecretStr | None = None
+    """What every request must carry; needed where the host is not this machine's own."""
+    users: dict[str, SecretStr] = Field(default_factory=dict[str, SecretStr])
+    """Further tokens, by the name of who has them."""
+    hosts: list[str] = Field(default_factory=list)
+    """Names by which the gateway may be called, beside this machine's own."""
+    cors: list[str] = Field(default_factory=list)
+    """Origins of other sites that may call it."""
+    requests_per_minute: int = Field(default=600, ge=0)
+    """For each user; 0: no limit."""
+    burst: int = Field(default=60, ge=1)
+    """How many requests may come at once before the limit counts."""
+    max_body: int = Field(default=20_000_000, ge=1)
+    """Bytes of one request or WebSocket message."""
+    in_flight: int = Field(default=4096, ge=1)
+    """Messages being processed or waiting; further ones wait outside."""
+    debounce: float = Field(default=0.0, ge=0)
+    """Seconds in which further messages of one sender are taken together; 0: off."""
+    drain: float = Field(default=20.0, ge=0)
+    """Seconds that running turns get to finish on shutdown; what is left is parked."""
+    resume: float = Field(default=24.0, ge=0)
+    """Hours back in which cut-off turns are looked for at the start; 0: none."""
+    backlog: int = Field(default=1_000_000, ge=1)
+    """Characters that may wait for a slow reader before it is disconnected."""
+    ping: float = Field(default=20.0, gt=0)
+    """Seconds between pings of a WebSocket, and that an answer to one may take."""
+
+    @field_validator("token")
+    @classmethod
+    def _is_said(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and not token.get_secret_value().strip():
+            raise ValueError("an empty token protects nothing; leave it out, or set one")
+        return token
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def tokens(self) -> dict[str, str]:
+        """The tokens by user."""
+        named = {name: token.get_secret_value() for name, token in self.users.items()}
+        return {"owner": self.token.get_secret_value(), **named} if self.token else named
+
+    def check(self) -> None:
+        """Refuse to be open to the network without a token."""
+        if not self.is_local and not self.tokens():
+            raise UnsafeBinding(
+                f"the gateway would listen on {self.host} for everybody: set a token "
+                "(HOOKLINE_GATEWAY__TOKEN, or token in [gateway]), or keep --host 127.0.0.1"
+            )

@@ -12,66 +12,47 @@ implementation among others.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.agent.errors import Blocked, Cancelled
 from hookline.catalog import Hooks
 from hookline.catalog.context import HookContext
-from hookline.catalog.envelope import Envelope, State, address_of, check_envelope, content_of
-from hookline.catalog.events.agent import InputEvent, OutputEvent, SavePointEvent, SettledEvent
+from hookline.catalog.envelope import Envelope, State
 from hookline.catalog.events.session import ShutdownReason
 from hookline.catalog.parts import Prompt
-from hookline.catalog.stream import AsyncStreamEvents
-from hookline.catalog.turn import Admission
 from hookline.home import home as default_home
 from hookline.hookfiles import HookFiles
-from hookline.hooks import HooklineError
-from hookline.hooks.errors import error_text
-from hookline.lanes import Lane, Lanes
+from hookline.lanes import Lanes
 from hookline.loading import Plugins
+from hookline.pipeline import NotRunning, Pipeline
+from hookline.safeguards import Safeguards
 from hookline.scope import entered
 from hookline.sessions import Sessions
-from hookline.turn import (
-    Listener,
-    Outcome,
-    StreamedAnswer,
-    TurnResult,
-    echo,
-    one_chunk,
-    with_content,
-    with_context,
-)
+from hookline.turn import Listener, TurnResult
 
 if TYPE_CHECKING:
     import typer
 
     from hookline.agent.engine import AgentRun, Engine, Limits
-    from hookline.agent.journal import CutOffTurn
     from hookline.config import Config
     from hookline.exchange import Exchange
     from hookline.models import Models
     from hookline.plugins import PluginFailure
     from hookline.plugins.trust import Trust
     from hookline.policy import Policy
+    from hookline.policy.approvals import Approvals
     from hookline.stores import Stores
     from hookline.subagents import Subagents
     from hookline.tape import Entry, Tape, TapeContext, TapeStore
     from hookline.tools.registry import Registry
     from hookline.tools.runner import ToolRunner
-
-log = logging.getLogger("hookline")
+    from hookline.voice import Voice
 
 Deliver = Callable[[Envelope], Any]
 """Sends one outbound envelope where it belongs, and says whether it was sent; may be async."""
-
-
-class NotRunning(HooklineError, RuntimeError):
-    """Something was asked of the app outside its running scope."""
 
 
 class Hookline:
@@ -105,7 +86,10 @@ class Hookline:
         self.project = project
         """Whether the workspace's own files count."""
         self._overrides = overrides
-        self._policy = policy
+        self.given_policy = policy
+        """The policy, where the settings do not decide on it."""
+        self.safeguards = Safeguards(self)
+        self._trust: Trust | None = None
         self.tool_choice: Any = "auto"
         self.plugins = Plugins(self, lambda: self.config.disabled_plugins())
         """Which plugins take part, and what they bring."""
@@ -119,6 +103,7 @@ class Hookline:
         self.lanes = Lanes()
         """What each session is doing, and who waits for it."""
         self.sessions = Sessions(self)
+        self.pipeline = Pipeline(self)
         self._store: TapeStore | None = None
 
     # --- parts: made when first used, so that the command line starts without them ---------------
@@ -128,13 +113,18 @@ class Hookline:
         """The settings: files of the user, the profile and the project, environment, command line."""
         from hookline.config import Config
 
-        return self._config or Config.load(
+        config = self._config or Config.load(
             self.home,
             workspace=self.workspace,
             profile=self._profile,
             project=self.project,
             overrides=self._overrides,
         )
+        if config.get("mcp"):
+            from hookline.mcp.settings import McpSettings
+
+            config.declare("mcp", McpSettings)
+        return config
 
     @cached_property
     def models(self) -> Models:
@@ -159,16 +149,19 @@ class Hookline:
 
     @property
     def limits(self) -> Limits:
-        """What a run may use up: as given, or else `[limits]` of the settings."""
+        """What a run may use up: as given, or else `[limits]` and `[streaming]` of the settings."""
         from hookline.agent.engine import Limits
 
         if self._limits is not None:
             return self._limits
-        if not self.config.section("limits"):
+        if not self.config.section("limits") and not self.config.section("streaming"):
             return Limits()
-        from hookline.config.schema import LimitsSettings
+        from hookline.agent.segments import Streaming
+        from hookline.config.schema import LimitsSettings, StreamingSettings
 
-        return Limits(**self.config.settings("limits", LimitsSettings).given())
+        given = self.config.settings("limits", LimitsSettings).given()
+        streaming = self.config.settings("streaming", StreamingSettings)
+        return Limits(**given, streaming=Streaming(streaming.segment, streaming.overlap))
 
     @limits.setter
     def limits(self, limits: Limits | None) -> None:
@@ -207,19 +200,34 @@ class Hookline:
 
         return Stores(self.home / "stores", gather=gather)
 
-    @cached_property
+    @property
     def trust(self) -> Trust:
         """What may run of the projects that a person works in."""
-        from hookline.plugins.trust import Trust
+        if self._trust is None:
+            from hookline.plugins.trust import Trust
 
-        return Trust(self.home)
+            self._trust = Trust(self.home)
+        return self._trust
+
+    @cached_property
+    def voice(self) -> Voice:
+        """What listens to recordings and speaks answers, as `[stt]` and `[tts]` say."""
+        from hookline.voice import Voice
+
+        return Voice(self.config)
 
     @cached_property
     def runner(self) -> ToolRunner:
         """The one runner of tools."""
         from hookline.tools.runner import ToolRunner
 
-        return ToolRunner(self.hooks, self.tools, judge=self.policy.judge)
+        return ToolRunner(
+            self.hooks,
+            self.tools,
+            judge=self.policy.judge,
+            approve=self.safeguards.approve,
+            record=self.safeguards.record,
+        )
 
     @cached_property
     def policy(self) -> Policy:
@@ -229,14 +237,19 @@ class Hookline:
         async def entries(session_id: str, after: str | None) -> list[Entry]:
             return await self.store().entries(session_id, kinds=KINDS, after=after)
 
-        return self._policy or Policy.load(
-            self.config.of_user("policy"),
+        return self.given_policy or Policy.load(
+            self.config.own("policy"),
             self.config.of_project("policy"),
             home=self.home,
             workspace=self.workspace,
             registered=self.plugins.pack_specs,
             spending=Meter(entries).spent,
         )
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions that wait for a person, and what people allowed."""
+        return self.safeguards.approvals
 
     @cached_property
     def subagents(self) -> Subagents:
@@ -272,10 +285,14 @@ class Hookline:
         the command line does not need to know itself is put off until `plugins.finish()`.
         """
         from hookline.builtin import BuiltinPlugin
+        from hookline.commandhooks.plugin import CommandHooksPlugin
+        from hookline.mcp.plugin import McpPlugin
         from hookline.skills.plugin import SkillsPlugin
 
         self.plugins.add("builtin", BuiltinPlugin(self))
         self.plugins.add("skills", SkillsPlugin(self, profile=lambda: self.config.profile_dir))
+        self.plugins.add("mcp", McpPlugin(self))
+        self.plugins.add("command-hooks", CommandHooksPlugin(self))
         if packages:
             self.plugins.load(only_cli=only_cli)
         self.hook_files.wanted = True
@@ -319,10 +336,13 @@ class Hookline:
         reason: ShutdownReason = "completed"
         await self.hook_files.start()
         async with AsyncExitStack() as stack:
-            self._store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
+            stack.enter_context(self.safeguards.attached())
+            store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
+            self._store = self.safeguards.keeping(store)
             stack.callback(setattr, self, "_store", None)
             stack.push_async_callback(self._close_models)
             stack.push_async_callback(self._close_stores)
+            stack.push_async_callback(self._close_voice)
             if self.hooks["register_stores"].live or self.config.section("stores"):
                 self.stores.gather()
             for outcome in await self.hooks.call("hookline_startup", pm=self.hooks.pm):
@@ -342,6 +362,10 @@ class Hookline:
     async def _close_stores(self) -> None:
         if "stores" in self.__dict__:
             await self.stores.close()
+
+    async def _close_voice(self) -> None:
+        if "voice" in self.__dict__:
+            await self.voice.close()
 
     async def _close_models(self) -> None:
         if "models" in self.__dict__:
@@ -363,7 +387,7 @@ class Hookline:
         """What handlers get as `ctx` in a session."""
         return HookContext(session_id=session_id, agent_id="main", app=self)
 
-    # --- one turn -----------------------------------------------------------------------------
+    # --- turns --------------------------------------------------------------------------------
 
     async def process_inbound(
         self,
@@ -374,54 +398,21 @@ class Hookline:
         exchange: Exchange | None = None,
     ) -> TurnResult:
         """Process one inbound message to the end; a door with a channel passes its `exchange`."""
-        message = check_envelope(envelope)
-        try:
-            if exchange is not None:
-                message, rejected = await exchange.receive(self.hooks, message, self.context(""))
-                if rejected is not None:
-                    return TurnResult("", outcome="rejected", stopped=rejected)
-            session_id = session_id or await self.resolve_session(message)
-            return await self._admit(message, session_id, stream, exchange)
-        except _Reported as reported:
-            raise reported.error from None
-        except Exception as error:
-            await self._notify_error("turn", error, message)
-            raise
+        return await self.pipeline.process(
+            envelope, stream=stream, session_id=session_id, exchange=exchange
+        )
+
+    async def resume(
+        self, session_id: str, *, stream: Listener | None = None, exchange: Exchange | None = None
+    ) -> TurnResult | None:
+        """Continue the session's cut-off turn where it stopped; None when there is none."""
+        return await self.pipeline.resume(session_id, stream=stream, exchange=exchange)
 
     async def is_cut_off(self, session_id: str) -> bool:
         """Whether a turn of this session was begun and never finished."""
         from hookline.agent.journal import cut_off_turn
 
         return await cut_off_turn(await self.tape(session_id)) is not None
-
-    async def resume(
-        self, session_id: str, *, stream: Listener | None = None, exchange: Exchange | None = None
-    ) -> TurnResult | None:
-        """Continue the session's cut-off turn where it stopped; None when there is none."""
-        from hookline.agent.journal import cut_off_turn
-
-        lane = self.lanes.of(session_id)
-        async with lane.turn():
-            cut = await cut_off_turn(await self.tape(session_id))
-            if cut is None:
-                return None
-            message = cut.envelope or {"content": "", "session_id": session_id}
-            try:
-                result = await self._continue(cut, message, session_id, stream)
-                await self._finish(lane, message, result, exchange)
-                return result
-            except _Reported as reported:
-                raise reported.error from None
-            except Exception as error:
-                await self._notify_error("turn", error, message)
-                raise
-
-    async def resolve_session(self, message: Envelope) -> str:
-        """The session that a message belongs to."""
-        named = await self.hooks["resolve_session"].fire(message)
-        if named is not None:
-            return named
-        return ":".join(address_of(message))
 
     async def cancel(self, session_id: str) -> bool:
         """Stop a session's running turn, with its tools and subagents; whether there was one."""
@@ -432,232 +423,3 @@ class Hookline:
         """Stop a session's running turn so that `resume` continues it; whether there was one."""
         run = self.runs.get(session_id)
         return run is not None and await run.cancel(park=True)
-
-    # --- admission ----------------------------------------------------------------------------
-
-    async def _admit(
-        self, message: Envelope, session_id: str, stream: Listener | None, exchange: Exchange | None
-    ) -> TurnResult:
-        """Give a message its own turn, let it join the running one, or drop it."""
-        lane = self.lanes.of(session_id)
-        admission = await self._admission(lane, message)
-        if admission.action == "drop":
-            result = await self._unanswered(session_id, message, "dropped", admission.reason)
-            await self._end(message, result, exchange)
-            return result
-        screened = False
-        if admission.action == "steer" and lane.phase != "idle":
-            message, result = await self._steer(message, session_id)
-            if result is not None:
-                await self._end(message, result, exchange)
-                return result
-            screened = True
-        async with lane.turn(ahead=admission.action == "process"):
-            result: TurnResult | None = None
-            try:
-                result = await self._turn(message, session_id, stream, screened=screened)
-                return result
-            finally:
-                await self._finish(lane, message, result, exchange)
-
-    async def _admission(self, lane: Lane, message: Envelope) -> Admission:
-        """What `admit_message` says; a busy session's message is a follow-up unless it says more."""
-        hook = self.hooks["admit_message"]
-        answer = await hook.fire(lane.session_id, message, lane.activity) if hook.live else None
-        if isinstance(answer, Admission):
-            return answer
-        return Admission(answer or "follow_up")
-
-    async def _steer(self, message: Envelope, session_id: str) -> tuple[Envelope, TurnResult | None]:
-        """Let a message join the running turn; no result where that ended too soon."""
-        run = self.runs.get(session_id)
-        if run is None:
-            return message, None
-        message, stopped = await self._input(message, session_id)
-        if stopped is not None:
-            return message, stopped
-        prompt = await self.hooks["build_prompt"].fire(message, session_id, run.state)
-        joined = await run.steering.join(prompt or content_of(message), message)
-        return message, TurnResult(session_id, outcome="steered") if joined else None
-
-    async def _unanswered(
-        self, session_id: str, message: Envelope, outcome: Outcome, reason: str | None
-    ) -> TurnResult:
-        """Note on the tape what became of a message that gets no turn."""
-        from hookline.agent.journal import INBOUND, plain_envelope
-
-        run = self.runs.get(session_id)
-        tape = run.tape if run is not None else await self.tape(session_id)
-        noted = {"envelope": plain_envelope(message), "outcome": outcome, "reason": reason}
-        await tape.append(INBOUND, noted)
-        return TurnResult(session_id, outcome=outcome, stopped=reason or outcome)
-
-    async def _finish(
-        self, lane: Lane, message: Envelope, result: TurnResult | None, exchange: Exchange | None
-    ) -> None:
-        """After a turn, answered or not: its end is marked, and everybody may rest."""
-        ctx = self.context(lane.session_id)
-        if result is not None:
-            await self._end(message, result, exchange)
-        save_point, settled = self.hooks["save_point"], self.hooks["settled"]
-        if save_point.live:
-            await save_point.fire(SavePointEvent(), ctx)
-        if settled.live and not lane.waiting:
-            await settled.fire(SettledEvent(), ctx)
-
-    async def _end(self, message: Envelope, result: TurnResult, exchange: Exchange | None) -> None:
-        if exchange is not None:
-            await exchange.send(self.hooks, message, result, self.context(result.session_id))
-
-    # --- the stages of a turn --------------------------------------------------------------------
-
-    async def _turn(
-        self, message: Envelope, session_id: str, stream: Listener | None, *, screened: bool = False
-    ) -> TurnResult:
-        state: State = await self.hooks["load_state"].fire(message, session_id)
-        opened = await self.sessions.open(session_id)
-        if not screened:
-            message, stopped = await self._input(message, session_id)
-            if stopped is not None:
-                await self._save_state(session_id, state, message, "")
-                return stopped
-        prompt = await self.hooks["build_prompt"].fire(message, session_id, state)
-        prompt = prompt or content_of(message)
-        result = TurnResult(session_id, prompt=with_context(prompt, opened.added))
-        opened.added = ""
-        return await self._answer(result, message, state, stream)
-
-    async def _continue(
-        self, cut: CutOffTurn, message: Envelope, session_id: str, stream: Listener | None
-    ) -> TurnResult:
-        state: State = await self.hooks["load_state"].fire(message, session_id)
-        await self.sessions.open(session_id, "resume")
-        state["resume"] = cut
-        result = TurnResult(session_id, prompt=cut.prompt)
-        return await self._answer(result, message, state, stream)
-
-    async def _input(self, message: Envelope, session_id: str) -> tuple[Envelope, TurnResult | None]:
-        """Let `input` judge what came; a result where it needs no agent turn."""
-        hook = self.hooks["input"]
-        if not hook.live:
-            return message, None
-        event = InputEvent(content_of(message), address_of(message)[0])
-        verdict = await hook.fire(event, self.context(session_id))
-        if verdict.denied:
-            changes: dict[str, Any] = dict(verdict.deciding.changes or {})
-            outcome: Outcome = "handled" if changes.get("action") == "handled" else "blocked"
-            return message, await self._unanswered(session_id, message, outcome, verdict.reason)
-        if "text" in verdict.changes:
-            message = with_content(message, verdict.event.text)
-        return message, None
-
-    async def _answer(
-        self, result: TurnResult, message: Envelope, state: State, stream: Listener | None
-    ) -> TurnResult:
-        """From the prompt to the outbound envelopes."""
-        session_id = result.session_id
-        state["message"] = message
-        status, failure = "failed", None
-        try:
-            try:
-                result.model_output = await self._run_model(result, state, stream)
-            except Cancelled as error:
-                status, result.outcome, result.stopped = "cancelled", "cancelled", str(error)
-                return result
-            except BaseException as error:
-                failure = error_text(error)
-                if isinstance(error, Exception):
-                    await self._notify_error("run_model", error, message)
-                    raise _Reported(error) from error
-                status = "cancelled"
-                raise
-            finally:
-                await self._save_state(session_id, state, message, result.model_output)
-            result.outbounds = await self.hooks["render_outbound"].fire(
-                message, session_id, state, result.model_output
-            ) or [echo(message, session_id, result.model_output)]
-            await self._dispatch(result.outbounds)
-            status = "completed"
-            return result
-        finally:
-            run = self.runs.pop(session_id, None)
-            if run is not None:
-                result.usage = dict(run.usage)
-                # A parked turn goes on later; on a broken tape nothing could be noted.
-                if not (run.parked or self._tape_is_broken(run.error)):
-                    await run.finish(status, failure)
-
-    @staticmethod
-    def _tape_is_broken(error: Exception | None) -> bool:
-        from hookline.tape import TapeError
-
-        return isinstance(error, TapeError)
-
-    async def _save_state(
-        self, session_id: str, state: State, message: Envelope, model_output: str
-    ) -> None:
-        await self.hooks["save_state"].fire(session_id, state, message, model_output)
-
-    async def _dispatch(self, outbounds: list[Envelope]) -> None:
-        for outbound in outbounds:
-            try:
-                await self.hooks["dispatch_outbound"].fire(outbound)
-            except Exception as error:
-                await self._notify_error("dispatch", error, outbound)
-                raise _Reported(error) from error
-
-    async def _notify_error(self, stage: str, error: Exception, message: Envelope | None) -> None:
-        on_error = self.hooks["on_error"]
-        if on_error.live:
-            await on_error.fire(stage, error, message, "main")
-
-    # --- the model's stage --------------------------------------------------------------------
-
-    async def _run_model(self, result: TurnResult, state: State, stream: Listener | None) -> str:
-        """Read the stream of whoever answers; give the text that may go out."""
-        events = await self.run_model_stream(result.prompt, result.session_id, state)
-        output = self.hooks["output"]
-        answer = StreamedAnswer(stream, held=output.count() > 0)
-        try:
-            async for event in events:
-                await answer.take(event)
-        finally:
-            await events.aclose()
-        text = answer.text or getattr(events.state, "text", "")
-        if output.live:
-            verdict = await output.fire(OutputEvent(text), self.context(result.session_id))
-            if not verdict.allowed:
-                raise Blocked("the answer", verdict.reason, verdict.decided_by)
-            text = verdict.event.content
-        await answer.release(text)
-        return text
-
-    async def run_model_stream(
-        self, prompt: Prompt, session_id: str, state: State
-    ) -> AsyncStreamEvents:
-        """The stream of the newest plugin that answers, by `run_model_stream` or `run_model`.
-
-        The two hooks are walked together, in one order: the builtin's stream never shadows a newer
-        plugin's text.
-        """
-        arguments = {"prompt": prompt, "session_id": session_id, "state": state}
-        streams, texts = self.hooks["run_model_stream"], self.hooks["run_model"]
-        if not texts.count():
-            answer = await streams.fire(prompt, session_id, state)
-            if answer is not None:
-                return answer
-        both = [*streams.run_order(session_id), *texts.run_order(session_id)]
-        for impl in sorted((i for i in both if not i.wrapper), key=lambda i: i.sort_key):
-            hook = streams if impl.spec is streams.spec else texts
-            answer = await hook.only([impl, *(i for i in both if i.wrapper)])(**arguments)
-            if answer is not None:
-                return answer if hook is streams else one_chunk(answer)
-        raise NotRunning("no plugin answers run_model_stream or run_model: is the builtin loaded?")
-
-
-class _Reported(Exception):
-    """Carries an error that `on_error` has been told of."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error

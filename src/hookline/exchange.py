@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from hookline.catalog.context import HookContext
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
@@ -17,9 +17,6 @@ from hookline.catalog.events.gateway import MessageReceiveEvent, MessageSendEven
 from hookline.catalog.parts import AudioPart, Part, TextPart
 from hookline.hooks import Hooks
 from hookline.turn import TurnResult, with_content
-
-if TYPE_CHECKING:
-    from hookline.hooks.verdict import Verdict
 
 
 @dataclass(slots=True)
@@ -46,7 +43,7 @@ class Exchange:
         channel, chat_id = address_of(message)
         user = str(field_of(message, "sender_id") or "")
         event = MessageReceiveEvent(channel, chat_id, user, self.said, parts)
-        verdict: Verdict[Any] = await hook.fire(event, ctx)
+        verdict: Any = await hook.fire(event, ctx)
         if verdict.denied:
             return message, verdict.reason or ""
         if "parts" in verdict.changes:
@@ -90,5 +87,5 @@ def with_parts(message: Envelope, parts: list[Part], text: str) -> Envelope:
     if is_dataclass(changed) and not isinstance(changed, type) and hasattr(changed, "parts"):
         return replace(changed, parts=parts)
     if hasattr(changed, "parts"):
-        changed.parts = parts
+        setattr(changed, "parts", parts)  # noqa: B010  (an object of somebody's own class)
     return changed

@@ -110,11 +110,12 @@ class Sessions:
         store = self._app.get_tape_store()
         if store is None:  # a plugin answers without a tape
             return "", None, None
-        chosen: list[str | None] = []
-        for kind in (MODEL, THINKING):
-            last = await store.entries(session_id, kinds={kind}, limit=1, newest_first=True)
-            chosen.append(last[0].payload.get(kind) if last else None)
-        return "", *chosen
+
+        async def last(kind: str) -> str | None:
+            found = await store.entries(session_id, kinds={kind}, limit=1, newest_first=True)
+            return found[0].payload.get(kind) if found else None
+
+        return "", await last(MODEL), await last(THINKING)
 
     @asynccontextmanager
     async def reloading(self) -> AsyncGenerator[None]:
@@ -158,6 +159,13 @@ class Sessions:
         """The session that was written to last."""
         for info in await self.list():
             if info.id.startswith(prefix):
+                return info.id
+        return None
+
+    async def cut_off(self, *, among: int = 100) -> str | None:
+        """The latest session with a turn that was begun and never finished."""
+        for info in await self.list(limit=among):
+            if await self._app.is_cut_off(info.id):
                 return info.id
         return None
 

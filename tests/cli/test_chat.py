@@ -92,6 +92,8 @@ def place(tmp_path):
 
 
 def command_for(place, mode):
+    if mode == "--continue":
+        return [sys.executable, "-m", "hookline", "chat", "--model", place.model, mode]
     if mode:
         return [sys.executable, place.app, place.model, mode]
     return [sys.executable, "-m", "hookline", "chat", "--model", place.model]
@@ -348,7 +350,7 @@ class TestOnATerminal:
             ("/tools\r", r"/shell command=…"),
             ("/model scripted:nope.py\r", r"✗ .*nope\.py"),
             ("/hooks resolve_session\r", r"Name the session"),
-            ("/session other\r", r"session other: 0 messages, 0 tokens"),
+            ("/session\r", r"session terminal:chat: 0 messages, 0 tokens"),
             ("/helq\r", r"✗ no command /helq; did you mean 'help'"),
         ]:
             chat.type(typed)
@@ -356,6 +358,82 @@ class TestOnATerminal:
             chat.see_prompt()
         chat.type("/exit\r")
         assert chat.end() == 0
+
+
+class TestSessions:
+    """Branching, going back, shrinking and leaving, as they are typed."""
+
+    def do(self, chat, *steps):
+        for typed, shown in steps:
+            chat.type(typed + "\r")
+            chat.see(shown)
+            chat.see_prompt()
+
+    def test_a_session_is_forked_navigated_named_and_left(self, terminal, place):
+        chat = terminal(columns=100)
+        self.do(
+            chat,
+            ("hello one", r"A bold word"),
+            ("after that", r"Plain again"),
+            ("/tree", r"1  hello one(?s:.*)2  after that"),
+            ("/label start 1", r"labelled start"),
+            ("/fork 2 before", r"a fork of terminal:chat: terminal:chat#"),
+            ("/tree", r"1  hello one"),
+            ("/switch terminal:chat", r"session terminal:chat"),
+            ("/tree start", r"hello one(?s:.*)← here"),
+            ("/name my talk", r"called my talk"),
+            ("/resume", r"→ terminal:chat .*my talk"),
+            ("/new work", r"a new session: work"),
+            ("/think high", r"thinking: high"),
+            ("/think harder", r"✗ thinking must be one of off, low, medium, high"),
+            ("/resume my talk", r"session terminal:chat"),
+            ("/tree 99", r"✗ the tree has the numbers 1 to"),
+            ("/switch nowhere", r"✗ there is no session 'nowhere'"),
+            ("/export talk.html", r"written to .*talk\.html"),
+        )
+        assert "hello one" in (place.workspace / "talk.html").read_text()
+
+    def test_a_session_is_compacted_and_handed_off(self, terminal):
+        chat = terminal()
+        self.do(
+            chat,
+            ("/compact", r"✗ there is no session"),
+            ("hello one", r"A bold word"),
+            ("after that", r"Plain again"),
+            ("/compact keep it short", r"compacted\. The model goes on from"),
+            ("/handoff next: we said hello", r"handed off: next"),
+        )
+
+    def test_the_persons_shell_runs_and_the_agent_hears_of_it(self, terminal, place):
+        chat = terminal("ask")  # the person's own commands pass the same gates
+        chat.type("!echo from me > made\r")
+        chat.see(r"really\?")
+        chat.type("y\r")
+        chat.see_prompt()
+        assert (place.workspace / "made").read_text() == "from me\n"
+        chat.type("!!touch hidden\r")
+        chat.see(r"(?s)really\?.*really\?")
+        chat.type("n\r")
+        chat.see_prompt()
+        assert not (place.workspace / "hidden").exists()
+
+    def test_a_turn_that_was_cut_off_goes_on_when_the_chat_comes_back(self, terminal, place):
+        chat = terminal()
+        chat.type("slow\r")
+        chat.see("word003")
+        chat.child.kill(signal.SIGKILL)
+        again = terminal()
+        again.see("the last turn was cut off; going on with it")
+        again.see("word399", seconds=30)
+        again.see_prompt()
+
+    def test_the_latest_session_is_continued(self, terminal, place):
+        chat = terminal()
+        self.do(chat, ("/new work", "a new session: work"), ("hello", "A bold word"))
+        chat.type("\x04")
+        assert chat.end() == 0
+        again = terminal("--continue")
+        again.see(r"tokens · work")
 
 
 class TestApproval:

@@ -88,7 +88,7 @@ class TestRun:
             (["run", "hi", "--model", "scriptd:x"], b"", "unknown model 'scriptd:x'"),
             (["run", "hi", "--model", "scripted:none.toml"], b"", "none.toml"),
             (["run", "hi", "--workspace", "nowhere"], b"", "the workspace nowhere is not a folder"),
-            (["run", "--resume"], b"", "has no turn that was cut off"),
+            (["run", "--resume"], b"", "there is no turn that was cut off"),
             (["run", "more", "--resume"], b"", "--resume continues a turn and takes no message"),
             (["tape", "show", "nobody"], b"", "no session 'nobody'"),
             (["tape", "import", "none.jsonl"], b"", "cannot read none.jsonl"),

@@ -19,10 +19,11 @@ from hookline.catalog.events.message import (
 )
 from hookline.catalog.events.model import ModelCallEvent, ModelResultEvent
 from hookline.catalog.stream import StreamEvent
-from hookline.hooks import Hooks
+from hookline.hooks import Hooks, Verdict
 from hookline.models import Model, ModelRequest
 
-from .errors import Blocked, CutOff
+from .errors import Blocked, CutOff, Unjudged
+from .segments import WHOLE, HeldBack, Streaming
 
 Emit = Callable[[StreamEvent], Awaitable[None]]
 
@@ -64,12 +65,19 @@ class ModelTurn:
         self._update = hooks["message_update"]
         self._end = hooks["message_end"]
 
-    async def take(self, model: Model, request: ModelRequest, ctx: HookContext, emit: Emit) -> Answer:
+    async def take(
+        self,
+        model: Model,
+        request: ModelRequest,
+        ctx: HookContext,
+        emit: Emit,
+        streaming: Streaming = WHOLE,
+    ) -> Answer:
         """Ask the model once and give what was released of its answer."""
         if self._context.live:
             verdict = await self._context.fire(ContextEvent(list(request.messages)), ctx)
             request = with_messages(request, verdict.event.messages)
-        return await self._read(await self._stream(model, request, ctx), ctx, emit)
+        return await self._read(await self._stream(model, request, ctx, streaming), ctx, emit)
 
     async def aside(self, model: Model, request: ModelRequest, ctx: HookContext) -> Answer:
         """Ask the model for something that is no part of the conversation, such as a summary."""
@@ -84,12 +92,12 @@ class ModelTurn:
         return answer
 
     async def _stream(
-        self, model: Model, request: ModelRequest, ctx: HookContext
+        self, model: Model, request: ModelRequest, ctx: HookContext, streaming: Streaming = WHOLE
     ) -> AsyncIterable[StreamEvent]:
         """The model's answer, as it comes through everything that is around a call."""
 
         def ask(request: ModelRequest) -> Awaitable[AsyncIterable[StreamEvent]]:
-            return self._ask(model, request, ctx)
+            return self._ask(model, request, ctx, streaming)
 
         if not self._around.live:
             return await ask(request)
@@ -99,7 +107,7 @@ class ModelTurn:
         return stream
 
     async def _ask(
-        self, model: Model, request: ModelRequest, ctx: HookContext
+        self, model: Model, request: ModelRequest, ctx: HookContext, streaming: Streaming
     ) -> AsyncIterable[StreamEvent]:
         """The innermost call: the gate before the provider, and the one after it."""
         if self._call.live:
@@ -111,39 +119,57 @@ class ModelTurn:
                 raise Blocked("the model call", verdict.reason, verdict.decided_by)
             request = with_messages(request, verdict.event.messages)
         stream = model.stream(request)
-        return self._judged(stream, request, ctx) if self._result.live else stream
+        if not self._result.live:
+            return stream
+        if not self._result.count():
+            return self._observed(stream, request, ctx)
+        return self._judged(stream, request, ctx, HeldBack(streaming))
 
-    async def _judged(
+    async def _observed(
         self, stream: AsyncIterator[StreamEvent], request: ModelRequest, ctx: HookContext
     ) -> AsyncIterator[StreamEvent]:
-        """Show the whole result to `model_result`; where it can be blocked, hold all of it back."""
-        hold = self._result.count() > 0
+        """Let an answer through that nobody can block, and show it to whoever looks on."""
         answer, text = Answer(), list[str]()
-        held: list[StreamEvent] = []
         async with closing(stream):
             async for event in stream:
                 collect(answer, text, event)
-                if hold:
-                    held.append(event)
-                else:
-                    yield event
-        answer.text = "".join(text)
-        calls = [parsed_call(raw) for raw in answer.tool_calls]
-        result = ModelResultEvent(
-            request_id=request.request_id,
-            model=request.model,
-            content=answer.text,
-            tool_calls=calls,
-            finish_reason=answer.finish_reason,
-            usage=answer.usage,
-        )
-        verdict = await self._result.fire(result, ctx)
-        if not hold:
-            return
-        if not verdict.allowed:
-            raise Blocked("the model's answer", verdict.reason, verdict.decided_by)
+                yield event
+        await self._result.fire(result_of(request, "".join(text), answer), ctx)
+
+    async def _judged(
+        self,
+        stream: AsyncIterator[StreamEvent],
+        request: ModelRequest,
+        ctx: HookContext,
+        held: HeldBack,
+    ) -> AsyncIterator[StreamEvent]:
+        """Hold an answer back until `model_result` has judged it: whole, or segment by segment.
+
+        A segment is judged when the next one begins, so that the last one is judged with the end.
+        """
+        answer, text = Answer(), list[str]()
+        async with closing(stream):
+            async for event in stream:
+                if event.kind == "text" and held.is_full:
+                    segment = result_of(request, held.content)
+                    for ready in held.release((await self._judge(segment, ctx)).event.content):
+                        yield ready
+                collect(answer, text, event)
+                if event.kind == "tool_call":  # with the id that was judged
+                    event = StreamEvent("tool_call", answer.tool_calls[-1])
+                held.add(event)
+        if not answer.finish_reason:
+            raise Unjudged
+        answer.text = held.content
+        verdict = await self._judge(result_of(request, answer.text, answer), ctx)
         for event in released(held, answer, verdict.changes):
             yield event
+
+    async def _judge(self, result: ModelResultEvent, ctx: HookContext) -> Verdict[ModelResultEvent]:
+        verdict: Verdict[ModelResultEvent] = await self._result.fire(result, ctx)
+        if not verdict.allowed:
+            raise Blocked("the model's answer", verdict.reason, verdict.decided_by)
+        return verdict
 
     async def _read(self, stream: AsyncIterable[StreamEvent], ctx: HookContext, emit: Emit) -> Answer:
         """Put the answer together while it comes in, and hand each piece on."""
@@ -187,18 +213,32 @@ def collect(answer: Answer, text: list[str], event: StreamEvent) -> None:
         answer.finish_reason = event.data.get("finish_reason") or "stop"
 
 
-def released(held: list[StreamEvent], answer: Answer, changes: dict[str, Any]) -> list[StreamEvent]:
+def result_of(request: ModelRequest, content: str, answer: Answer | None = None) -> ModelResultEvent:
+    """What `model_result` is shown: an answer, or the beginning of one that still comes in."""
+    if answer is None:
+        return ModelResultEvent(request.request_id, request.model, content)
+    return ModelResultEvent(
+        request_id=request.request_id,
+        model=request.model,
+        content=content,
+        tool_calls=[parsed_call(raw) for raw in answer.tool_calls],
+        finish_reason=answer.finish_reason,
+        usage=answer.usage,
+    )
+
+
+def released(held: HeldBack, answer: Answer, changes: dict[str, Any]) -> list[StreamEvent]:
     """The events that may go on, with the text and tool calls that the gate left."""
     if "content" not in changes and "tool_calls" not in changes:
-        return held
-    events = [e for e in held if e.kind == "reasoning"]
-    if text := changes.get("content", answer.text):
+        return held.events
+    events = [e for e in held.events if e.kind == "reasoning"]
+    if text := held.tail(changes.get("content", answer.text)):
         events.append(StreamEvent("text", {"delta": text}))
     calls = answer.tool_calls
     if "tool_calls" in changes:
         calls = [raw_call(call, answer.tool_calls) for call in changes["tool_calls"]]
     events += [StreamEvent("tool_call", call) for call in calls]
-    return [*events, *(e for e in held if e.kind in ("usage", "final"))]
+    return [*events, *(e for e in held.events if e.kind in ("usage", "final"))]
 
 
 def parsed_call(raw: dict[str, Any]) -> ToolCall:

@@ -128,10 +128,10 @@ class Compactor:
 
     async def _prepare(self, tape: Tape, keep: int) -> Preparation | None:
         """What to leave out: at least half, since whoever asks wants room."""
-        from .compaction import context_tokens, plan
+        from .compaction import estimate_tokens, plan
 
         entries = await tape.context_entries()
-        return plan(entries, keep_tokens=min(keep, context_tokens(entries) // 2))
+        return plan(entries, keep_tokens=min(keep, sum(map(estimate_tokens, entries)) // 2))
 
     async def _summarise(
         self, preparation: Preparation, model: Model, ctx: HookContext, instructions: str | None

@@ -47,6 +47,7 @@ from .errors import BudgetSpent, Cancelled, StepLimit
 from .journal import CutOffTurn, TapeJournal, plain_content, plain_envelope
 from .loops import LoopWatch
 from .retry import Patience, Retry
+from .segments import WHOLE, Streaming
 from .steering import Steering
 
 INTERRUPTED = (
@@ -72,6 +73,8 @@ class Limits:
     subagents: int = 100
     """How many subagents of one session run at once."""
     compacting: Compacting = field(default_factory=Compacting)
+    streaming: Streaming = WHOLE
+    """How an answer is judged while it streams."""
 
 
 Step: TypeAlias = Literal["more", "answered", "ended"]
@@ -324,7 +327,8 @@ class Engine:
         """One answer; a request that is too long is made once more with less context."""
 
         def ask(emit: Emit) -> Awaitable[Answer]:
-            return self._model_turn.take(run.model, self._request(run, index), run.ctx, emit)
+            request = self._request(run, index)
+            return self._model_turn.take(run.model, request, run.ctx, emit, run.limits.streaming)
 
         if self.compactor.is_due(run.model, run.messages, run.limits.compacting):
             await self._compact(run, "near the context limit")

@@ -23,6 +23,13 @@ class CutOff(AgentError):
     """A model's stream ended before the answer was complete."""
 
 
+class Unjudged(Blocked, CutOff):
+    """A model's stream ended before everything that was held back of it could be judged."""
+
+    def __init__(self) -> None:
+        super().__init__("the model's answer", "it ended before all of it could be judged", None)
+
+
 class BadCompaction(AgentError, ValueError):
     """A compaction that does not fit the context it is for."""
 

@@ -156,7 +156,10 @@ def plain_part(part: Part | dict[str, Any]) -> dict[str, Any]:
         return {"type": part.type, "mime_type": part.mime_type, "url": part.url}
     if len(part.data) > KEPT_BYTES:
         size = f"{len(part.data):,} bytes"
-        return {"type": "text", "text": f"[{part.type}, {part.mime_type}, {size}: too large to be kept]"}
+        return {
+            "type": "text",
+            "text": f"[{part.type}, {part.mime_type}, {size}: too large to be kept]",
+        }
     return {"type": part.type, "mime_type": part.mime_type, "data": b64encode(part.data).decode()}
 
 

@@ -1,12 +1,32 @@
 """Triggers: what starts a turn with no person asking. One that fails never stops another."""
 
+from dataclasses import dataclass, field
 from functools import partial
+from time import time
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 from hookline.hooks import CAPTURE, OLDEST, Answer, Family, hookspec, outcomes
 
 Route: TypeAlias = Any
 """A route or router of the web framework; this module needs none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerEvent:
+    """Something happened, and a turn is to be made of it."""
+
+    trigger: str
+    """The name of the trigger; its section `[triggers.<name>]` says what the message is."""
+    payload: Any = None
+    """What is known of it, as JSON has it; the message template takes its fields from here."""
+    id: str = field(default_factory=lambda: uuid4().hex)
+    """The idempotency key: two events of a trigger with one id are one event, and make one turn."""
+    time: float = field(default_factory=time)
+    """When it happened, in seconds since 1970."""
+    message: str | None = None
+    """What to say, where no template says it."""
+
 
 lifecycle = partial(hookspec, outcomes, order=OLDEST, errors=CAPTURE)
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Model = Annotated[str | None, typer.Option(help="The model that answers: provider:model.")]
 Workspace = Annotated[Path | None, typer.Option(help="The folder that tools work in.")]
+ServerName = Annotated[str | None, typer.Argument(help="Only this server.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def register(cli: typer.Typer, app: Hookline) -> None:
@@ -43,6 +45,9 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         yes: Annotated[
             bool, typer.Option("--yes", "-y", help="Approve every call that would be asked about.")
         ] = False,
+        latest: Annotated[
+            bool, typer.Option("--continue", help="Go on with the session that was used last.")
+        ] = False,
     ) -> None:
         """Answer one message."""
         from .run import Order, run_once
@@ -56,6 +61,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             as_json=as_json,
             stream=stream,
             resume=resume,
+            latest=latest,
             yes=yes,
         )
         configure(app, model, workspace, tool)
@@ -68,12 +74,41 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         session_id: Annotated[
             str | None, typer.Option(help="The session; 'terminal:chat' unless said.")
         ] = None,
+        latest: Annotated[
+            bool, typer.Option("--continue", help="Go on with the session that was used last.")
+        ] = False,
     ) -> None:
         """Talk with the agent in the terminal."""
         from .chat import start
 
         configure(app, model, workspace)
-        start(app, session_id)
+        start(app, session_id, latest=latest)
+
+    @cli.command()
+    def gateway(
+        enable_channel: Annotated[
+            list[str] | None, typer.Option(help="Run this channel, and only those named so.")
+        ] = None,
+        host: Annotated[
+            str | None, typer.Option(help="Where to listen; by default this machine alone reaches it.")
+        ] = None,
+        port: Annotated[int | None, typer.Option(help="The port; 0 for any free one.")] = None,
+        token: Annotated[
+            str | None,
+            typer.Option(help="What requests must carry; better in HOOKLINE_GATEWAY__TOKEN."),
+        ] = None,
+        reload: Annotated[
+            bool, typer.Option("--reload", help="Load hook files anew when they change.")
+        ] = False,
+        log_json: Annotated[bool, typer.Option("--log-json", help="Log as JSON Lines.")] = False,
+        model: Model = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Serve channels: the web page and API, OpenAI clients, Telegram, stdio."""
+        from .gateway import Service, run_gateway
+
+        configure(app, model, workspace)
+        run_gateway(app, Service(enable_channel, host, port, token, reload, log_json))
 
     @cli.command()
     def doctor() -> None:
@@ -128,6 +163,8 @@ def register(cli: typer.Typer, app: Hookline) -> None:
     add_models(cli, app)
     add_tape(cli, app)
     add_policy(cli, app)
+    add_mcp(cli, app)
+    add_voice(cli, app)
 
 
 def configure(
@@ -259,6 +296,56 @@ def add_tape(cli: typer.Typer, app: Hookline) -> None:
         from .tape import import_tape
 
         import_tape(app, file)
+
+
+def add_mcp(cli: typer.Typer, app: Hookline) -> None:
+    """`hookline mcp`."""
+    group = typer.Typer(help="Show and check MCP servers.", no_args_is_help=True)
+    cli.add_typer(group, name="mcp")
+
+    @group.command("list")
+    def list_(as_json: Json = False) -> None:
+        """List the servers that are configured; none is started."""
+        from .mcp import list_servers
+
+        list_servers(app, as_json=as_json)
+
+    @group.command()
+    def tools(name: ServerName = None, as_json: Json = False) -> None:
+        """Connect, and list the tools."""
+        from .mcp import list_tools
+
+        list_tools(app, name, as_json=as_json)
+
+    @group.command()
+    def check(name: ServerName = None) -> None:
+        """Connect, and say how each server is."""
+        from .mcp import check_servers
+
+        check_servers(app, name)
+
+
+def add_voice(cli: typer.Typer, app: Hookline) -> None:
+    """`hookline voice`."""
+    group = typer.Typer(help="Try what speaks and what listens.", no_args_is_help=True)
+    cli.add_typer(group, name="voice")
+
+    @group.command()
+    def say(
+        text: Annotated[str, typer.Argument(help="What to say; Markdown is read as people would.")],
+        file: Annotated[Path, typer.Argument(help="Where to write: .wav, .ogg or .mp3.")],
+    ) -> None:
+        """Speak a text into a file, as [tts] says."""
+        from .voice import say
+
+        say(app, text, file)
+
+    @group.command()
+    def hear(file: Annotated[Path, typer.Argument(help="A recording.")]) -> None:
+        """Print what is said in a recording, as [stt] says."""
+        from .voice import hear
+
+        hear(app, file)
 
 
 def add_policy(cli: typer.Typer, app: Hookline) -> None:

@@ -14,6 +14,7 @@ from hookline.config.config import FILE
 from hookline.config.layers import find, merged, nested, parse_value
 from hookline.config.writing import write
 from hookline.hooks.errors import suggestion
+from hookline.voice.settings import declare as declare_voice
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -61,6 +62,8 @@ def defaults(app: Hookline, section: str | None) -> dict[str, Any]:
 def problems(app: Hookline) -> list[str]:
     """Everything that is wrong with the settings, those of providers too."""
     plugins = [name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None]
+    declare_voice(app.config)
+    declare_sections(app.config)
     found = app.config.problems(plugins)
     given: Any = app.config.get("providers", {})
     for name, table in cast("dict[str, Any]", given if isinstance(given, dict) else {}).items():
@@ -132,6 +135,8 @@ def accepted(app: Hookline, key: str, text: str, *, project: bool = False) -> An
 
 def check(app: Hookline, key: str, value: Any, *, project: bool = False) -> None:
     """Refuse what means nothing; a provider's settings are checked by the provider."""
+    declare_voice(app.config)
+    declare_sections(app.config)
     app.config.check(key, value, project=project)
     parts = key.split(".")
     if parts[0] == "providers" and len(parts) > 1:

@@ -11,10 +11,13 @@ import typer
 
 from hookline.hookfiles import inert_text
 from hookline.hooks.errors import error_text
+from hookline.mcp.plugin import leave_servers_alone
 
 from . import FAILED
 from .config import problems
+from .mcp import described, report, survey
 from .plugins import brought
+from .trust import shown
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -51,6 +54,7 @@ def examine(app: Hookline) -> None:
         say("skills", ", ".join(skill.name for skill in skills.skills.list()) or "none")
         for problem in skills.skills.problems:
             say("skill", str(problem), good=False)
+    check_servers(app)
     policy = check_policy(app)
     broken = bool(app.failures or wrong or policy)
     for model in app.models.available():
@@ -63,6 +67,19 @@ def examine(app: Hookline) -> None:
     say("tape", tape or str(app.home / "tape.db"), good=tape is None)
     if broken or tape is not None:
         raise typer.Exit(FAILED)
+
+
+def check_servers(app: Hookline) -> None:
+    """Connect to the MCP servers; one that fails is among the failures then."""
+    servers, connections, wrong = survey(app)
+    if wrong:
+        say("mcp", wrong, good=False)
+    for connection in connections:
+        good, text = report(connection)
+        say("mcp", shown(text), good=good)
+    for server in servers:
+        if not server.enabled:
+            say("mcp", shown(f"{server.name}: {described(server)['state']}"), good=None)
 
 
 def check_policy(app: Hookline) -> str | None:
@@ -82,6 +99,7 @@ def check_policy(app: Hookline) -> str | None:
 
 async def check_tape(app: Hookline) -> str | None:
     """Open the tape; what is wrong with it, if anything."""
+    leave_servers_alone(app)
     try:
         async with app.running():
             await app.store().sessions(limit=1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from hookline.hooks import Decision
+from hookline.mcp.plugin import leave_servers_alone, servers_ready
 from hookline.policy import Pack, Policy, PolicyError, Step, load_pack, strictest
 from hookline.policy.pack import SCHEMA, check_together, find_pack, schema_faults
 from hookline.policy.policy import FLOOR, floor_rules
@@ -65,7 +66,7 @@ def check_policy(app: Hookline, names: list[str] | None) -> None:
 
 def settings_of(app: Hookline) -> Layered:
     """What the configuration says."""
-    user, project = app.config.of_user("policy"), app.config.of_project("policy")
+    user, project = app.config.own("policy"), app.config.of_project("policy")
     return layered(user, project, home=app.home, workspace=app.workspace)
 
 
@@ -80,7 +81,7 @@ def test_policy(app: Hookline, file: Path, packs: list[str]) -> None:
     from hookline.policy.cases import read_cases, run_cases
 
     cases = read_cases(file)
-    user = app.config.of_user("policy")
+    user = app.config.own("policy")
     folders = [name if "/" not in name else str(Path(name).resolve()) for name in packs]
     policy = Policy.load(
         {**user, "packs": [*user.get("packs", ()), *folders]},
@@ -129,14 +130,17 @@ async def weigh(app: Hookline, name: str, given: dict[str, Any], session: str) -
     from hookline.catalog.calls import ToolCall
     from hookline.tools.runner import Admitted, Caller, Requested, describe
 
-    tool = app.tools.get(name)
-    tool.validate(dict(given))
     ctx = app.context(session)
     call: ToolCall = ToolCall("explained", name, given, ctx.agent_id, session)
     said = {"channel": "terminal", "sender_id": "human"}
     caller = Caller(ctx, cast("Any", None), app.workspace, {"message": said})
-    action = describe(Admitted(call, Requested(call.id, name, given), tool), caller)
+    if name in app.tools:
+        leave_servers_alone(app)
     async with app.running():
+        await servers_ready(app)
+        tool = app.tools.get(name)
+        tool.validate(dict(given))
+        action = describe(Admitted(call, Requested(call.id, name, given), tool), caller)
         hook = app.hooks["authorize_action"]
         authorized = await hook.fire(dict(action)) if hook.live else None
         decision = Decision.DENY if authorized is False else Decision.ALLOW
@@ -167,6 +171,7 @@ def explain_recorded(app: Hookline, session: str | None, call: str, *, as_json: 
 
 async def recorded(app: Hookline, session: str, call: str) -> list[Entry]:
     """What the tape has of a call."""
+    leave_servers_alone(app)
     async with app.running():
         entries = await app.store().entries(session, kinds=["tool_call", "tool_result"])
     return [e for e in entries if call in (e.payload.get("id"), e.payload.get("tool_call_id"))]

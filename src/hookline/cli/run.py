@@ -14,7 +14,9 @@ import typer
 
 from hookline.attachments import AttachmentError, attachments
 from hookline.catalog.envelope import field_of
+from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
+from hookline.exchange import Exchange
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 
@@ -42,6 +44,7 @@ class Order:
     as_json: bool = False
     stream: bool = True
     resume: bool = False
+    latest: bool = False
     yes: bool = False
     """Approve whatever is asked: nobody else is there."""
 
@@ -76,11 +79,16 @@ async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> T
     app.hooks.register("resolve_approval", answer, trylast=True)
     async with app.running():
         if message is not None:
-            return await app.process_inbound(message, stream=printer.show)
-        session_id = order.session_id or f"{order.channel}:{order.chat_id}"
-        result = await app.resume(session_id, stream=printer.show)
+            session_id = await app.sessions.latest() if order.latest else None
+            exchange = Exchange(publish=printer.publish)
+            return await app.process_inbound(
+                message, stream=printer.show, session_id=session_id, exchange=exchange
+            )
+        session_id = order.session_id or await app.sessions.cut_off()
+        result = await app.resume(session_id, stream=printer.show) if session_id else None
         if result is None:
-            raise BadInput(f"session {session_id!r} has no turn that was cut off; nothing to resume")
+            where = f"session {order.session_id!r} has" if order.session_id else "there is"
+            raise BadInput(f"{where} no turn that was cut off; nothing to resume")
         return result
 
 
@@ -122,6 +130,12 @@ class Printer:
             self.end()
             typer.echo(content)
         return True
+
+    def publish(self, parts: list[Part]) -> None:
+        """Print what handlers add to the answer; what is no text is named."""
+        self.end()
+        for part in parts:
+            typer.echo(part.text if isinstance(part, TextPart) else f"[{part.type}]")
 
     def end(self) -> None:
         """Finish the line that was streamed."""

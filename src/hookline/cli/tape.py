@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from hookline.mcp.plugin import leave_servers_alone
 from hookline.tape import Entry, TapeError, TapeStore, export, import_
 
 from .run import BadInput
@@ -25,6 +26,7 @@ T = TypeVar("T")
 
 def with_store(app: Hookline, action: Callable[[TapeStore], Awaitable[T]]) -> T:
     """Do something with the store, open while it lasts."""
+    leave_servers_alone(app)
 
     async def run() -> T:
         async with app.running():

@@ -58,7 +58,7 @@ class Config:
         self.home = home
         self.profiled = profile
         """The profile in use, with its folders."""
-        self._workspace = workspace
+        self._workspace: Path | None = workspace
         self._overrides = overrides
         self._environ = environ
         self._declared: dict[str, type[BaseModel]] = {}
@@ -149,15 +149,26 @@ class Config:
         own = [layer.values for layer in self._layers if layer.origin in ("user", "profile")]
         return self._table(merged_all(own), name)
 
+    def own(self, name: str) -> dict[str, Any]:
+        """What everybody but the project says of a section: files, environment, command line."""
+        return self._table(merged_all(self._own_layers()), name)
+
+    def _own_layers(self) -> list[dict[str, Any]]:
+        return [layer.values for layer in self._layers if layer.origin != "project"]
+
     def of_project(self, name: str) -> dict[str, Any]:
         """What the project's file says of a section: a stranger's words until they are trusted."""
         own = [layer.values for layer in self._layers if layer.origin == "project"]
         return self._table(merged_all(own), name)
 
+    def beside_project(self, name: str) -> dict[str, Any]:
+        """What everybody but the project says of a section."""
+        own = [layer.values for layer in self._layers if layer.origin != "project"]
+        return self._table(merged_all(own), name)
+
     def disabled_plugins(self) -> list[str]:
         """The plugins that are left out. A project has no say: it might leave out what guards it."""
-        own = [layer.values for layer in self._layers if layer.origin != "project"]
-        names: Any = find(merged_all(own), "plugins.disabled", [])
+        names: Any = find(merged_all(self._own_layers()), "plugins.disabled", [])
         if not isinstance(names, list) or not all(isinstance(n, str) for n in cast("list[Any]", names)):
             place = self._place("plugins.disabled")
             raise ConfigError(f"{place}plugins.disabled must be a list of names of plugins")

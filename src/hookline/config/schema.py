@@ -60,8 +60,19 @@ class ProvidersSettings(BaseModel):
         return values
 
 
+class StreamingSettings(BaseModel):
+    """`[streaming]`: how much of an answer is held back to be judged while it streams."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    segment: int = Field(default=0, ge=0)
+    """0: the whole answer."""
+    overlap: int = Field(default=0, ge=0)
+
+
 CORE: dict[str, type[BaseModel]] = {
     "limits": LimitsSettings,
     "plugins": PluginsSettings,
     "providers": ProvidersSettings,
+    "streaming": StreamingSettings,
 }

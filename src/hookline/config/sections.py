@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hookline.hooks.errors import suggestion
 
@@ -17,11 +17,13 @@ THINKING = ("off", "low", "medium", "high")
 SCALARS = {"model": "the model that answers", "thinking": "how long it thinks first"}
 """The settings that stand above all tables; both are texts."""
 
-CHECKED = ("limits", "plugins", "providers")
+CHECKED = ("limits", "plugins", "providers", "streaming")
 """The sections of which `schema` has the form."""
 
 OPEN = (
+    "agent_hooks",
     "agents",
+    "audit",
     "channels",
     "compaction",
     "gateway",
@@ -29,6 +31,7 @@ OPEN = (
     "mcp",
     "options",
     "policy",
+    "redaction",
     "session",
     "skills",
     "stores",
@@ -85,11 +88,31 @@ def admitted(project: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
     if "providers" in taken:
         del taken["providers"]
         refused["providers"] = "only your own files say where requests and keys go"
+    for name in ("audit", "redaction"):
+        if name in taken:
+            del taken[name]
+            refused[name] = "only your own files say what is kept"
+    if "triggers" in taken:
+        del taken["triggers"]
+        refused["triggers"] = "only your own files start turns that nobody asked for"
+    for name in ("agent_hooks", "streaming"):
+        if taken.pop(name, None) is not None:
+            refused[name] = "only your own files say how answers and calls are judged"
     model = taken.get("model")
     if isinstance(model, str) and _brought(model):
         del taken["model"]
         refused["model"] = "a project may not name an address or a file as the model; use --model"
+    for name in ("stt", "tts"):
+        if "://" in _engine(taken.get(name)):
+            del taken[name]
+            refused[name] = "only your own files say where recordings and answers go"
     return taken, refused
+
+
+def _engine(table: object) -> str:
+    """What a table of speech names as its engine; the halves may stand apart."""
+    values = cast("dict[str, Any]", table if isinstance(table, dict) else {})
+    return f"{values.get('provider')}:{values.get('model')}"
 
 
 def _brought(model: str) -> bool:

@@ -121,6 +121,11 @@ class PluginManager(pluggy.PluginManager):
             functions[spec.name] = marker(copied, firstresult=spec.firstresult)
         super().add_hookspecs(type("Declared", (), functions))
 
+    @property
+    def kernel(self) -> Hooks:
+        """The hooks whose plugins these are, for whoever was handed the manager alone."""
+        return self._hooks
+
     def forget(self, name: str) -> None:
         """Let pluggy know that a hook is gone."""
         self.hook.__dict__.pop(name, None)

@@ -11,7 +11,7 @@ from .errors import error_text
 from .plan import Plan
 from .spec import HookSpec
 from .trace import Recorder, Sink
-from .verdict import Verdict
+from .verdict import Verdict, as_released, emptied
 
 log = logging.getLogger("hookline.hooks")
 
@@ -37,7 +37,10 @@ def observed(
         hidden: list[Any] = [results] if emits else []
         recorder = None
         if sinks:
-            recorder = Recorder(spec, key_of(args), dict(zip(plan.passed, args, strict=True)), sinks)
+            arguments = dict(zip(plan.passed, args, strict=True))
+            if spec.withholds:  # until there is a verdict, nothing is released
+                arguments["event"] = emptied(arguments["event"], spec.withholds)
+            recorder = Recorder(spec, key_of(args), arguments, sinks)
             hidden.append(recorder)
         return results, recorder, hidden
 
@@ -45,31 +48,40 @@ def observed(
         results, recorder, hidden = opening(args)
         try:
             value = core(*args, *hidden)
+            seen = released(spec, value)
             for subscriber in subscribers:
-                tell_sync(subscriber, spec, final_event(value, args), args)
+                tell_sync(subscriber, spec, final_event(seen, args), args)
         except BaseException as error:
             if recorder is not None:
                 recorder.done(error=error)
             raise
         if recorder is not None:
-            recorder.done(value)
+            recorder.done(seen)
         return results if emits else value
 
     async def run(*args: Any) -> Any:
         results, recorder, hidden = opening(args)
         try:
             value = await core(*args, *hidden)
+            seen = released(spec, value)
             for subscriber in subscribers:
-                await tell(subscriber, spec, final_event(value, args), args)
+                await tell(subscriber, spec, final_event(seen, args), args)
         except BaseException as error:
             if recorder is not None:
                 recorder.done(error=error)
             raise
         if recorder is not None:
-            recorder.done(value)
+            recorder.done(seen)
         return results if emits else value
 
     return run_sync if plan.sync else run
+
+
+def released(spec: HookSpec, value: Any) -> Any:
+    """What observers may see of the outcome."""
+    if not spec.withholds or not isinstance(value, Verdict):
+        return value
+    return as_released(value, spec.withholds)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def final_event(value: Any, args: tuple[Any, ...]) -> Any:

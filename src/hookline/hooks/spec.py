@@ -77,6 +77,8 @@ class HookSpec:
     """When it is called, in a phrase."""
     event: type | None = None
     """The event's class where the payload is one object."""
+    withholds: tuple[str, ...] = ()
+    """Fields of the event that observers see only as the verdict released them."""
     excludes: tuple[str, ...] = ()
     """Hooks that one plugin may not implement beside this one."""
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -213,8 +215,13 @@ def event(
     scope: str | None = "ctx.session_id",
     match: str | None = None,
     fires: str = "",
+    withholds: tuple[str, ...] = (),
 ) -> Callable[[C], C]:
-    """Declare an event: its name is the default of `type`, its result the argument of `Event[...]`."""
+    """Declare an event: its name is the default of `type`, its result the argument of `Event[...]`.
+
+    What a gate holds back stands in `withholds`: subscribers and the trace see these fields as the
+    verdict left them, and empty where it did not allow them or the event is `partial`.
+    """
 
     def declare(cls: C) -> C:
         fields = getattr(cls, "__dataclass_fields__", None)
@@ -239,6 +246,7 @@ def event(
             doc=first_line(cls.__doc__),
             fires=fires,
             event=cls,
+            withholds=withholds,
             annotations={"event": cls},
         )
         setattr(cls, SPEC, spec)

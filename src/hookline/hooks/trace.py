@@ -55,11 +55,12 @@ Sink = Callable[[Dispatch], Any]
 class Recorder:
     """Collects the calls of one dispatch and hands the record to the sinks."""
 
-    __slots__ = ("_chained", "_record", "_sinks")
+    __slots__ = ("_chained", "_record", "_sinks", "_withholds")
 
     def __init__(self, spec: HookSpec, key: Any, arguments: dict[str, Any], sinks: tuple[Sink, ...]):
         self._sinks = sinks
         self._chained = spec.reducer.name == "chain"
+        self._withholds = spec.withholds
         self._record = Dispatch(spec.name, key, arguments, perf_counter())
 
     def returned(self, impl: Implementation, started: float, value: Any) -> None:
@@ -90,6 +91,8 @@ class Recorder:
         record = self._record
         record.duration = perf_counter() - record.started
         record.value, record.error = value, error
+        if self._withholds and isinstance(value, Verdict):
+            record.arguments["event"] = value.event  # pyright: ignore[reportUnknownMemberType]
         for sink in self._sinks:
             try:
                 sink(record)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -85,7 +85,7 @@ class Verdict(Generic[E]):
     def __init__(self, event: E) -> None:
         self.decision = Decision.ALLOW
         self.reason: str | None = None
-        self.event = event
+        self.event: E = event
         self.supplied: dict[str, Any] = {}
         self.trail: list[Ruling] = []
         self.withheld = False
@@ -185,6 +185,40 @@ class Verdict(Generic[E]):
     def __repr__(self) -> str:
         reason = f", reason={self.reason!r}" if self.reason else ""
         return f"Verdict({self.decision.name}{reason}, event={self.event!r})"
+
+
+def emptied(event: E, names: tuple[str, ...]) -> E:
+    """A copy of an event with nothing in these fields."""
+    empty = copy(event)
+    for field in fields(event):  # pyright: ignore[reportArgumentType]
+        if field.name in names:
+            made = field.default if field.default is not MISSING else None
+            setattr(
+                empty, field.name, field.default_factory() if callable(field.default_factory) else made
+            )
+    return empty
+
+
+def as_released(verdict: Verdict[E], names: tuple[str, ...]) -> Verdict[E]:
+    """A verdict as observers may see it: of these fields, what was let through and nothing else."""
+    shown = copy(verdict)
+    partial = getattr(verdict.event, "partial", False)  # some of it may stay held back all the same
+    through = verdict.allowed and not partial
+    shown.event = verdict.event if through else emptied(verdict.event, names)
+    shown.trail = [
+        Ruling(
+            ruling.decision,
+            ruling.reason,
+            {
+                k: getattr(shown.event, k) if k in names else v
+                for k, v in (ruling.changes or {}).items()
+            },
+            ruling.by,
+            ruling.error,
+        )
+        for ruling in verdict.trail
+    ]
+    return shown
 
 
 def same(left: object, right: object) -> bool:

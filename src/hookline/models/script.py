@@ -78,7 +78,8 @@ KINDS = ("failed", "unavailable", "overflow")
 class Turn:
     """One answer of a scripted model: reasoning, text, tool calls, in this order, then the end.
 
-    `chunk` cuts text and reasoning into pieces of so many characters (0: one piece). `wait` is the
+    `chunk` cuts text and reasoning into pieces of so many characters (0: one piece); `pieces` is a text
+    in pieces of your own, in place of `text`. `wait` is the
     pause before the first piece and `delay` the one before every piece, in seconds. `match` makes
     the turn answer only a user message in which the expression is found. `cut_off` ends the stream
     without its `final`.
@@ -94,6 +95,7 @@ class Turn:
     wait: float = 0.0
     delay: float = 0.0
     chunk: int = 0
+    pieces: Sequence[str] = ()
     match: str = ""
 
     def __post_init__(self) -> None:
@@ -104,6 +106,11 @@ class Turn:
         _check_number("wait", self.wait, (int, float))
         _check_number("delay", self.delay, (int, float))
         _check_usage(self.usage)
+        _check("pieces", self.pieces, (list, tuple))
+        for piece in self.pieces:
+            _check("pieces", piece, str)
+        if self.pieces and self.text:
+            raise _Wrong("pieces", "stands in place of 'text'; write one of them")
         try:
             re.compile(self.match)
         except re.error as error:

@@ -169,7 +169,8 @@ class _Part:
 
 def _pieces(turn: Turn) -> list[_Piece]:
     pieces = [_Piece("reasoning", {"delta": delta}) for delta in _cut(turn.reasoning, turn.chunk)]
-    pieces += [_Piece("text", {"delta": delta}) for delta in _cut(turn.text, turn.chunk)]
+    said = turn.pieces or _cut(turn.text, turn.chunk)
+    pieces += [_Piece("text", {"delta": delta}) for delta in said]
     pieces += [
         _Piece("tool_call", {"id": call.id, "name": call.name, "arguments": call.written})
         for call in turn.calls

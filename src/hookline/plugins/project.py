@@ -1,4 +1,6 @@
-"""What a project brings that would run: its hook files, its configuration, its skills with scripts."""
+"""What a project brings that would run: its hook files, its configuration, its settings files for
+coding agents, its skills with scripts.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ _LARGEST_OF_SKILL = 20_000_000
 
 def project_items(project: Path) -> list[Item]:
     """Everything of a project that needs trust; what cannot be read, or leads out, is not among it."""
-    return [*hook_items(project), *config_items(project), *skill_items(project)]
+    from .settingsfiles import settings_items
+
+    return [
+        *hook_items(project),
+        *config_items(project),
+        *settings_items(project),
+        *skill_items(project),
+    ]
 
 
 def hook_items(project: Path) -> Iterator[Item]:
@@ -64,7 +73,17 @@ def commands_in(config: bytes) -> list[str]:
         tables = tomllib.loads(config.decode())
     except ValueError:
         return []
-    return [f"{place}: {text}" for place, text in _commands("", tables)]
+    return [f"{place}: {text}" for place, text in (*_commands("", tables), *_changed_servers(tables))]
+
+
+def _changed_servers(tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Servers of which something is said here, and what they run elsewhere."""
+    found: Any = tables
+    for name in ("mcp", "servers"):
+        found = cast("dict[str, Any]", found).get(name) if isinstance(found, Mapping) else None
+    for name, server in cast("dict[str, Any]", found).items() if isinstance(found, dict) else ():
+        if not isinstance(server, dict) or not any(key in server for key in _RUN):
+            yield f"mcp.servers.{name}", "changes how this server is run"
 
 
 def _commands(place: str, value: Any) -> Iterator[tuple[str, str]]:

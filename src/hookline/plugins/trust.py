@@ -30,7 +30,7 @@ class Item:
     """Something of a project that would run."""
 
     kind: str
-    """`hook file`, `skill` or `config`."""
+    """`hook file`, `skill`, `config` or `settings`."""
     project: Path
     path: Path
     """The file, or the folder of a skill."""

@@ -66,6 +66,8 @@ class Policy:
         budget: Mapping[str, int] | None = None,
         spending: Spending | None = None,
         notes: Sequence[str] = (),
+        fail_closed: bool = False,
+        seconds: float | None = None,
     ) -> None:
         check_together(packs)
         self.default: Default = default
@@ -75,6 +77,10 @@ class Policy:
         self.budget = dict(budget or {})
         self.spending = spending
         self.notes = list(notes)
+        self.fail_closed = fail_closed
+        """Whether a handler that fails at any gate counts as a deny."""
+        self.seconds = seconds
+        """How long a question waits for its answer."""
         rules = [*(rule for pack in packs for rule in pack.rules), *floor_rules]
         self._rules = PreparedRules(rules) if rules else None
 
@@ -104,6 +110,8 @@ class Policy:
             budget=settings.budget,
             spending=spending,
             notes=settings.notes,
+            fail_closed=settings.fail_closed,
+            seconds=settings.seconds,
         )
 
     async def judge(self, action: Mapping[str, Any]) -> list[Ruling]:

@@ -66,10 +66,30 @@ class BudgetSettings(Section):
         return {name: round(v * 1_000_000) if name == "cost" else v for name, v in said.items()}
 
 
+class ApprovalSettings(Section):
+    """`[policy.approvals]`."""
+
+    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """How long a question waits; then it is denied."""
+
+
+class AuditSettings(Section):
+    """`[audit]`."""
+
+    enabled: bool = False
+    payloads: bool = False
+    """Whether arguments and reasons are written, too."""
+    path: str | None = None
+    """The file; by default `audit/audit.jsonl` of the home."""
+
+
 class PolicySettings(Section):
     """`[policy]` of one configuration."""
 
     default: Default | None = None
+    fail_closed: bool | None = None
+    """Whether a handler that fails at any gate counts as a deny."""
+    approvals: ApprovalSettings = ApprovalSettings()
     packs: list[str] = Field(default_factory=list)
     floor: FloorSettings = FloorSettings()
     network: NetworkSettings = NetworkSettings()
@@ -87,6 +107,9 @@ class Layered:
     allow: list[list[str]] = field(default_factory=list[list[str]])
     """Lists of hosts; one that may be reached is on each of them."""
     budget: dict[str, int] = field(default_factory=dict[str, int])
+    fail_closed: bool = False
+    seconds: float | None = None
+    """How long a question waits for its answer."""
     notes: list[str] = field(default_factory=list[str])
     """What was left out, and why."""
 
@@ -111,6 +134,9 @@ def layered(
         found.floors.append((settings.floor, base))
         if settings.network.allow is not None:
             found.allow.append(settings.network.allow)
+        found.fail_closed = found.fail_closed or bool(settings.fail_closed)
+        if (seconds := settings.approvals.seconds) is not None:
+            found.seconds = min(seconds, found.seconds or seconds)
         for name, amount in settings.budgets.amounts().items():
             found.budget[name] = min(amount, found.budget.get(name, amount))
     if mine.network.allow is None:

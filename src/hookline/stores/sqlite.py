@@ -29,6 +29,7 @@ _KINDS: Final = {  # in the header of the file
     "memory": 0x484B4C4D,
     "fact": 0x484B4C46,
     "vector": 0x484B4C56,
+    "trigger": 0x484B4C54,
 }
 
 

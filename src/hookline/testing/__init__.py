@@ -62,6 +62,8 @@ def app(tmp_path: Path) -> Hookline:
     made.load_hooks(packages=False)
     skills: Any = made.hooks.pm.get_plugin("skills")
     skills.home = tmp_path  # not the skills of whoever runs the tests
+    command_hooks: Any = made.hooks.pm.get_plugin("command-hooks")
+    command_hooks.home = tmp_path  # nor their hooks
     return made
 
 

@@ -34,7 +34,7 @@ from hookline.catalog.events.tool import (
     ToolResultEvent,
 )
 from hookline.catalog.parts import Content
-from hookline.hooks import Decision, HooklineError, Hooks, Ruling
+from hookline.hooks import Decision, HooklineError, Hooks, Ruling, Verdict
 from hookline.hooks.errors import error_text
 
 from .context import ToolContext, during, nobody_watches
@@ -67,6 +67,15 @@ Judge = Callable[[dict[str, Any]], Awaitable[Sequence[Ruling]]]
 """Policy that is not a plugin's: the default, packs and the operator's floor, after `authorize_action`.
 
 It is given the action with `authorized`, the plugins' answer; every ruling goes on the tape."""
+
+Resolve = Callable[[dict[str, Any]], Awaitable[Any]]
+"""Puts a request to `resolve_approval`."""
+
+Approve = Callable[[dict[str, Any], Resolve | None], Awaitable[Ruling]]
+"""Decides on a question, by what was granted before or by whoever answers; None: nobody is there."""
+
+Record = Callable[[dict[str, Any], Sequence[Ruling], str], Awaitable[None]]
+"""Writes a decision down: the call, who ruled what, and what came of it. A failure denies the call."""
 
 
 @dataclass(slots=True)
@@ -125,9 +134,20 @@ class ToolOutcome:
 class ToolRunner:
     """Runs tools of a registry, through every hook that has a say."""
 
-    def __init__(self, hooks: Hooks, registry: Registry, *, judge: Judge | None = None) -> None:
+    def __init__(
+        self,
+        hooks: Hooks,
+        registry: Registry,
+        *,
+        judge: Judge | None = None,
+        approve: Approve | None = None,
+        record: Record | None = None,
+    ) -> None:
         self.registry = registry
         self.judge = judge
+        self.approve = approve or ask_alone
+        self.record = record
+        self._line_of = hooks.line_of
         self._start = hooks["tool_execution_start"]
         self._before = hooks["before_tool_call"]
         self._gate = hooks["tool_call"]
@@ -167,9 +187,24 @@ class ToolRunner:
             await self._authorise(admitted, caller, asked)
         except HooklineError as refusal:
             admitted.refusal = str(refusal)
-            return admitted
-        await caller.journal.tool_call(admitted.call, requested.arguments, admitted.rulings)
+        await self._write_down(admitted, caller)
+        if admitted.refusal is None:
+            await caller.journal.tool_call(admitted.call, requested.arguments, admitted.rulings)
         return admitted
+
+    async def _write_down(self, admitted: Admitted, caller: Caller) -> None:
+        """Record the decision; one that cannot be recorded is a no."""
+        if self.record is None:
+            return
+        outcome = "allowed" if admitted.refusal is None else "denied"
+        action = about(admitted, caller)
+        action["requested"] = parse(admitted.requested.arguments)[0]
+        try:
+            await self.record(action, admitted.rulings, outcome)
+        except HooklineError as error:
+            why = f"{admitted.call.name} was not run, since that could not be recorded: {error}"
+            admitted.rulings.append(Ruling(Decision.DENY, str(error), by="audit"))
+            admitted.refusal = admitted.refusal or why
 
     async def _rewrite(self, admitted: Admitted, ctx: HookContext) -> None:
         if not self._before.live:
@@ -225,14 +260,19 @@ class ToolRunner:
             await self._get_approval(admitted, caller, told or f"run {admitted.call.name}?")
 
     async def _get_approval(self, admitted: Admitted, caller: Caller, question: str) -> None:
-        request = {**describe(admitted, caller), "question": question}
-        answer = await self._approve.fire(request) if self._approve.live else None
-        approved = answer == "approve"
-        decision = Decision.ALLOW if approved else Decision.DENY
-        admitted.rulings.append(Ruling(decision, question, by="resolve_approval"))
-        if not approved:
-            why = "was rejected" if answer == "reject" else "needs approval and nobody answered"
-            raise ToolRefused(f"{admitted.call.name} {why}: {question}")
+        assert admitted.tool is not None
+        request = {
+            **describe(admitted, caller),
+            "question": question,
+            "lineage": [str(key) for key in self._line_of(caller.ctx.session_id)],
+            "diff": await admitted.tool.preview_of(
+                deepcopy(admitted.values), self._context(admitted, caller)
+            ),
+        }
+        ruling = await self.approve(request, self._approve.fire if self._approve.live else None)
+        admitted.rulings.append(ruling)
+        if ruling.decision is not Decision.ALLOW:
+            raise ToolRefused(f"{admitted.call.name} {ruling.reason}")
 
     # --- execution: the tool, and what becomes of its result ------------------------------------
 
@@ -260,7 +300,7 @@ class ToolRunner:
             outcome.content = fit(model_content(value), self._context(admitted, caller))
         except HooklineError as unusable:
             outcome.content, outcome.is_error = str(unusable), True
-        await self._judge_result(outcome, admitted, ctx)
+        await self._judge_result(outcome, admitted, caller)
         if error is not None and self._failure.live:
             failure = ToolExecutionFailureEvent(call.name, call.id, dict(call.arguments), error)
             await self._failure.fire(failure, ctx)
@@ -279,6 +319,9 @@ class ToolRunner:
             runs += 1
             if runs > 1:  # a second run is a call like any other
                 await self._authorise(admitted, caller, None)
+                await self._write_down(admitted, caller)
+                if admitted.refusal is not None:
+                    raise ToolRefused(admitted.refusal)
                 await caller.journal.tool_call(call, admitted.requested.arguments, admitted.rulings)
             return await self._invoke(
                 tool, deepcopy(admitted.values) if runs > 1 else admitted.values, admitted, caller
@@ -332,7 +375,7 @@ class ToolRunner:
             tape=getattr(caller.journal, "tape", None),
         )
 
-    async def _judge_result(self, outcome: ToolOutcome, admitted: Admitted, ctx: HookContext) -> None:
+    async def _judge_result(self, outcome: ToolOutcome, admitted: Admitted, caller: Caller) -> None:
         if not self._result.live:
             return
         call = outcome.call
@@ -344,7 +387,7 @@ class ToolRunner:
             outcome.is_error,
             outcome.ran,
         )
-        verdict = await self._result.fire(event, ctx)
+        verdict = await self._result.fire(event, caller.ctx)
         admitted.rulings.extend(verdict.trail)
         outcome.terminate = bool(verdict.supplied.get("terminate"))
         if verdict.denied:
@@ -353,6 +396,21 @@ class ToolRunner:
         else:
             outcome.content = verdict.event.content
             outcome.is_error = verdict.event.is_error
+        await self._write_down_result(outcome, verdict, admitted, caller)
+
+    async def _write_down_result(
+        self, outcome: ToolOutcome, verdict: Verdict[Any], admitted: Admitted, caller: Caller
+    ) -> None:
+        """Record that a result was withheld or rewritten; what cannot be recorded is withheld."""
+        rulings = [each for each in verdict.trail if each.changes or each.decision is Decision.DENY]
+        if self.record is None or not rulings:
+            return
+        became = "withheld" if verdict.denied else "rewritten"
+        try:
+            await self.record(about(admitted, caller), rulings, became)
+        except HooklineError as error:
+            outcome.content = f"[withheld, since what became of it could not be recorded: {error}]"
+            outcome.is_error = True
 
     async def _keep(self, outcome: ToolOutcome, admitted: Admitted, caller: Caller) -> None:
         kept = outcome.content
@@ -390,19 +448,22 @@ def parse(arguments: str | Mapping[str, Any]) -> tuple[dict[str, Any], str | Non
     return parsed, None  # pyright: ignore[reportUnknownVariableType]
 
 
-def describe(admitted: Admitted, caller: Caller) -> dict[str, Any]:
-    """The action that is judged, as plain data; a copy, so that nobody can change what runs."""
+async def ask_alone(request: dict[str, Any], resolve: Resolve | None) -> Ruling:
+    """Approval where nothing is kept: whoever answers decides on this one call."""
+    question, by = request["question"], "resolve_approval"
+    answer = await resolve(request) if resolve is not None else None
+    if answer == "approve":
+        return Ruling(reason=question, by=by)
+    why = "was rejected" if answer == "reject" else "needs approval and nobody answered"
+    return Ruling(Decision.DENY, f"{why}: {question}", by=by)
+
+
+def about(admitted: Admitted, caller: Caller) -> dict[str, Any]:
+    """Which call this is, by whom and for whom, as plain data; a copy, so that nobody can change it."""
     call, ctx = admitted.call, caller.ctx
     said: Any = caller.state.get("message")
-    assert admitted.tool is not None
-    spec = admitted.tool.spec
     return {
-        "kind": "tool.call",
         "tool": call.name,
-        "name": spec.name,
-        "namespace": spec.namespace,
-        "side_effects": spec.side_effects.value,
-        "permissions": list(spec.permissions),
         "arguments": deepcopy(dict(call.arguments)),
         "call_id": call.id,
         "session_id": ctx.session_id,
@@ -411,5 +472,19 @@ def describe(admitted: Admitted, caller: Caller) -> dict[str, Any]:
         "source": caller.source,
         "channel": str(field_of(said, "channel", "") or ""),
         "user": str(field_of(said, "sender_id") or field_of(said, "user_id") or ""),
+    }
+
+
+def describe(admitted: Admitted, caller: Caller) -> dict[str, Any]:
+    """The action that is judged, as plain data; a copy, so that nobody can change what runs."""
+    assert admitted.tool is not None
+    spec = admitted.tool.spec
+    return {
+        "kind": "tool.call",
+        **about(admitted, caller),
+        "name": spec.name,
+        "namespace": spec.namespace,
+        "side_effects": spec.side_effects.value,
+        "permissions": list(spec.permissions),
         "workspace": str(caller.workspace),
     }

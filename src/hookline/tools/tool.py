@@ -15,6 +15,7 @@ The function is called by the runner and by nobody else, so that no call goes ar
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -34,12 +35,16 @@ from .registry import REGISTRY, Registry
 from .signature import Signature
 
 Function = Callable[..., Any]
+Preview = Callable[[Mapping[str, Any], ToolContext], str]
+"""Says what a call would change, as a unified diff, and changes nothing."""
 
 
 class Tool:
     """A tool: its spec, how its arguments are checked, and the function that only a runner calls."""
 
-    __slots__ = ("__weakref__", "_function", "_signature", "name", "place", "spec", "timeout")
+    __slots__ = (
+        "__weakref__", "_function", "_preview", "_signature", "name", "place", "spec", "timeout",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -61,6 +66,7 @@ class Tool:
         self.place = place or (_place(function) if function else "a spec")
         self._function = function
         self._signature = signature or RawSignature(spec.input_schema, function)
+        self._preview: Preview | None = None
 
     @classmethod
     def from_spec(
@@ -92,6 +98,20 @@ class Tool:
         if isinstance(values, dict):
             return values
         raise ToolArgumentError(self.name, values)
+
+    def preview(self, function: Preview) -> Preview:
+        """Let a function say what a call would change, for whoever is asked to approve it."""
+        self._preview = function
+        return function
+
+    async def preview_of(self, values: Mapping[str, Any], context: ToolContext) -> str | None:
+        """What a call with these values would change; None where the tool cannot tell."""
+        if self._preview is None:
+            return None
+        try:
+            return await asyncio.to_thread(self._preview, values, context)
+        except Exception as error:  # the call itself will say more; the question is asked all the same
+            return f"[this call would fail: {error}]"
 
     async def _invoke(
         self, arguments: Mapping[str, Any], context: ToolContext, report: Callable[[Any], None]

@@ -69,6 +69,7 @@ class ModelResultEventResult(Blocking):
     family="model",
     match="model",
     fires="on every result of a provider before it is released, or on its segments while it streams",
+    withholds=("content", "tool_calls"),
 )
 @record
 class ModelResultEvent(Event[ModelResultEventResult]):
@@ -80,4 +81,10 @@ class ModelResultEvent(Event[ModelResultEventResult]):
     content: str = ""
     tool_calls: list[ToolCall] = field(default_factory=list[ToolCall])
     finish_reason: str | None = None
+    """None where the answer still comes in and this is its beginning."""
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def partial(self) -> bool:
+        """Whether the answer still comes in: it is judged again, with what follows."""
+        return self.finish_reason is None

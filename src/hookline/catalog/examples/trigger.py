@@ -6,14 +6,14 @@ from typing import Any
 
 from hookline.hooks import hookimpl
 
-from ..trigger import Route
+from ..trigger import Route, TriggerEvent
 
 
 class Hourly:
     """Asks for a report every hour, and whenever a webhook is called."""
 
     def __init__(self) -> None:
-        self.emit: Callable[[str], Awaitable[None]] | None = None
+        self.emit: Callable[[TriggerEvent], Awaitable[Any]] | None = None
         self.task: asyncio.Task[None] | None = None
 
     @hookimpl
@@ -47,4 +47,4 @@ class Hourly:
     async def report(self) -> None:
         """Ask for a report."""
         if self.emit is not None:
-            await self.emit("Write the hourly report.")
+            await self.emit(TriggerEvent("hourly", message="Write the hourly report."))

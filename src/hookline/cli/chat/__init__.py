@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
 
 
-def start(app: Hookline, session_id: str | None = None) -> None:
+def start(app: Hookline, session_id: str | None = None, *, latest: bool = False) -> None:
     """Chat until the person leaves; on a pipe or a dumb terminal, in plain lines."""
     from .. import INTERRUPTED, TERMINATED
     from ..models import Progress
@@ -26,14 +26,14 @@ def start(app: Hookline, session_id: str | None = None) -> None:
     app.models.get(app.model)  # one that is unknown is told before anything is typed
     app.policy  # noqa: B018  # so is a policy that cannot be used
     try:
-        asyncio.run(talk(app, session_id))
+        asyncio.run(talk(app, session_id, latest=latest))
     except asyncio.CancelledError:
         raise typer.Exit(TERMINATED) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
 
-async def talk(app: Hookline, session_id: str | None) -> None:
+async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -> None:
     """The chat, on what there is."""
     from .session import Chat
 
@@ -41,7 +41,7 @@ async def talk(app: Hookline, session_id: str | None) -> None:
     if is_plain():
         from .plain import Lines, Plain
 
-        await Chat(app, session_id, Plain()).run(Lines())
+        await Chat(app, session_id, Plain(), latest=latest).run(Lines())
         return
     from rich.console import Console
 
@@ -51,7 +51,7 @@ async def talk(app: Hookline, session_id: str | None) -> None:
 
     no_color = bool(os.environ.get("NO_COLOR"))
     screen = Screen(Console(color_system=None if no_color else "auto", highlight=False))
-    chat = Chat(app, session_id, screen)
+    chat = Chat(app, session_id, screen, latest=latest)
     completer = ChatCompleter(chat.commands.names, lambda: app.workspace)
     keyboard = Keyboard(screen, app.home / "chat_history", completer, chat.status)
     screen.note("/help shows the commands, Ctrl-D leaves")

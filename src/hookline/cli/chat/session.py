@@ -41,10 +41,13 @@ T = TypeVar("T")
 class Chat:
     """One person's conversation with the app."""
 
-    def __init__(self, app: Hookline, session_id: str | None, view: View) -> None:
+    def __init__(
+        self, app: Hookline, session_id: str | None, view: View, *, latest: bool = False
+    ) -> None:
         self.app = app
         self.session_id = session_id or SESSION
         self.view = view
+        self._latest = latest and session_id is None
         self.leaving = False
         self.tokens = 0
         self.cost = 0.0
@@ -67,7 +70,12 @@ class Chat:
     ) -> None:
         """Talk until the person leaves; `quiet` is entered while an answer is shown."""
         self._reader = reader
+        servers = self.app.hooks.pm.get_plugin("mcp")
+        if servers is not None:
+            servers.tell = self._news.append
         async with self.app.running(), self.app.hook_files.watching(self._reloaded):
+            if self._latest:
+                self.session_id = await self.app.sessions.latest() or self.session_id
             await self.enter(self.session_id)
             for wrong in self.commands.wrong:
                 self.view.error(wrong)

@@ -133,12 +133,11 @@ def listed(info: SessionInfo, present: str) -> str:
 
 def chosen(wanted: str, found: list[SessionInfo]) -> str:
     """The session that a person means: by its id, its name, or the end of its id."""
-    for test in (
-        lambda info: info.id == wanted,
-        lambda info: info.name == wanted,
-        lambda info: info.id.endswith(wanted),
+    for matching in (
+        [info.id for info in found if info.id == wanted],
+        [info.id for info in found if info.name == wanted],
+        [info.id for info in found if info.id.endswith(wanted)],
     ):
-        matching = [info.id for info in found if test(info)]
         if len(matching) == 1:
             return matching[0]
         if matching:

@@ -20,7 +20,7 @@ from ..errors import BadSetting, ModelError
 from ..model import ModelRequest
 from ..pricing import cost
 from .connections import Connections, http, proxy_of
-from .failures import Failures
+from .failures import CONNECT, Failures
 from .settings import Endpoint
 from .sse import EventReader, TooLong
 from .wire import Malformed, Reply, ToolNames, usage
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _decode = json.JSONDecoder().raw_decode  # quicker than `json.loads` for a short text
 
-_CONNECT = 15.0
 _ERROR_SIZE = 64 * 1024
 _DRAIN = 0.2
 _HEADERS = {
@@ -101,7 +100,7 @@ class OpenAIModel:
         except ModelError:
             raise
         except Exception as error:
-            raise self._interrupted(error) from None
+            raise self._failures.interrupted(error) from None
         finally:
             # Read to its end, the connection is kept; otherwise this closes it.
             if response.content.at_eof():
@@ -112,7 +111,7 @@ class OpenAIModel:
     @cached_property
     def _timeout(self) -> ClientTimeout:
         silence = self._endpoint.settings.timeout
-        return http().ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=silence)
+        return http().ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence)
 
     async def close(self) -> None:
         """Close the connections that no other model uses. Used again, it connects again."""
@@ -137,7 +136,7 @@ class OpenAIModel:
                 timeout=self._timeout,
             )
         except Exception as error:
-            response = self._not_sent(error)
+            response = self._failures.not_sent(error)
         if isinstance(response, ModelError):
             # Raised out here, it has no trace of the library's error, which shows the headers.
             raise response
@@ -199,37 +198,6 @@ class OpenAIModel:
             f"answered with {response.content_type} instead of a stream of events; check base_url"
         )
 
-    def _not_sent(self, error: Exception) -> ModelError:
-        """Why there was no response."""
-        aiohttp = http()
-        if isinstance(error, aiohttp.ClientConnectorDNSError):
-            return self._failures.unreachable("its name cannot be resolved")
-        if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
-            return self._failures.unreachable("its certificate or TLS is not accepted")
-        if isinstance(error, aiohttp.ClientHttpProxyError):
-            return self._failures.unreachable("the proxy refused")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return self._failures.unreachable(_reason(error))
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return self._failures.unreachable(f"no connection within {_CONNECT:g} s")
-        if isinstance(error, aiohttp.InvalidURL):
-            return BadSetting(f"the base URL of {self._endpoint.service.name} is invalid")
-        return self._interrupted(error)
-
-    def _interrupted(self, error: Exception) -> ModelError:
-        """Why a connection that stood did not last."""
-        aiohttp = http()
-        if isinstance(error, TimeoutError):
-            silence = self._endpoint.settings.timeout
-            return self._failures.broken(f"said nothing for {silence:g} s", transient=True)
-        if isinstance(error, aiohttp.ClientResponseError):
-            return self._failures.broken("does not speak HTTP as it should; check base_url")
-        if isinstance(error, aiohttp.ClientPayloadError):
-            return self._failures.broken("was cut off in the middle of its answer", transient=True)
-        if isinstance(error, aiohttp.ClientConnectionError | OSError):
-            return self._failures.broken("closed the connection", transient=True)
-        return self._failures.broken(f"failed: {type(error).__name__}")
-
 
 _NO_TYPE = "application/octet-stream"
 """What the HTTP library takes for granted where a server names no type."""
@@ -256,11 +224,6 @@ async def _drain(response: ClientResponse) -> None:
             await response.content.readany()
     except Exception:
         pass
-
-
-def _reason(error: Any) -> str:
-    """Why a connection could not be made, without the addresses that were tried."""
-    return error.os_error.strerror or "no connection"
 
 
 def _error_in(beginning: bytes) -> object:

@@ -10,8 +10,19 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, cast
 
-from ..errors import ContextOverflow, ModelError, ModelFailed, ModelUnavailable, UnknownModel
+from ..errors import (
+    BadSetting,
+    ContextOverflow,
+    ModelError,
+    ModelFailed,
+    ModelUnavailable,
+    UnknownModel,
+)
+from .connections import http
 from .settings import Endpoint
+
+CONNECT = 15.0
+"""How many seconds a connection may take."""
 
 _LONGEST = 300
 
@@ -35,11 +46,14 @@ _LASTING = {501, 505}
 
 
 class Failures:
-    """Makes the errors of one model."""
+    """Makes the errors of one model; `offer` is what is asked of its endpoint."""
 
-    __slots__ = ("_endpoint", "_model", "_name", "_where")
+    __slots__ = ("_endpoint", "_model", "_name", "_offer", "_where")
 
-    def __init__(self, endpoint: Endpoint, name: str, model: str) -> None:
+    def __init__(
+        self, endpoint: Endpoint, name: str, model: str, offer: str = "chat completions"
+    ) -> None:
+        self._offer = offer
         self._endpoint = endpoint
         self._name = name
         self._model = model
@@ -70,6 +84,37 @@ class Failures:
         """The endpoint did what it should not: `what` follows its name."""
         return ModelFailed(self._clean(f"{self._where} {what}"), transient=transient)
 
+    def not_sent(self, error: Exception) -> ModelError:
+        """Why there was no response."""
+        aiohttp = http()
+        if isinstance(error, aiohttp.ClientConnectorDNSError):
+            return self.unreachable("its name cannot be resolved")
+        if isinstance(error, aiohttp.ClientSSLError | aiohttp.ServerFingerprintMismatch):
+            return self.unreachable("its certificate or TLS is not accepted")
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return self.unreachable("the proxy refused")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            return self.unreachable(_reason(error))
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return self.unreachable(f"no connection within {CONNECT:g} s")
+        if isinstance(error, aiohttp.InvalidURL):
+            return BadSetting(f"the base URL of {self._endpoint.service.name} is invalid")
+        return self.interrupted(error)
+
+    def interrupted(self, error: Exception) -> ModelError:
+        """Why a connection that stood did not last."""
+        aiohttp = http()
+        if isinstance(error, TimeoutError):
+            silence = self._endpoint.settings.timeout
+            return self.broken(f"said nothing for {silence:g} s", transient=True)
+        if isinstance(error, aiohttp.ClientResponseError):
+            return self.broken("does not speak HTTP as it should; check base_url")
+        if isinstance(error, aiohttp.ClientPayloadError):
+            return self.broken("was cut off in the middle of its answer", transient=True)
+        if isinstance(error, aiohttp.ClientConnectionError | OSError):
+            return self.broken("closed the connection", transient=True)
+        return self.broken(f"failed: {type(error).__name__}")
+
     def _judge(self, status: int, details: dict[str, Any], after: float | None) -> ModelError:
         said = self._clean(str(details.get("message", "")))
         known = f"{details.get('code', '')} {details.get('type', '')} {details.get('message', '')}"
@@ -87,7 +132,7 @@ class Failures:
             return UnknownModel(self._name, [], f"; {self._where} does not have it{says}")
         if status == 404:
             return ModelFailed(
-                f"{self._where} has no chat completions (404){says}; check base_url, "
+                f"{self._where} has no {self._offer} (404){says}; check base_url, "
                 "which mostly ends in /v1"
             )
         if status == 402 or (status == 429 and _QUOTA.search(known)):
@@ -122,6 +167,11 @@ class Failures:
         text = " ".join(self._endpoint.redact(text).split())
         text = "".join(each if each.isprintable() else "?" for each in text)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _reason(error: Any) -> str:
+    """Why a connection could not be made, without the addresses that were tried."""
+    return error.os_error.strerror or "no connection"
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -11,7 +11,7 @@ from ..model import Model
 from ..registry import Provider
 
 if TYPE_CHECKING:
-    from .settings import Service
+    from .settings import Endpoint, Service
 
 INSTALL = "pip install aiohttp"
 
@@ -88,11 +88,31 @@ def openai_providers() -> list[Provider]:
     ]
 
 
+def service_names() -> list[str]:
+    """The names of the services."""
+    return list(_SERVICES)
+
+
 def service(name: str) -> Service:
     """What is known of a service."""
     from .settings import Service
 
     return Service(name, **_SERVICES[name])
+
+
+def endpoint_of(name: str, model: str, settings: Mapping[str, Any]) -> tuple[str, Endpoint]:
+    """The model that a name stands for at a service, and where it is."""
+    from .settings import Endpoint, Settings
+
+    values = dict(settings)
+    called = f"{name}:{model}"
+    if name == COMPATIBLE and "://" in model:
+        url, _, model = model.rpartition("#") if "#" in model else (model, "", "")
+        values["base_url"] = url
+    if not model:
+        example = f"{COMPATIBLE}:http://localhost:8080/v1#MODEL" if name == COMPATIBLE else ""
+        raise UnknownModel(called.rstrip(":"), [], f"; name a model: {example or f'{name}:MODEL'}")
+    return model, Endpoint.of(service(name), Settings.read(values, name))
 
 
 def _maker(name: str) -> Callable[[str, Mapping[str, Any]], Model]:
@@ -102,19 +122,11 @@ def _maker(name: str) -> Callable[[str, Mapping[str, Any]], Model]:
     def make(model: str, settings: Mapping[str, Any]) -> Model:
         from .client import OpenAIModel
         from .connections import Connections
-        from .settings import Endpoint, Settings
 
-        values = dict(settings)
         called = f"{name}:{model}"
-        if name == COMPATIBLE and "://" in model:
-            url, _, model = model.rpartition("#") if "#" in model else (model, "", "")
-            values["base_url"] = url
-        if not model:
-            example = f"{COMPATIBLE}:http://localhost:8080/v1#MODEL" if name == COMPATIBLE else ""
-            raise UnknownModel(called.rstrip(":"), [], f"; name a model: {example or f'{name}:MODEL'}")
+        model, endpoint = endpoint_of(name, model, settings)
         if not pools:
             pools.append(Connections())
-        endpoint = Endpoint.of(service(name), Settings.read(values, name))
         return OpenAIModel(model, endpoint, name=called, connections=pools[0])
 
     return make

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -44,16 +45,29 @@ def edit_file(
     """
     place = regular_file(path, context)
     with LOCK:
-        before = _text(place, path, context)
-        windows = "\r\n" in before and "\n" not in before.replace("\r\n", "")
-        after = before
-        for number, edit in enumerate(edits, start=1):
-            where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-            after = _replaced(after, edit, windows, path, where)
-        if after == before:
-            raise ToolError(f"the edits leave {path} as it is")
+        before, after = _edited(place, path, edits, context)
         replace_file(place, path, encoded(after, path), context)
     return diff(before, after, shown(place, context))
+
+
+@edit_file.preview
+def would_edit(values: Mapping[str, Any], context: ToolContext) -> str:
+    """What the edits would change."""
+    place = regular_file(values["path"], context)
+    return diff(*_edited(place, values["path"], values["edits"], context), shown(place, context))
+
+
+def _edited(place: Path, path: str, edits: list[Edit], context: ToolContext) -> tuple[str, str]:
+    """The file's text before and after all edits."""
+    before = _text(place, path, context)
+    windows = "\r\n" in before and "\n" not in before.replace("\r\n", "")
+    after = before
+    for number, edit in enumerate(edits, start=1):
+        where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
+        after = _replaced(after, edit, windows, path, where)
+    if after == before:
+        raise ToolError(f"the edits leave {path} as it is")
+    return before, after
 
 
 def _text(place: Path, path: str, context: ToolContext) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from hookline.specs import SideEffects
 from hookline.tools.context import ToolContext
@@ -37,6 +39,21 @@ def write_file(path: str, content: str, context: ToolContext) -> str:
     if len(old) > LARGEST or is_binary(before[:8192]):
         return f"[{path} is written: {size}]"
     return diff(before, content, shown(place, context)) or f"[{path} is written: {size}]"
+
+
+@write_file.preview
+def would_write(values: Mapping[str, Any], context: ToolContext) -> str:
+    """What would be in the file, against what is."""
+    path, content = values["path"], values["content"]
+    place = reach(path, context)
+    data = encoded(content, path)
+    old = _present(path, context) if place.exists() else b""
+    if old == data and place.exists():
+        return f"[{path} is as it should be already]"
+    before = decoded(old)
+    if len(old) > LARGEST or is_binary(before[:8192]):
+        return f"[{path} is replaced: {len(data):,} bytes in place of what is not text]"
+    return diff(before, content, shown(place, context)) or f"[{path} is new and empty]"
 
 
 def _present(path: str, context: ToolContext) -> bytes:

@@ -1,0 +1,82 @@
+"""`hookline gateway`: run the channels until asked to end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hookline.hooks import HooklineError
+
+from . import REFUSED
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What was asked for on the command line."""
+
+    channels: list[str] | None = None
+    host: str | None = None
+    port: int | None = None
+    token: str | None = None
+    reload: bool = False
+    log_json: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that the command line gives."""
+        given = {"host": self.host, "port": self.port, "token": self.token}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def run_gateway(app: Hookline, service: Service) -> None:
+    """Serve until SIGTERM or Ctrl-C."""
+    try:
+        from hookline.gateway.server import serve
+    except ImportError as error:
+        missing = f"hookline: the gateway needs {error.name}: pip install 'hookline[gateway]'"
+        typer.echo(missing, err=True)
+        raise typer.Exit(REFUSED) from None
+    from hookline.gateway import Gateway, GatewaySettings
+    from hookline.gateway.logs import log_to_stderr
+
+    log_to_stderr(as_json=service.log_json)
+
+    async def main() -> None:
+        app.config.declare("gateway", GatewaySettings)
+        said = app.config.settings("gateway", GatewaySettings).model_dump(exclude_unset=True)
+        settings = GatewaySettings.model_validate({**said, **service.settings()})
+        settings.check()
+        gateway = Gateway(app, enabled=service.channels, settings=settings)
+        if not service.reload:
+            await serve(gateway, started=tell)
+            return
+        async with app.hook_files.watching(lambda text: typer.echo(f"hookline: {text}", err=True)):
+            await serve(gateway, started=tell)
+
+    try:
+        run_loop(main())
+    except HooklineError as error:
+        typer.echo(f"hookline: {error}", err=True)
+        raise typer.Exit(REFUSED) from None
+
+
+def run_loop(main: Any) -> None:
+    """Run on uvloop where it is installed."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        new_event_loop = None
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(main)
+
+
+def tell(address: str) -> None:
+    """Say where the gateway is; standard output may belong to a channel."""
+    if address:
+        print(f"hookline: the gateway is at {address}", file=sys.stderr, flush=True)

@@ -1,0 +1,125 @@
+"""`hookline mcp`: the servers, what they bring, and whether they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hookline.hooks.errors import suggestion
+from hookline.mcp.errors import McpError
+
+from . import FAILED
+from .run import BadInput
+from .trust import shown
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.mcp import Connection, McpPlugin, Server
+
+NONE = "no servers are configured; [mcp.servers.<name>] in config.toml adds one"
+
+
+def plugin_of(app: Hookline) -> McpPlugin:
+    """The plugin that has the servers."""
+    plugin: Any = app.hooks.pm.get_plugin("mcp")
+    if plugin is None:
+        raise BadInput("the plugin 'mcp' is not loaded")
+    return plugin
+
+
+def list_servers(app: Hookline, *, as_json: bool = False) -> None:
+    """Print a line for each server; none is started."""
+    servers = plugin_of(app).servers()
+    if as_json:
+        typer.echo(json.dumps([described(server) for server in servers], indent=2))
+        return
+    for server in servers:
+        about = described(server)
+        typer.echo(
+            f"{shown(server.name)}  {about['state']}  {shown(about['target'])}  ({about['origin']})"
+        )
+    if not servers:
+        typer.echo(NONE)
+
+
+def described(server: Server) -> dict[str, str]:
+    """A server as plain data, without secrets."""
+    state = "enabled" if server.enabled else "disabled" if server.trusted else "not trusted"
+    if server.enabled:
+        try:
+            server.settings()
+        except Exception as error:
+            state = f"cannot be used: {error}"
+    return {"name": server.name, "state": state, "target": server.target, "origin": server.origin}
+
+
+def list_tools(app: Hookline, name: str | None, *, as_json: bool = False) -> None:
+    """Connect, and print what the servers bring; leave with 1 where one cannot be reached."""
+    connections = asyncio.run(look(app, name))
+    tools = [tool for connection in connections for tool in connection.tools]
+    if as_json:
+        specs = [tool.spec for tool in tools]
+        fields = {"description", "input_schema", "side_effects"}
+        rows = [{"name": s.qualified_name, **s.model_dump(mode="json", include=fields)} for s in specs]
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        for tool in tools:
+            first = tool.description.strip().partition("\n")[0]
+            typer.echo(f"{tool.name}  [{tool.spec.side_effects.value}]  {shown(first)}")
+    leave(connections, quiet=True)
+
+
+def check_servers(app: Hookline, name: str | None) -> None:
+    """Connect, and say how each server is; leave with 1 where one is not as it should be."""
+    leave(asyncio.run(look(app, name)))
+
+
+async def look(app: Hookline, name: str | None = None) -> list[Connection]:
+    """Connect to the servers, see what they bring, and disconnect."""
+    plugin = plugin_of(app)
+    servers = {server.name: server for server in plugin.servers()}
+    if name is not None and name not in servers:
+        raise BadInput(f"no server is named {name!r}{suggestion(name, servers) or f'; {NONE}'}")
+    if name is not None and not servers[name].enabled:
+        state = described(servers[name])["state"]
+        raise BadInput(
+            f"the server {name!r} is {state}"
+            + ("; `hookline trust` shows what it would run" if state == "not trusted" else "")
+        )
+    if not servers:
+        raise BadInput(NONE)
+    async with plugin.connected(name) as connections:
+        return connections
+
+
+def report(connection: Connection) -> tuple[bool, str]:
+    """How a server is, in a line, and whether that is well."""
+    if connection.reason:
+        return False, f"{connection.name}: {connection.reason}"
+    about = f" ({connection.title} {connection.version})" if connection.title else ""
+    wrong = "".join(f"; {problem}" for problem in connection.problems[:5])
+    return not wrong, f"{connection.name}: {len(connection.tools)} tools{about}{wrong}"
+
+
+def leave(connections: list[Connection], *, quiet: bool = False) -> None:
+    """Print the reports, or only the bad ones; exit code 1 where there is one."""
+    reports = [report(connection) for connection in connections]
+    for good, text in reports:
+        if not good or not quiet:
+            mark = typer.style("ok", fg="green") if good else typer.style("!!", fg="red")
+            typer.echo(f"{mark}  {shown(text)}", err=quiet)
+    if not all(good for good, _ in reports):
+        raise typer.Exit(FAILED)
+
+
+def survey(app: Hookline) -> tuple[list[Server], list[Connection], str]:
+    """What `doctor` tells: the servers, the connections, and why neither can be had."""
+    try:
+        servers = plugin_of(app).servers()
+        connections = asyncio.run(look(app)) if any(s.enabled for s in servers) else []
+    except (McpError, BadInput) as error:
+        return [], [], str(error)
+    return servers, connections, ""

@@ -1,0 +1,64 @@
+"""`hookline voice`: try by hand what speaks and what listens."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from hookline.catalog.parts import AudioPart
+
+from .run import BadInput
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.voice.engine import SpokenFormat
+
+
+def say(app: Hookline, text: str, file: Path) -> None:
+    """Write the sound of a text; a file appears only when it is complete."""
+    asyncio.run(_say(app, text, file))
+
+
+def hear(app: Hookline, file: Path) -> None:
+    """Print what is said in a recording."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read {file}: {error.strerror}") from None
+    typer.echo(asyncio.run(_hear(app, AudioPart(data))))
+
+
+async def _say(app: Hookline, text: str, file: Path) -> None:
+    try:
+        part = await app.voice.say(text, form=_form(file))
+    finally:
+        await app.voice.close()
+    if part is None:
+        raise BadInput("there is nothing to say aloud in the text")
+    try:
+        unfinished = file.with_name(file.name + ".part")
+        unfinished.write_bytes(part.data)
+        unfinished.replace(file)
+    except OSError as error:
+        raise BadInput(f"cannot write {file}: {error.strerror}") from None
+    typer.echo(f"written to {file} ({part.mime_type}, {len(part.data)} bytes)")
+
+
+async def _hear(app: Hookline, audio: AudioPart) -> str:
+    try:
+        return await app.voice.hear(audio)
+    finally:
+        await app.voice.close()
+
+
+def _form(file: Path) -> SpokenFormat:
+    """The format that a file's name asks for."""
+    from hookline.voice.sound import SPOKEN
+
+    form = file.suffix.removeprefix(".").lower()
+    if form not in SPOKEN:
+        raise BadInput(f"{file} must end in {', '.join(f'.{each}' for each in SPOKEN)}")
+    return cast("SpokenFormat", form)

@@ -1,0 +1,194 @@
+"""Asking: the hooks that a moment concerns, all at once, each run or posted to once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Coroutine, Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from hookline.catalog.context import HookContext
+from hookline.hooks import HooklineError
+from hookline.hooks.errors import error_text
+
+from .answer import Answer, failed, of_command, of_output
+from .environment import environment
+from .process import run
+from .settings import CommandHook
+from .transcript import Transcripts
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+log = logging.getLogger("hookline")
+
+
+class Asking:
+    """Puts the hooks of an app to work."""
+
+    def __init__(self, app: Hookline) -> None:
+        self._app = app
+        self._hooks: dict[str, list[CommandHook]] = {}
+        self._transcripts = Transcripts(app.home, app.workspace)
+        self._background: set[asyncio.Task[Any]] = set()
+
+    def use(self, hooks: Iterable[CommandHook]) -> None:
+        """Have these hooks from now on."""
+        self._hooks = {}
+        for hook in hooks:
+            self._hooks.setdefault(hook.event, []).append(hook)
+
+    async def ask(
+        self,
+        event: str,
+        ctx: HookContext,
+        subjects: tuple[str, ...],
+        about: Mapping[str, Any],
+    ) -> list[Answer]:
+        """What the hooks that an event concerns answer, in the order in which they are written."""
+        chosen = self._chosen(event, subjects, about)
+        if not chosen:
+            return []
+        body = Body(self._body(event, ctx, about))
+        for hook in chosen:
+            if hook.background:
+                self.later(self._told(hook, body, ctx.session_id))
+        waited = [hook for hook in chosen if not hook.background]
+        if len(waited) == 1:
+            answers = [await self._one(waited[0], body)]
+        else:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._one(hook, body)) for hook in waited]
+            answers = [task.result() for task in tasks]
+        await self._tell(answers, ctx.session_id)
+        return answers
+
+    def later(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something that nobody waits for before the app ends."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def close(self) -> None:
+        """Wait for what runs in the background; each has its time limit."""
+        while self._background:
+            await asyncio.gather(*self._background, return_exceptions=True)
+
+    # --- which ----------------------------------------------------------------------------------
+
+    def _chosen(
+        self, event: str, subjects: tuple[str, ...], about: Mapping[str, Any]
+    ) -> list[CommandHook]:
+        chosen: dict[Any, CommandHook] = {}
+        for hook in self._hooks.get(event, ()):
+            if not hook.matcher.matches(subjects):
+                continue
+            if hook.condition is not None and not hook.condition.holds(
+                subjects, about.get("tool_input") or {}, str(self._app.workspace)
+            ):
+                continue
+            same = chosen.get(hook.key)
+            if same is None or (hook.denies and not same.denies):
+                chosen[hook.key] = hook  # of two that are the same, the stricter one
+        return [*chosen.values()]
+
+    # --- with what ------------------------------------------------------------------------------
+
+    async def _body(self, event: str, ctx: HookContext, about: Mapping[str, Any]) -> bytes:
+        """The JSON that hooks get."""
+        app = self._app
+        session_id = root_of(app, ctx)
+        given: dict[str, Any] = {
+            "session_id": session_id,
+            "transcript_path": await self._transcript(session_id),
+            "cwd": str(app.workspace),
+            "permission_mode": "default",
+            "hook_event_name": event,
+        }
+        if ctx.depth > 0:
+            given["agent_id"] = ctx.session_id.rpartition("/")[2]
+            given["agent_type"] = ctx.agent_id
+            if event == "SubagentStop":
+                given["agent_transcript_path"] = await self._transcript(ctx.session_id)
+        return json.dumps({**given, **about}, default=str).encode()
+
+    async def _transcript(self, session_id: str) -> str:
+        """The path of a session's transcript, brought up to date where there is a tape."""
+        store = self._app.get_tape_store()
+        if store is None or not session_id:
+            return str(self._transcripts.path(session_id or "none"))
+        return str(await self._transcripts.write(store, session_id))
+
+    # --- one hook -------------------------------------------------------------------------------
+
+    async def _one(self, hook: CommandHook, body: Body) -> Answer:
+        """One hook's answer; whatever goes wrong is an answer too."""
+        environ = environment(str(self._app.workspace))
+        try:
+            if hook.url:
+                from .http import post
+
+                return of_output(hook, await post(hook, await body.get(), environ))
+            words = command_of(hook)
+            ended = await run(words, body.get, self._app.workspace, environ, hook.timeout)
+            return of_command(hook, ended)
+        except OSError as error:
+            return failed(hook, f"it cannot be started: {error.strerror or error}")
+        except HooklineError as error:
+            return failed(hook, str(error))
+        except Exception as error:
+            return failed(hook, error_text(error))
+
+    async def _told(self, hook: CommandHook, body: Body, session_id: str) -> None:
+        await self._tell([await self._one(hook, body)], session_id)
+
+    async def _tell(self, answers: list[Answer], session_id: str) -> None:
+        """Tell the person what hooks have to say to them, and which failed."""
+        for answer in answers:
+            if answer.failure:
+                log.warning("command_hook.failed %s: %s", answer.hook.place, answer.failure)
+                await self._note(session_id, f"{answer.hook.place} failed: {answer.failure}")
+            if answer.message:
+                await self._note(session_id, answer.message)
+
+    async def _note(self, session_id: str, text: str) -> None:
+        await self._app.sessions.notify(session_id, NOTE, text)
+
+
+class Body:
+    """The JSON that the hooks of one event get, made once, while their processes start."""
+
+    def __init__(self, made: Coroutine[Any, Any, bytes]) -> None:
+        self._made = asyncio.ensure_future(made)
+
+    async def get(self) -> bytes:
+        """All of it; whoever waits may be cancelled, and the others still get it."""
+        return await asyncio.shield(self._made)
+
+
+NOTE = "hook"
+"""The kind of `notification` by which hooks speak to the person; no hook hears it."""
+
+
+def command_of(hook: CommandHook) -> list[str]:
+    """The words to start: a program with its arguments, or a line for the shell."""
+    return [hook.command, *hook.args] if hook.args is not None else [shell(), "-c", hook.command]
+
+
+@cache
+def shell() -> str:
+    """The shell that commands are written for, or the one that every system has."""
+    return next(
+        (path for path in ("/bin/bash", "/usr/bin/bash") if os.access(path, os.X_OK)), "/bin/sh"
+    )
+
+
+def root_of(app: Hookline, ctx: HookContext) -> str:
+    """The session of the person: a subagent's hooks are told of the conversation it belongs to."""
+    if ctx.depth == 0:
+        return ctx.session_id
+    run = app.runs.get(ctx.session_id)
+    return run.lineage[0] if run is not None and run.lineage else ctx.session_id.partition("/")[0]

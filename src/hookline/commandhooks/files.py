@@ -1,0 +1,145 @@
+"""Where command hooks are written: the user's settings and configuration, and a trusted project's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from hookline.plugins.project import CONFIG, commands_in
+from hookline.plugins.settingsfiles import FOLDER, NAMES, settings_item
+from hookline.plugins.sources import Source, SourceError, read_source
+
+from .errors import SettingsError
+from .settings import CommandHooksSettings, Table, read_table
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+SECTION = "hooks.commands"
+_SCALARS = ("enabled", "settings_files", "on_failure", "timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class HooksFile:
+    """The hooks of one place."""
+
+    name: str
+    """What failures are told under."""
+    table: Table
+    sha256: str = ""
+    """For a project's file: what was trusted."""
+
+
+class Files:
+    """Reads every place; a project's file counts only with trusted content."""
+
+    def __init__(self, app: Hookline, home: Path | None) -> None:
+        self._app = app
+        self._home = home
+        app.config.declare(SECTION, CommandHooksSettings)
+        self.defaults = self._defaults()
+
+    def _defaults(self) -> CommandHooksSettings:
+        """What holds for all hooks; the user alone says it."""
+        own = self._app.config.of_user(SECTION)
+        scalars = {key: own[key] for key in _SCALARS if key in own}
+        from hookline.config.checking import faults
+
+        for fault in faults(CommandHooksSettings, scalars, SECTION):
+            place = self._app.config.source(fault.dotted) or "the configuration"
+            raise SettingsError(f"{place}: {fault.dotted}: {fault.text}")
+        return CommandHooksSettings.model_validate(scalars)
+
+    def read(self) -> Iterator[HooksFile]:
+        """Every place that has hooks, the user's first."""
+        if not self.defaults.enabled:
+            return
+        off = False
+        if self.defaults.settings_files:
+            for source, name in self._of_user():
+                made, off = self._settings(source, name)
+                yield made
+        own = {k: v for k, v in self._app.config.of_user(SECTION).items() if k not in _SCALARS}
+        if own:
+            place = self._app.config.source(f"{SECTION}.{next(iter(own))}") or "config.toml"
+            yield HooksFile("config", self._table(own, place, SECTION))
+        if self._app.project:
+            yield from self._of_project(settings=self.defaults.settings_files and not off)
+
+    def _of_user(self) -> Iterator[tuple[Source | SourceError, str]]:
+        if self._home is not None:
+            path = self._home / FOLDER / NAMES[0]
+            if path.exists():
+                yield _read(path), f"~/{FOLDER}/{NAMES[0]}"
+
+    def _of_project(self, *, settings: bool) -> Iterator[HooksFile]:
+        app, project = self._app, self._app.workspace
+        for name in NAMES if settings else ():
+            path = project / FOLDER / name
+            if not path.exists() or self._is_users(path):
+                continue
+            source = _read(path, project)
+            shown = f"project/{FOLDER}/{name}"
+            if isinstance(source, SourceError):
+                yield HooksFile(shown, Table(problems=[str(source)]))
+                continue
+            item = settings_item(source, project)
+            if item is not None and app.trust.has(path, item.sha256):
+                yield HooksFile(shown, self._settings(source, shown)[0].table, item.sha256)
+            elif item is not None:
+                yield HooksFile(shown, Table(), item.sha256)
+        if app.config.project_dir is not None:
+            yield from self._of_project_config(project / CONFIG)
+
+    def _of_project_config(self, path: Path) -> Iterator[HooksFile]:
+        """The project's `[hooks.commands]`, from the bytes that were trusted."""
+        source = _read(path, self._app.workspace)
+        if isinstance(source, SourceError) or not commands_in(source.content):
+            return
+        import tomllib
+
+        values: Any = tomllib.loads(source.content.decode()).get("hooks", {})
+        table: Any = (
+            cast("dict[str, Any]", values).get("commands") if isinstance(values, dict) else None
+        )
+        if isinstance(table, dict):
+            own = {k: v for k, v in cast("dict[str, Any]", table).items() if k not in _SCALARS}
+            name = f"project/{CONFIG.as_posix()}"
+            if self._app.trust.allows(path, source.content):
+                yield HooksFile(name, self._table(own, str(path), SECTION), source.sha256)
+            else:
+                yield HooksFile(name, Table(), source.sha256)
+
+    def _is_users(self, path: Path) -> bool:
+        """In the user's home, the project's settings are the user's own."""
+        return self._home is not None and path.parent == self._home / FOLDER and path.name == NAMES[0]
+
+    def _settings(self, source: Source | SourceError, name: str) -> tuple[HooksFile, bool]:
+        """The hooks of a settings file, and whether it turns hooks off."""
+        if isinstance(source, SourceError):
+            return HooksFile(name, Table(problems=[str(source)])), False
+        try:
+            data: Any = json.loads(source.content.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            return HooksFile(name, Table(problems=[f"{source.path}: it is not JSON: {error}"])), False
+        if not isinstance(data, dict):
+            return HooksFile(name, Table(problems=[f"{source.path}: it is not a JSON object"])), False
+        values = cast("dict[str, Any]", data)
+        if values.get("disableAllHooks") is True:
+            return HooksFile(name, Table()), True
+        table = self._table(values.get("hooks", {}), str(source.path), "hooks")
+        return HooksFile(name, table), False
+
+    def _table(self, events: Any, file: str, above: str) -> Table:
+        defaults = self.defaults
+        return read_table(events, file, above, on_failure=defaults.on_failure, timeout=defaults.timeout)
+
+
+def _read(path: Path, root: Path | None = None) -> Source | SourceError:
+    try:
+        return read_source(path, root)
+    except SourceError as error:
+        return error

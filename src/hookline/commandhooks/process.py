@@ -1,0 +1,239 @@
+"""One run of a command: JSON in, two outputs and an exit code out; at the end nothing of it is left.
+
+asyncio's own processes cost a thread or several tasks each; here the loop watches the process and its
+pipes directly. The input is put together while the process starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from hookline.tools.builtin.process import GRACE, LINGER, signal_group
+
+LARGEST = 1_000_000
+"""Bytes that are kept of each output; the rest is read and dropped."""
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended; no exit code where it ran out of time."""
+
+    code: int | None
+    stdout: bytes
+    stderr: bytes
+    cut: bool = False
+    """Whether the output was longer than what is kept."""
+
+
+async def run(
+    command: Sequence[str],
+    given: Callable[[], Awaitable[bytes]],
+    folder: Path,
+    environ: Mapping[str, str],
+    timeout: float,
+) -> Ended:
+    """Run a command in a process group of its own; `OSError` where it cannot be started."""
+    loop = asyncio.get_running_loop()
+    with ExitStack() as pipes:
+        out = pipes.enter_context(Output(loop))
+        err = pipes.enter_context(Output(loop))
+        into = pipes.enter_context(Input(loop))
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environ,
+                stdin=into.theirs,
+                stdout=out.theirs,
+                stderr=err.theirs,
+                start_new_session=True,
+            )
+        finally:
+            for pipe in (into, out, err):
+                pipe.give()
+        exited = Exit(loop, process.pid)
+        try:
+            into.write(await given())
+            in_time = await exited.within(timeout)
+            if in_time:
+                await _drain(out, err)
+        finally:
+            await _end(process, exited)
+        return Ended(process.returncode if in_time else None, bytes(out.data), bytes(err.data), out.cut)
+
+
+class Pipe:
+    """A pipe to or from a process: one end is ours, the other one goes to the process."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, ours: int, theirs: int) -> None:
+        self.theirs = theirs
+        self._ours = ours
+        self._loop = loop
+        os.set_blocking(ours, False)
+
+    def give(self) -> None:
+        """The process has its end now, or there is no process."""
+        if self.theirs >= 0:
+            os.close(self.theirs)
+            self.theirs = -1
+
+    def unwatch(self) -> None:
+        """Wait for the process no more."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of both ends."""
+        self.give()
+        if self._ours >= 0:
+            self.unwatch()
+            os.close(self._ours)
+            self._ours = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class Input(Pipe):
+    """What a process reads: written as it takes it, then ended."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        theirs, ours = os.pipe()
+        super().__init__(loop, ours, theirs)
+        self._rest = memoryview(b"")
+
+    def write(self, data: bytes) -> None:
+        """Give the process all of its input; one that does not read it misses it."""
+        self._rest = memoryview(data)
+        self._write()
+        if self._rest:
+            self._loop.add_writer(self._ours, self._write)
+
+    def _write(self) -> None:
+        try:
+            self._rest = self._rest[os.write(self._ours, self._rest) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._rest = memoryview(b"")
+        if not self._rest:
+            self.close()
+
+    def unwatch(self) -> None:
+        """Write no more."""
+        self._loop.remove_writer(self._ours)
+
+
+class Output(Pipe):
+    """What a process prints, read as it comes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop, *os.pipe())
+        self.data = bytearray()
+        self.cut = False
+        self.ended = False
+        loop.add_reader(self._ours, self.read)
+
+    def read(self) -> None:
+        """Take what is there."""
+        while not self.ended:
+            try:
+                chunk = os.read(self._ours, _CHUNK)
+            except BlockingIOError:
+                return
+            room = LARGEST - len(self.data)
+            self.cut = self.cut or len(chunk) > room
+            self.data += chunk[:room]
+            if not chunk:
+                self.ended = True
+                self._loop.remove_reader(self._ours)
+            elif len(chunk) < _CHUNK:
+                return  # there is no more of it now; the loop tells of the rest
+
+    def unwatch(self) -> None:
+        """Read no more."""
+        self._loop.remove_reader(self._ours)
+
+
+class Exit:
+    """The end of a process, seen before it is reaped: until then its number is nobody else's."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, pid: int) -> None:
+        self._loop = loop
+        self._done: asyncio.Future[None] = loop.create_future()
+        self._handle = -1
+        try:
+            self._handle = os.pidfd_open(pid)
+            loop.add_reader(self._handle, self._seen)
+        except (AttributeError, OSError, NotImplementedError):  # not Linux, or not allowed
+            waiting = loop.run_in_executor(None, os.waitid, os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            waiting.add_done_callback(lambda _: self._seen())
+
+    @property
+    def done(self) -> bool:
+        """Whether the process has ended."""
+        return self._done.done()
+
+    def _seen(self) -> None:
+        self.close()
+        if not self._done.done():
+            self._done.set_result(None)
+
+    async def within(self, seconds: float) -> bool:
+        """Wait for it; whether it came in time."""
+        if not self._done.done():
+            waiter = self._loop.create_future()
+
+            def wake(_: object = None) -> None:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+            timer = self._loop.call_later(seconds, wake)
+            self._done.add_done_callback(wake)
+            try:
+                await waiter
+            finally:
+                timer.cancel()
+                self._done.remove_done_callback(wake)
+        return self._done.done()
+
+    def close(self) -> None:
+        """Watch no more."""
+        if self._handle >= 0:
+            self._loop.remove_reader(self._handle)
+            os.close(self._handle)
+            self._handle = -1
+
+
+async def _drain(*outputs: Output) -> None:
+    """Take the rest; what still runs in the background may hold the pipes, and is not waited for."""
+    for output in outputs:
+        output.read()
+    until = asyncio.get_running_loop().time() + LINGER
+    while not all(output.ended for output in outputs):
+        if asyncio.get_running_loop().time() >= until:
+            return
+        await asyncio.sleep(0.01)
+
+
+async def _end(process: subprocess.Popen[bytes], exited: Exit) -> None:
+    """Ask the whole group to end, then end it: also what ignores the question or went on alone."""
+    try:
+        if not exited.done and signal_group(process.pid, signal.SIGTERM):
+            await exited.within(GRACE)
+    finally:
+        signal_group(process.pid, signal.SIGKILL)
+        process.wait()  # it has ended or was just killed
+        exited.close()

@@ -1,0 +1,177 @@
+"""Chat completions: a client's request as a message, and an answer as a completion."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import time
+from base64 import b64decode
+from typing import Any, Literal
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hookline.catalog.parts import AudioPart, ImagePart, Part, TextPart, text_of
+
+from .frames import BadFrame, Frame
+from .outbox import Outbox
+
+FILTERED = ("blocked", "rejected", "dropped")
+
+
+class ChatMessage(BaseModel):
+    """One message of a conversation; what is not listed here is left alone."""
+
+    model_config = ConfigDict(extra="allow")
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[dict[str, Any]] | None = None
+
+    def parts(self) -> list[Part]:
+        """What it says."""
+        if isinstance(self.content, str):
+            return [TextPart(self.content)]
+        return [_part(each) for each in self.content or ()]
+
+
+class StreamOptions(BaseModel):
+    """What a streamed answer has beside its text."""
+
+    model_config = ConfigDict(extra="allow")
+
+    include_usage: bool = False
+
+
+class CompletionRequest(BaseModel):
+    """What an OpenAI client sends. The agent has its own tools and options; others are ignored."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str = Field(max_length=200)
+    messages: list[ChatMessage] = Field(min_length=1)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    user: str | None = Field(default=None, max_length=180)
+
+    def latest(self) -> tuple[str, list[Part]]:
+        """What the user said last: everything after the last answer."""
+        last: list[Part] = []
+        for message in self.messages:
+            if message.role == "user":
+                last += message.parts()
+            elif message.role == "assistant":
+                last = []
+        text = text_of(last)
+        if not text.strip() and all(isinstance(part, TextPart) for part in last):
+            raise BadFrame("messages: the last one must be a user's, and must say something")
+        return text, [] if all(isinstance(part, TextPart) for part in last) else last
+
+    def earlier(self) -> list[dict[str, str]]:
+        """What was said before that, as model messages."""
+        answers = [i for i, message in enumerate(self.messages) if message.role == "assistant"]
+        end = answers[-1] + 1 if answers else 0
+        said = [
+            {"role": m.role, "content": text_of(m.parts())}
+            for i, m in enumerate(self.messages)
+            if i < end and m.role in ("user", "assistant")
+        ]
+        rules = [text_of(m.parts()) for m in self.messages if m.role in ("system", "developer")]
+        if rules := [rule for rule in rules if rule]:
+            said.insert(0, {"role": "user", "content": "Instructions:\n" + "\n\n".join(rules)})
+        return said
+
+
+def _part(given: dict[str, Any]) -> Part:
+    try:
+        match given["type"]:
+            case "text" | "input_text":
+                return TextPart(str(given["text"]))
+            case "image_url":
+                url = str(given["image_url"]["url"])
+                if not url.startswith("data:"):
+                    return ImagePart(url=url)
+                mime_type, _, data = url.removeprefix("data:").partition(";base64,")
+                return ImagePart(b64decode(data, validate=True), mime_type or "image/png")
+            case "input_audio":
+                sound = given["input_audio"]
+                data = b64decode(str(sound["data"]), validate=True)
+                return AudioPart(data, f"audio/{sound.get('format', 'wav')}")
+            case kind:
+                raise BadFrame(f"messages: content of type {kind!r} is not understood")
+    except (KeyError, TypeError, AttributeError, binascii.Error, ValueError) as error:
+        if isinstance(error, BadFrame):
+            raise
+        raise BadFrame("messages: a content part is malformed") from None
+
+
+def usage_of(end: Frame) -> dict[str, int]:
+    """An answer's usage in the words of this API."""
+    asked, said = (int(end["usage"].get(name, 0)) for name in ("input_tokens", "output_tokens"))
+    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+
+
+def finish_reason(end: Frame) -> str:
+    """Why an answer ended, in the words of this API."""
+    return "content_filter" if end["outcome"] in FILTERED else "stop"
+
+
+def completion(model: str, end: Frame) -> dict[str, Any]:
+    """A whole answer; without one, the reason."""
+    return {
+        "id": f"chatcmpl-{uuid4().hex}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": end["text"] or end["reason"] or ""},
+                "finish_reason": finish_reason(end),
+            }
+        ],
+        "usage": usage_of(end),
+    }
+
+
+class ChunkOutbox(Outbox):
+    """Frames as the chunks of a streamed completion."""
+
+    __slots__ = ("_head", "_said", "_usage")
+
+    def __init__(self, limit: int, model: str, *, usage: bool) -> None:
+        super().__init__(limit)
+        head = {
+            "id": f"chatcmpl-{uuid4().hex}",
+            "object": "chat.completion.chunk",
+            "created": int(time.time()),
+            "model": model,
+        }
+        self._head = json.dumps(head)[:-1]
+        self._usage = usage
+        self._said = False
+
+    def encode(self, frame: Frame) -> str:
+        """What a client of this API gets to see of a frame: text, and the end."""
+        kind = frame["type"]
+        if kind == "text":
+            self._said = True
+            return self._chunk({"content": frame["delta"]})
+        if kind == "error":
+            error = {"message": frame["message"], "type": "server_error", "code": None, "param": None}
+            return f"data: {json.dumps({'error': error})}\n\n"
+        if kind != "end":
+            return ""
+        text = "" if self._said else frame["text"] or frame["reason"] or ""
+        before = self._chunk({"content": text}) if text else ""
+        last = f"{before}{self._chunk({}, finish_reason(frame))}"
+        if self._usage:
+            last += f'data: {self._head}, "choices": [], "usage": {json.dumps(usage_of(frame))}}}\n\n'
+        return last
+
+    def begin(self) -> None:
+        """The first chunk says who speaks."""
+        self.write(self._chunk({"role": "assistant", "content": ""}))
+
+    def _chunk(self, delta: dict[str, str], reason: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return f'data: {self._head}, "choices": [{json.dumps(choice)}]}}\n\n'

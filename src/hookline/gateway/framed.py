@@ -1,0 +1,196 @@
+"""A channel that speaks in frames: the ground of the web, the OpenAI endpoint and stdio."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
+from hookline.catalog.parts import Part
+from hookline.catalog.stream import StreamEvent
+from hookline.hooks import HooklineError
+from hookline.turn import TurnResult
+
+from .approvals import Pending
+from .channel import Channel, Handle, inbound
+from .frames import Frame, approval_frame, end_frame, event_frame, part_frame
+from .outbox import Taker
+
+if TYPE_CHECKING:
+    from .gateway import Gateway
+
+
+class IdInUse(HooklineError, ValueError):
+    """A message has the id of one that is still being answered."""
+
+
+@dataclass(slots=True)
+class Reply:
+    """Who waits for the answer to one message."""
+
+    taker: Taker
+    closes: bool
+    """Whether nothing more is for this taker after the answer."""
+
+
+class FrameChannel(Channel):
+    """Turns what the gateway says into frames for whoever waits.
+
+    That is the sender of a message; and where there is none, because the turn was cut off or began
+    elsewhere, everybody who watches the session.
+    """
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self._replies: dict[str, Reply] = {}
+        self._watchers: defaultdict[str, set[Taker]] = defaultdict(set)
+        self._handle: Handle = gateway.handle
+
+    async def start(self, handle: Handle) -> None:
+        """Take messages from now on."""
+        self._handle = handle
+
+    async def stop(self) -> None:
+        """Let everybody who still reads end."""
+        takers = {taker for watching in self._watchers.values() for taker in watching}
+        for taker in takers | {reply.taker for reply in self._replies.values()}:
+            taker.close()
+
+    # --- in -----------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        content: tuple[str, list[Part]],
+        session: str,
+        user: str,
+        taker: Taker,
+        *,
+        sender: str = "",
+        message_id: str | None = None,
+        closes: bool = True,
+    ) -> str:
+        """Hand a message over for a taker; give the id of its answer. It was accepted then.
+
+        `sender` sets the ids of different senders apart: those of one connection, say.
+        """
+        text, parts = content
+        shown = message_id or uuid4().hex[:12]
+        key = f"{sender or uuid4().hex[:12]}:{shown}"
+        if key in self._replies:
+            raise IdInUse(f"message id {shown!r} is still being answered; choose another")
+        envelope: dict[str, Any] = {
+            "content": text,
+            "channel": self.name,
+            "chat_id": session,
+            "sender_id": user,
+            "session_id": session,
+            "message_id": key,
+        }
+        if parts:
+            envelope["parts"] = parts
+        self._replies[key] = Reply(taker, closes)
+        try:
+            await self._handle(envelope)
+        except BaseException:
+            self._replies.pop(key, None)
+            raise
+        return shown
+
+    def watch(self, session: str, taker: Taker) -> None:
+        """Show a taker what happens in a session beside its own messages, and what waits for it."""
+        self._watchers[session].add(taker)
+        for pending in self.gateway.approvals.of(session):
+            taker.put(approval_frame(pending))
+
+    def leave(self, session: str, taker: Taker) -> None:
+        """Show it nothing more. What it asked is still answered: on record, and to who watches."""
+        for key in [key for key, reply in self._replies.items() if reply.taker is taker]:
+            del self._replies[key]
+        watching = self._watchers[session]
+        watching.discard(taker)
+        if not watching:
+            del self._watchers[session]
+
+    # --- out ----------------------------------------------------------------------------------
+
+    def _reply(self, message: Envelope) -> Reply | None:
+        return self._replies.get(field_of(message, "message_id"))
+
+    def _put(self, message: Envelope, frame: Frame) -> None:
+        reply = self._reply(message)
+        if reply is not None:
+            reply.taker.put(frame)
+            return
+        for taker in self._watchers.get(address_of(message)[1], ()):
+            taker.put(frame)
+
+    def _id(self, message: Envelope) -> str | None:
+        key = str(field_of(message, "message_id") or "")
+        return key.partition(":")[2] or key or None
+
+    async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
+        """Send a piece of the answer."""
+        frame = event_frame(self._id(inbound), event)
+        if frame is not None:
+            self._put(inbound, frame)
+
+    async def publish(self, inbound: Envelope, parts: list[Part]) -> None:
+        """Send further parts."""
+        for part in parts:
+            frame: Frame = {"type": "part", "id": self._id(inbound), "part": part_frame(part)}
+            self._put(inbound, frame)
+
+    async def end(self, inbound: Envelope, result: TurnResult) -> None:
+        """Send what a plugin rendered beside the answer, then the end."""
+        for outbound in result.outbounds:
+            said = content_of(outbound)
+            if said != result.model_output and address_of(outbound) == address_of(inbound):
+                part = {"type": "text", "text": said}
+                self._put(inbound, {"type": "part", "id": self._id(inbound), "part": part})
+        self._finish(inbound, {**end_frame(self._id(inbound), result)})
+
+    async def error(self, inbound: Envelope, message: str) -> None:
+        """Send the reason why there is no answer."""
+        self._finish(inbound, {"type": "error", "id": self._id(inbound), "message": message})
+
+    def _finish(self, message: Envelope, frame: Frame) -> None:
+        self._put(message, frame)
+        reply = self._replies.pop(field_of(message, "message_id"), None)
+        if reply is not None and reply.closes:
+            reply.taker.close()
+
+    async def send(self, outbound: Envelope) -> bool:
+        """Show an envelope to those who watch its chat; that of an answer goes with the answer."""
+        current = inbound.get()
+        if current is not None and address_of(current) == address_of(outbound):
+            return True
+        watching = self._watchers.get(address_of(outbound)[1])
+        if not watching:
+            return False
+        said, name = content_of(outbound), uuid4().hex[:12]
+        result = TurnResult(address_of(outbound)[1], model_output=said)
+        for taker in watching:
+            taker.put({"type": "text", "id": name, "delta": said})
+            taker.put({**end_frame(name, result)})
+        return True
+
+    # --- waiting for a person -------------------------------------------------------------------
+
+    async def notify(self, inbound: Envelope, kind: str, text: str) -> None:
+        """Send a notification."""
+        self._put(inbound, {"type": "notification", "kind": kind, "text": text})
+
+    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
+        """Send a question to the sender and to those who watch, and wait for the first answer."""
+
+        def show(pending: Pending) -> None:
+            frame, reply = approval_frame(pending), self._reply(inbound)
+            takers: set[Taker] = {*self._watchers.get(address_of(inbound)[1], ())}
+            if reply is not None:
+                takers.add(reply.taker)
+            for taker in takers:
+                taker.put(frame)
+
+        return await self.gateway.approvals.ask(request, show)

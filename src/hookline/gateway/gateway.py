@@ -1,0 +1,404 @@
+"""`Gateway`: runs channels, and takes their messages through the app."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from hookline.agent.journal import TURN, CutOffTurn, cut_off_turn
+from hookline.catalog.envelope import Envelope, address_of, check_envelope, field_of
+from hookline.catalog.events.gateway import (
+    ChannelConnectEvent,
+    ChannelDisconnectEvent,
+    GatewayErrorEvent,
+    GatewayStartupEvent,
+    GatewayStopEvent,
+    MessageCancelEvent,
+)
+from hookline.catalog.events.misc import NotificationEvent
+from hookline.catalog.stream import StreamEvent
+from hookline.exchange import Exchange
+from hookline.hooks import HooklineError
+from hookline.hooks.errors import error_text, suggestion
+from hookline.turn import TurnResult
+
+from .approvals import Approvals
+from .channel import Channel, inbound
+from .debounce import Debounce
+from .limits import Limiter
+from .metrics import Metrics
+from .settings import GatewaySettings
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+
+    from hookline.app import Hookline
+
+log = logging.getLogger("hookline.gateway")
+
+SHIPPED = {
+    "web": "hookline.gateway.web:WebChannel",
+    "openai": "hookline.gateway.openai:OpenAIChannel",
+    "stdio": "hookline.gateway.stdio:StdioChannel",
+    "telegram": "hookline.gateway.telegram:TelegramChannel",
+}
+"""The channels that come with Hookline: each is made with the gateway when it is enabled."""
+
+DEFAULT = ("web", "openai")
+GOING_DOWN = "the gateway is going down; send it again later"
+SETTLING = 5.0
+"""Seconds that parked turns get to write down where they stopped."""
+
+
+class GatewayStopping(HooklineError, RuntimeError):
+    """A message came while the gateway was going down; it was not accepted."""
+
+
+class UnknownChannel(HooklineError, LookupError):
+    """A channel was enabled that nobody provides."""
+
+
+class ChannelFailed(HooklineError, RuntimeError):
+    """A channel could not be made or started."""
+
+
+class Inbox:
+    """Where a message is kept between being accepted and being done with; this one keeps nothing."""
+
+    async def accept(self, envelope: Envelope) -> None:
+        """Keep a message before its sender is told that it was accepted."""
+
+    async def settle(self, envelope: Envelope, outcome: str) -> None:
+        """Note what became of it."""
+
+
+class Gateway:
+    """Runs the enabled channels, and takes their messages through the app."""
+
+    def __init__(
+        self,
+        app: Hookline,
+        *,
+        enabled: Sequence[str] | None = None,
+        settings: GatewaySettings | None = None,
+        inbox: Inbox | None = None,
+    ) -> None:
+        self.app = app
+        app.config.declare("gateway", GatewaySettings)
+        self.settings = settings or app.config.settings("gateway", GatewaySettings)
+        self.inbox = inbox or Inbox()
+        self.approvals = Approvals()
+        self.metrics = Metrics()
+        self.limiter = Limiter(self.settings.requests_per_minute, self.settings.burst)
+        """Counts what each user asks, over HTTP and in WebSockets."""
+        self.routers: list[APIRouter] = []
+        """What others serve beside the channels; add before the server is made."""
+        self.public: list[str] = []
+        """Beginnings of the paths that their owners guard themselves."""
+        self.ready = False
+        """Whether all channels are started and messages are taken."""
+        self.leaving = asyncio.Event()
+        """Set when somebody asks the gateway to end."""
+        self.channels: dict[str, Channel] = self._collect(enabled)
+        self._nowhere = Channel()
+        self._tasks: dict[asyncio.Task[None], Envelope] = {}
+        self._slots = asyncio.Semaphore(self.settings.in_flight)
+        self._open = asyncio.Event()
+        self._stopping = False
+        self._attached = ExitStack()
+        self._debounce = Debounce(self.settings.debounce, self._spawn, self._joined)
+
+    # --- channels -----------------------------------------------------------------------------
+
+    def _collect(self, enabled: Sequence[str] | None) -> dict[str, Channel]:
+        config = self.app.config
+        provided: dict[str, Channel] = {c.name: c for c in self.app.get_channels(self.handle)}
+        wanted = enabled or self.settings.channels
+        if wanted is None:
+            tables = [
+                name
+                for name in SHIPPED
+                if config.section(f"channels.{name}") and config.get(f"channels.{name}.enabled", True)
+            ]
+            wanted = [*DEFAULT, *tables, *provided]
+        return {name: provided.get(name) or self._shipped(name, provided) for name in wanted}
+
+    def _shipped(self, name: str, provided: dict[str, Channel]) -> Channel:
+        known = [*SHIPPED, *provided]
+        if name not in SHIPPED:
+            raise UnknownChannel(
+                f"unknown channel {name!r}{suggestion(name, known)}; there are {', '.join(known)}"
+            )
+        module, _, made = SHIPPED[name].partition(":")
+        try:
+            return getattr(import_module(module), made)(self)
+        except ImportError as error:
+            raise ChannelFailed(f"channel {name!r} needs a library that is missing: {error}") from None
+
+    def channel_of(self, envelope: Envelope) -> Channel:
+        """The channel of a message; one that goes nowhere where it came through none."""
+        return self.channels.get(address_of(envelope)[0], self._nowhere)
+
+    # --- the running scope ----------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[Gateway]:
+        """Run the app and the channels in it."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.app.running())
+            stack.push_async_callback(self.stop)
+            await self.start()
+            yield self
+
+    async def start(self) -> None:
+        """Start the channels; from then on messages are taken. Cut-off turns come first."""
+        app, hooks = self.app, self.app.hooks
+        self._attached.callback(hooks.register("resolve_approval", self._approve, trylast=True))
+        self._attached.callback(hooks.register("notification", self._notified))
+        self._attached.callback(setattr, app, "deliver", app.deliver)
+        app.deliver = self.deliver
+        cut = await self._cut_off_turns()
+        for name, channel in self.channels.items():
+            try:
+                await channel.start(self.handle)
+            except Exception as error:
+                raise ChannelFailed(f"channel {name!r} did not start: {told(error)}") from error
+            await self._fire("channel:connect", ChannelConnectEvent(name))
+        for session_id, turn in cut:
+            self._run(self._resume(session_id, turn), turn.envelope)
+        await self._fire("gateway:startup", GatewayStartupEvent([*self.channels]))
+        self.ready = True
+        self._open.set()
+
+    async def drain(self) -> None:
+        """Take nothing more; let running turns finish, and park those that take too long."""
+        if not self._stopping:
+            await self._fire("gateway:stop", GatewayStopEvent([*self.channels]))
+        self._stopping, self.ready = True, False
+        self._open.set()
+        self._debounce.flush()
+        if self._tasks:
+            await asyncio.wait([*self._tasks], timeout=self.settings.drain)
+        if self._tasks:
+            await self._park()
+
+    async def _park(self) -> None:
+        """Stop what still runs so that it goes on at the next start; what only waits is sent back."""
+        runs = self.app.runs
+        running = {field_of(run.envelope, "message_id") for run in runs.values()}
+        for task, message in self._tasks.items():
+            if field_of(message, "message_id") not in running:
+                task.cancel()
+        for session_id in [*runs]:
+            if "/" not in session_id:  # a subagent stops with its parent
+                await self.app.park(session_id)
+        if self._tasks:
+            await asyncio.wait([*self._tasks], timeout=SETTLING)
+        for task in self._tasks:
+            task.cancel()
+
+    async def stop(self) -> None:
+        """Drain, then stop the channels."""
+        await self.drain()
+        for name, channel in self.channels.items():
+            try:
+                await channel.stop()
+            except Exception as error:
+                await self._failed(name, error)
+            await self._fire("channel:disconnect", ChannelDisconnectEvent(name))
+        self._attached.close()
+
+    def leave(self) -> None:
+        """Ask whoever runs the gateway to end it in good order."""
+        self.leaving.set()
+
+    async def reload(self) -> str:
+        """Read the settings and the hook files again; say what came of it."""
+        self.app.config.reload()
+        return str(await self.app.hook_files.reload())
+
+    # --- messages -----------------------------------------------------------------------------
+
+    async def handle(self, envelope: Envelope) -> None:
+        """Accept a message; wait where too many are in flight."""
+        message = check_envelope(envelope)
+        if isinstance(message, dict) and not field_of(message, "message_id"):
+            message["message_id"] = uuid4().hex
+        await self._open.wait()
+        if self._stopping:
+            raise GatewayStopping(GOING_DOWN)
+        await self._slots.acquire()
+        try:
+            if self._stopping:
+                raise GatewayStopping(GOING_DOWN)
+            await self.inbox.accept(message)
+        except BaseException:
+            self._slots.release()
+            raise
+        channel = self.channel_of(message)
+        if self.settings.debounce and getattr(channel, "debounced", True):
+            self._debounce.add(message)
+        else:
+            self._spawn(message)
+
+    def _spawn(self, message: Envelope) -> None:
+        task = self._run(self._process(message), message)
+        task.add_done_callback(lambda _: self._slots.release())
+
+    def _joined(self, message: Envelope) -> None:
+        """A message became part of the one that followed it."""
+        result = TurnResult("", outcome="steered", stopped="taken together with the next message")
+        self._run(self._ended(self.channel_of(message), message, result), message)
+        self._slots.release()
+
+    def _run(self, work: Any, message: Envelope) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = message
+        task.add_done_callback(self._tasks.pop)
+        return task
+
+    async def _process(self, message: Envelope) -> None:
+        """One message to its end: exactly one outcome, whatever happens."""
+        inbound.set(message)
+        channel, began = self.channel_of(message), time.monotonic()
+        exchange, ends = self._exchange(channel, message)
+        outcome = "failed"
+        with self.metrics.in_flight.track_inprogress():
+            try:
+                show = partial(self._show, channel, message)
+                result = await self.app.process_inbound(message, stream=show, exchange=exchange)
+                outcome = result.outcome
+                if not ends:  # a rejected message never gets as far
+                    await channel.end(message, result)
+            except Exception as error:
+                await self._failed(channel.name, error)
+                await self._tell(channel, message, told(error))
+            except asyncio.CancelledError:
+                await self._tell(channel, message, GOING_DOWN)
+        await self._settled(channel, message, outcome, time.monotonic() - began)
+
+    async def _resume(self, session_id: str, cut: CutOffTurn) -> None:
+        """Continue a turn that was cut off, and answer where its message came from."""
+        message = cut.envelope
+        inbound.set(message)
+        channel, began = self.channel_of(message), time.monotonic()
+        exchange, _ = self._exchange(channel, message)
+        outcome = "failed"
+        try:
+            show = partial(self._show, channel, message)
+            result = await self.app.resume(session_id, stream=show, exchange=exchange)
+            outcome = result.outcome if result else "handled"
+        except Exception as error:
+            await self._failed(channel.name, error)
+            await self._tell(channel, message, told(error))
+        await self._settled(channel, message, outcome, time.monotonic() - began)
+
+    def _exchange(self, channel: Channel, message: Envelope) -> tuple[Exchange, list[TurnResult]]:
+        """The exchange of a message, and what will be the results that were sent."""
+        ends: list[TurnResult] = []
+
+        async def end(result: TurnResult) -> None:
+            ends.append(result)
+            await channel.end(message, result)
+
+        return Exchange(publish=partial(channel.publish, message), end=end), ends
+
+    async def _show(self, channel: Channel, message: Envelope, event: StreamEvent) -> None:
+        try:
+            await channel.stream(message, event)
+        except Exception as error:  # the turn goes on: it is recorded, and its end is still told
+            await self._failed(channel.name, error)
+
+    async def _ended(self, channel: Channel, message: Envelope, result: TurnResult) -> None:
+        await channel.end(message, result)
+        await self._settled(channel, message, result.outcome, 0.0)
+
+    async def _tell(self, channel: Channel, message: Envelope, text: str) -> None:
+        try:
+            await channel.error(message, text)
+        except Exception as error:
+            await self._failed(channel.name, error)
+
+    async def _settled(self, channel: Channel, message: Envelope, outcome: str, seconds: float) -> None:
+        name, chat_id = address_of(message)
+        self.metrics.message(name, outcome, seconds)
+        if log.isEnabledFor(logging.INFO):
+            said = {"channel": name, "chat_id": chat_id, "outcome": outcome, "seconds": seconds}
+            log.info("message.done channel=%s outcome=%s", name, outcome, extra={"fields": said})
+        await self.inbox.settle(message, outcome)
+
+    async def deliver(self, outbound: Envelope) -> bool:
+        """Hand an outbound envelope to its channel; whether it was sent."""
+        channel = self.channels.get(address_of(outbound)[0])
+        return channel is not None and await channel.send(outbound)
+
+    async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
+        """Stop a session's running turn; whether there was one."""
+        cancelled = await self.app.cancel(session_id)
+        if cancelled:
+            await self._fire("message:cancel", MessageCancelEvent(channel, chat_id), session_id)
+        return cancelled
+
+    # --- cut-off turns ----------------------------------------------------------------------------
+
+    async def _cut_off_turns(self) -> list[tuple[str, CutOffTurn]]:
+        """The turns that were cut off while one of these channels had them, the latest first."""
+        found: list[tuple[str, CutOffTurn]] = []
+        since = time.time() - self.settings.resume * 3600
+        store = self.app.store()
+        for info in await self.app.sessions.list() if self.settings.resume else ():
+            if info.updated < since:
+                break
+            last = await store.entries(info.id, kinds={TURN}, limit=1, newest_first=True)
+            if not last or last[0].payload["status"] != "started":
+                continue
+            cut = await cut_off_turn(await self.app.tape(info.id))
+            if cut is not None and cut.envelope and address_of(cut.envelope)[0] in self.channels:
+                found.append((info.id, cut))
+        return found
+
+    # --- waiting for a person ---------------------------------------------------------------------
+
+    async def _approve(self, request: dict[str, Any]) -> str | None:
+        """Ask whoever sent the message that the call is made for."""
+        message = inbound.get()
+        if message is None:
+            return None
+        if self.approvals.remembers(request):
+            return "approve"
+        await self.app.sessions.notify(request["session_id"], "approval", request["question"])
+        return await self.channel_of(message).ask(message, request)
+
+    async def _notified(self, event: NotificationEvent) -> None:
+        message = inbound.get()
+        if message is not None:
+            await self.channel_of(message).notify(message, event.kind, event.text)
+
+    # --- events ---------------------------------------------------------------------------------
+
+    async def _failed(self, channel: str, error: Exception) -> None:
+        log.error("message.failed channel=%s error=%s", channel, told(error))
+        log.debug("message.failed", exc_info=error)
+        self.metrics.failed(channel)
+        await self._fire("gateway:error", GatewayErrorEvent(channel, error))
+
+    async def _fire(self, name: str, event: Any, session_id: str = "") -> None:
+        hook = self.app.hooks[name]
+        if hook.live:
+            await hook.fire(event, self.app.context(session_id))
+
+
+def told(error: Exception) -> str:
+    """An error as its sender is told it."""
+    return str(error) if isinstance(error, HooklineError) else error_text(error)
+
+
+Factory = Callable[[Gateway], Channel]
+"""What `SHIPPED` names."""

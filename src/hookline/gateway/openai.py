@@ -1,0 +1,28 @@
+"""The OpenAI channel: `/v1`, so that any OpenAI client talks to the agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from hookline.catalog.envelope import Envelope
+
+from .framed import FrameChannel
+
+
+class OpenAIChannel(FrameChannel):
+    """Programs that know no more of the agent than a model's API. Nobody there can be asked."""
+
+    name = "openai"
+    debounced = False
+
+    def routes(self) -> APIRouter:
+        """`/v1/models` and `/v1/chat/completions`."""
+        from .routes.openai import openai_routes
+
+        return openai_routes(self)
+
+    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
+        """Leave the question open, which denies."""
+        return None

@@ -1,0 +1,114 @@
+"""An outbox: what is on its way to one reader, never more than it may hold."""
+
+from __future__ import annotations
+
+import json
+from asyncio import Future, get_running_loop
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from .frames import Frame
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
+class Taker(Protocol):
+    """Whoever takes the frames of an answer."""
+
+    def put(self, frame: Frame) -> None:
+        """Take one frame; never waits."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        ...
+
+
+class Outbox:
+    """Frames, encoded, in order. A reader takes all that wait at once.
+
+    When more waits than the limit the reader is too slow: what follows is dropped and `overflowed`
+    says so. One frame may be larger than the limit.
+    """
+
+    __slots__ = ("_closed", "_frames", "_limit", "_on_overflow", "_size", "_waiter", "overflowed")
+
+    def __init__(self, limit: int, on_overflow: Callable[[], Any] | None = None) -> None:
+        self._frames: list[str] = []
+        self._limit = limit
+        self._on_overflow = on_overflow
+        self._size = 0
+        self._waiter: Future[None] | None = None
+        self._closed = False
+        self.overflowed = False
+
+    def encode(self, frame: Frame) -> str:
+        """A frame as it goes out."""
+        return _encode(frame)
+
+    def put(self, frame: Frame) -> None:
+        """Add a frame."""
+        if self._closed:
+            return
+        if self._size > self._limit:
+            self.overflowed = True
+            self.close()
+            if self._on_overflow is not None:
+                self._on_overflow()
+            return
+        self.write(self.encode(frame))
+
+    def write(self, text: str) -> None:
+        """Add what is encoded already."""
+        self._frames.append(text)
+        self._size += len(text)
+        self._wake()
+
+    def close(self) -> None:
+        """Let the reader end when it has read what waits."""
+        self._closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def take(self) -> list[str]:
+        """Everything that waits, when something does; nothing at the end."""
+        while not self._frames and not self._closed:
+            self._waiter = get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        frames, self._frames, self._size = self._frames, [], 0
+        return frames
+
+
+class EventOutbox(Outbox):
+    """Frames as Server-Sent Events, each named by its type."""
+
+    __slots__ = ()
+
+    def encode(self, frame: Frame) -> str:
+        """A frame as an event."""
+        return f"event: {frame['type']}\ndata: {_encode(frame)}\n\n"
+
+
+class Gathered:
+    """Keeps the end of an answer and the parts that came before it, for one who waits for them."""
+
+    def __init__(self) -> None:
+        self.parts: list[Frame] = []
+        self.done: Future[Frame] = get_running_loop().create_future()
+
+    def put(self, frame: Frame) -> None:
+        """Keep what matters of a frame."""
+        if frame["type"] == "part":
+            self.parts.append(frame["part"])
+        elif frame["type"] in ("end", "error") and not self.done.done():
+            self.done.set_result(frame)
+
+    def close(self) -> None:
+        """Nothing more comes."""

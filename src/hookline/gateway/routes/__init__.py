@@ -1,0 +1,32 @@
+"""What is served over HTTP, a module for each thing."""
+
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+
+class Problem(BaseModel):
+    """Why a request was not carried out."""
+
+    detail: str | list[Any] = Field(description="One sentence, or what is wrong field by field.")
+
+
+def _said(text: str) -> dict[str, Any]:
+    return {"model": Problem, "description": text}
+
+
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    400: _said("The body cannot be read."),
+    401: _said("A token is needed, or the one given is wrong."),
+    403: _said("Pages of this origin may not call the gateway."),
+    413: _said("The body is larger than the gateway takes."),
+    421: _said("The gateway is not called by this name."),
+    422: _said("Malformed JSON, or a field is missing, unknown or of the wrong type."),
+    429: _said("Too many requests; `Retry-After` says when to come back."),
+}
+"""What any request may be told."""
+
+BUSY: Final = {503: _said("The gateway is going down and takes no more messages.")}
+FAILED: Final = {500: _said("The message was accepted, and answering it failed.")}
+MISSING: Final = {404: _said("There is no such thing.")}
+TAKEN: Final = {409: _said("A message with this id is still being answered.")}

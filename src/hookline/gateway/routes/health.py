@@ -1,0 +1,61 @@
+"""`/health`, `/ready` and `/metrics`: for whoever keeps the gateway running."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from ..metrics import CONTENT_TYPE
+from . import PROBLEMS, Problem
+
+if TYPE_CHECKING:
+    from ..gateway import Gateway
+
+
+class Health(BaseModel):
+    """The process is there."""
+
+    status: Literal["ok"] = "ok"
+
+
+class Readiness(BaseModel):
+    """Messages are taken, through these channels."""
+
+    status: Literal["ready"] = "ready"
+    channels: list[str]
+
+
+def health_routes(gateway: Gateway) -> APIRouter:
+    """The routes that say how the gateway is."""
+    router = APIRouter(tags=["serving"])
+    called: dict[int | str, dict[str, Any]] = {code: PROBLEMS[code] for code in (403, 421)}
+
+    @router.get("/health", responses=called)
+    async def health() -> Health:
+        """Say that the process is alive."""
+        return Health()
+
+    @router.get(
+        "/ready",
+        response_model=Readiness,
+        responses={**called, 503: {"model": Problem, "description": "Not yet, or not any more."}},
+    )
+    async def ready(response: Response) -> Readiness | Response:
+        """Say whether messages are taken."""
+        if not gateway.ready:
+            problem = Problem(detail="the channels are not started, or going down")
+            return Response(problem.model_dump_json(), 503, media_type="application/json")
+        return Readiness(channels=[*gateway.channels])
+
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        responses={**PROBLEMS, 200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
+    async def metrics() -> Response:
+        """Give the counters to Prometheus."""
+        return Response(gateway.metrics.text(), media_type=CONTENT_TYPE)
+
+    return router

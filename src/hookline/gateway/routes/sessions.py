@@ -1,0 +1,89 @@
+"""`/api/sessions`: which there are, what was said in one, and stopping it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel
+
+from ..frames import SessionId
+from ..history import HistoryItem, history_of
+from . import MISSING, PROBLEMS
+
+if TYPE_CHECKING:
+    from ..web import WebChannel
+
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+class SessionLine(BaseModel):
+    """A session in the list."""
+
+    id: str
+    name: str | None
+    preview: str
+    created: float
+    updated: float
+    entries: int
+
+
+class SessionPage(BaseModel):
+    """A session and what was said in it, oldest first."""
+
+    id: str
+    model: str
+    busy: bool
+    waiting: int
+    """Messages that wait for their turn."""
+    messages: list[HistoryItem]
+
+
+class CancelAnswer(BaseModel):
+    """Whether there was a running turn to stop."""
+
+    cancelled: bool
+
+
+def session_routes(channel: WebChannel) -> APIRouter:
+    """The routes of sessions."""
+    router = APIRouter(tags=["sessions"])
+    gateway, app = channel.gateway, channel.gateway.app
+
+    @router.get("/api/sessions", responses=PROBLEMS)
+    async def sessions(limit: Limit = 100) -> list[SessionLine]:
+        """List the sessions, the latest first."""
+        found = await app.sessions.list(limit=limit)
+        return [
+            SessionLine(
+                id=info.id,
+                name=info.name,
+                preview=info.preview,
+                created=info.created,
+                updated=info.updated,
+                entries=info.entries,
+            )
+            for info in found
+        ]
+
+    @router.get("/api/sessions/{session}", responses={**PROBLEMS, **MISSING})
+    async def session(session: Annotated[SessionId, Path()], limit: Limit = 200) -> SessionPage:
+        """Show what was said in a session last."""
+        tape = await app.sessions.tape(session)
+        lane = app.lanes.of(session).activity
+        return SessionPage(
+            id=session,
+            model=app.sessions.model_of(session),
+            busy=lane.busy,
+            waiting=lane.waiting,
+            messages=history_of(await tape.branch())[-limit:],
+        )
+
+    @router.post("/api/sessions/{session}/cancel", responses={**PROBLEMS, **MISSING})
+    async def cancel(session: Annotated[SessionId, Path()]) -> CancelAnswer:
+        """Stop a session's running turn, with its tools."""
+        if session not in app.runs:
+            await app.sessions.tape(session)  # an unknown one says so
+        return CancelAnswer(cancelled=await gateway.cancel(session, channel.name, session))
+
+    return router

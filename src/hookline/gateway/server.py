@@ -1,0 +1,221 @@
+"""The HTTP server: an ASGI app around a gateway, and running it until it is asked to end.
+
+app = create_app(Gateway(hookline))      # for any ASGI server: its lifespan runs the gateway
+await serve(Gateway(hookline))           # with uvicorn, in this process
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.staticfiles import StaticFiles
+
+from hookline.hooks import HooklineError
+
+from .framed import IdInUse
+from .frames import BadFrame
+from .gateway import Gateway, GatewayStopping, told
+from .security import STATIC, Security
+
+log = logging.getLogger("hookline.gateway")
+
+STATUS: dict[type[HooklineError], int] = {BadFrame: 422, IdInUse: 409, GatewayStopping: 503}
+HANG_UP = 5
+"""Seconds that connections get to close after the last turn ended."""
+BACKLOG = 4096
+"""Connections that may wait to be taken."""
+
+
+class CannotListen(HooklineError, OSError):
+    """The address is taken, or not this machine's."""
+
+
+def create_app(gateway: Gateway) -> FastAPI:
+    """Everything that the gateway serves; its lifespan runs the gateway."""
+    settings = gateway.settings
+    settings.check()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        async with gateway.running():
+            yield
+
+    public = [*gateway.public, *(path for c in gateway.channels.values() for path in _public(c))]
+    guard = Middleware(
+        Security,
+        settings=settings,
+        limiter=gateway.limiter,
+        public=public,
+        count=gateway.metrics.request,
+    )
+    guards = [guard]
+    if settings.cors:
+        guards.append(
+            Middleware(
+                CORSMiddleware,
+                allow_origins=settings.cors,
+                allow_methods=["GET", "POST"],
+                allow_headers=["authorization", "content-type", "x-hookline-session"],
+            )
+        )
+    app = FastAPI(
+        title="Hookline gateway",
+        description="Talk to an agent: messages, sessions, approvals, an OpenAI-compatible endpoint.",
+        version=version("hookline"),
+        lifespan=lifespan,
+        middleware=guards,
+        docs_url=None,  # they would load their scripts from elsewhere
+        redoc_url=None,
+    )
+    for kind, status in STATUS.items():
+        app.add_exception_handler(kind, _answer(status))
+    app.add_exception_handler(LookupError, _answer(404))
+    from .routes.health import health_routes
+
+    app.include_router(health_routes(gateway))
+    for router in [_routes(channel) for channel in gateway.channels.values()] + gateway.routers:
+        if router is not None:
+            app.include_router(router)
+    if "web" in gateway.channels and STATIC.is_dir():
+        app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False), name="page")
+    return app
+
+
+def _routes(channel: Any) -> Any:
+    made: Callable[[], Any] | None = getattr(channel, "routes", None)
+    return made() if made is not None else None
+
+
+def _public(channel: Any) -> tuple[str, ...]:
+    return getattr(channel, "public", ())
+
+
+def _answer(status: int) -> Callable[[Request, Exception], Any]:
+    async def answer(_: Request, error: Exception) -> JSONResponse:
+        if not isinstance(error, HooklineError):
+            raise error
+        return JSONResponse({"detail": str(error)}, status)
+
+    return answer
+
+
+class Server(uvicorn.Server):
+    """uvicorn, with signals left to whoever runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Capture none."""
+        yield
+
+
+def make_server(gateway: Gateway) -> Server:
+    """A server of a gateway that runs already."""
+    settings = gateway.settings
+    return Server(
+        uvicorn.Config(
+            create_app(gateway),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="websockets-sansio",
+            ws_max_size=settings.max_body,
+            ws_ping_interval=settings.ping,
+            ws_ping_timeout=settings.ping,
+            ws_per_message_deflate=False,  # it keeps a window for every connection
+            timeout_graceful_shutdown=HANG_UP,
+            server_header=False,
+        )
+    )
+
+
+async def serve(gateway: Gateway, *, started: Callable[[str], Any] | None = None) -> None:
+    """Run the gateway until SIGTERM, SIGINT or a channel ends it; SIGHUP reloads.
+
+    HTTP is served when something wants to be: a channel with routes, or `gateway.routers`.
+    """
+    gateway.settings.check()
+    with _signals(gateway):
+        wanted = gateway.routers or any(_routes(channel) for channel in gateway.channels.values())
+        listening = listen(gateway.settings.host, gateway.settings.port) if wanted else None
+        async with gateway.running():
+            if listening is not None:
+                await _serve_http(gateway, listening, started)
+                return
+            if started is not None:
+                started("")
+            await gateway.leaving.wait()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens, or an error that says why it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise CannotListen(
+            f"cannot listen on {host} port {port}: {error.strerror or error}; "
+            "choose another --port or --host"
+        ) from None
+
+
+async def _serve_http(
+    gateway: Gateway, listening: socket.socket, started: Callable[[str], Any] | None
+) -> None:
+    server = make_server(gateway)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    leaving = asyncio.create_task(gateway.leaving.wait())
+    try:
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.001)
+        if started is not None:
+            host, port = listening.getsockname()[:2]
+            started(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+        await asyncio.wait([serving, leaving], return_when=asyncio.FIRST_COMPLETED)
+        await gateway.drain()  # answers that are on their way still reach their readers
+    finally:
+        leaving.cancel()
+        server.should_exit = True
+        await serving
+
+
+@contextmanager
+def _signals(gateway: Gateway) -> Generator[None]:
+    """SIGTERM and SIGINT end it in good order, a second one at once; SIGHUP reloads."""
+    loop = asyncio.get_running_loop()
+    if sys.platform == "win32":
+        yield
+        return
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def reload() -> None:
+        try:
+            log.info("reloaded: %s", await gateway.reload())
+        except Exception as error:
+            log.error("not reloaded: %s", told(error))
+
+    def on_hangup() -> None:
+        task = loop.create_task(reload())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, gateway.leave)
+    loop.add_signal_handler(signal.SIGHUP, on_hangup)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,48 @@
+// Questions that wait for a person: the exact call, and what may be answered.
+import { parsed, pretty } from "./answer.js";
+import { announce, code, diff, element } from "./elements.js";
+
+const ANSWERS = [
+  ["approve", "Approve once", "primary"],
+  ["session", "Approve for this session", ""],
+  ["reject", "Reject", "danger"],
+];
+
+export class Approvals {
+  /** `answer(id, word)` sends an answer and says whether it could. */
+  constructor(place, answer) {
+    this.place = place;
+    this.answer = answer;
+  }
+
+  show({ id, question, tool, arguments: given, diff: changes }) {
+    const title = element("h2", { id: `approval-${id}`, textContent: question || `Run ${tool}?` });
+    const buttons = ANSWERS.map(([word, label, kind]) => {
+      const button = element("button", { type: "button", className: kind, textContent: label });
+      button.addEventListener("click", () => this.answer(id, word) && this.#close(card));
+      return button;
+    });
+    const card = element("div", { className: "approval", role: "group", "aria-labelledby": title.id }, title);
+    card.dataset.id = id;
+    const call = code(pretty(parsed(given)), tool);
+    if (changes) {
+      const exact = element("details", {}, element("summary", { textContent: "The exact call" }), call);
+      card.append(element("div", { className: "what" }, diff(changes), exact));
+    } else card.append(element("div", { className: "what" }, call));
+    card.append(element("div", { className: "buttons" }, ...buttons));
+    this.place.querySelector(`[data-id="${CSS.escape(id)}"]`)?.remove();
+    this.place.append(card);
+    announce(`Waiting for your approval: ${title.textContent}`);
+  }
+
+  clear() {
+    this.place.replaceChildren();
+  }
+
+  /** The keyboard stays where the next answer is given. */
+  #close(card) {
+    const next = card.nextElementSibling ?? card.previousElementSibling;
+    card.remove();
+    (next?.querySelector("button") ?? document.getElementById("composer-text")).focus({ preventScroll: true });
+  }
+}

@@ -1,0 +1,137 @@
+// The connection to the gateway: one WebSocket for the frames, and plain requests for the rest.
+// A connection that is lost is made again, after a pause that grows.
+
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 15_000;
+const PING_EVERY = 25_000;
+const PONG_WITHIN = 10_000;
+const TOKEN = "hookline.token";
+const SUBPROTOCOL = /^[!#$%&'*+.^_`|~\w-]+$/; // what may stand in a header as a word
+
+/** The gateway wants a token, or another one. */
+export class Unauthorised extends Error {}
+
+export const token = {
+  get: () => localStorage.getItem(TOKEN) ?? "",
+  set: (value) => localStorage.setItem(TOKEN, value),
+};
+
+/** Ask the gateway over HTTP; the answer is JSON, and what goes wrong is an Error that says why. */
+export async function request(path) {
+  const headers = token.get() ? { Authorization: `Bearer ${token.get()}` } : {};
+  const response = await fetch(path, { headers, signal: AbortSignal.timeout(20_000) });
+  if (response.status === 401 || response.status === 403) throw new Unauthorised();
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) {
+    const problem = new Error(body.detail ?? body.error?.message ?? `The gateway answered ${response.status}.`);
+    throw Object.assign(problem, { status: response.status });
+  }
+  return body;
+}
+
+/** Keeps a WebSocket to one session open. */
+export class Connection {
+  /** `on` has `frame(frame)`, `up()`, `down(seconds)` and `unauthorised()`. */
+  constructor(on) {
+    this.on = on;
+    this.session = "";
+    this.socket = undefined;
+    this.failures = 0;
+    addEventListener("online", () => this.retry());
+    document.addEventListener("visibilitychange", () => document.hidden || this.retry());
+    addEventListener("pagehide", () => this.socket?.close());
+    addEventListener("pageshow", (event) => event.persisted && this.open(this.session));
+  }
+
+  get isOpen() {
+    return this.socket?.readyState === WebSocket.OPEN;
+  }
+
+  /** Leave the session that is open, and open this one. */
+  open(session) {
+    this.session = session;
+    this.failures = 0;
+    this.#connect();
+  }
+
+  /** Send a frame; false where there is no connection. */
+  send(frame) {
+    if (!this.isOpen) return false;
+    this.socket.send(JSON.stringify(frame));
+    return true;
+  }
+
+  /** Try again now instead of after the pause. */
+  retry() {
+    if (this.timer && !this.isOpen) this.#connect();
+  }
+
+  #connect() {
+    this.#drop();
+    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    const address = new URL(`${scheme}//${location.host}/ws`);
+    address.searchParams.set("session", this.session);
+    const secret = token.get();
+    const protocols = secret && SUBPROTOCOL.test(secret) ? ["bearer", secret] : [];
+    if (secret && !protocols.length) address.searchParams.set("token", secret);
+    const socket = (this.socket = new WebSocket(address, protocols));
+    let opened = false;
+    socket.onopen = () => {
+      opened = true;
+      this.failures = 0;
+      this.pinging = setInterval(() => this.#ping(socket), PING_EVERY);
+      this.on.up();
+    };
+    socket.onmessage = ({ data }) => {
+      clearTimeout(this.silence);
+      const frame = JSON.parse(data);
+      if (frame.type !== "pong") this.on.frame(frame);
+    };
+    socket.onclose = () => this.#lost(socket, opened);
+  }
+
+  /** A connection may be dead without anybody having said so. */
+  #ping(socket) {
+    socket.send('{"type":"ping"}');
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => {
+      socket.close();
+      this.#lost(socket, true); // the closing of a dead connection takes its time
+    }, PONG_WITHIN);
+  }
+
+  async #lost(socket, opened) {
+    if (socket !== this.socket) return;
+    this.#drop();
+    if (!opened && (await isRefused())) {
+      this.on.unauthorised();
+      return;
+    }
+    if (this.socket || this.timer) return; // somebody tried again in the meantime
+    const longest = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.failures);
+    const pause = longest * (0.5 + Math.random() / 2); // so that not all pages come back at once
+    this.failures += 1;
+    this.timer = setTimeout(() => this.#connect(), pause);
+    this.on.down(Math.ceil(pause / 1000));
+  }
+
+  #drop() {
+    clearTimeout(this.timer);
+    clearInterval(this.pinging);
+    clearTimeout(this.silence);
+    this.timer = undefined;
+    const socket = this.socket;
+    this.socket = undefined;
+    socket?.close();
+  }
+}
+
+/** Why a WebSocket was not let in is not told to a page; a request is told. */
+async function isRefused() {
+  try {
+    await request("/api/sessions");
+  } catch (problem) {
+    return problem instanceof Unauthorised;
+  }
+  return false;
+}

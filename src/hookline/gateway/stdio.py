@@ -1,0 +1,140 @@
+"""stdio: the gateway's frames as JSON Lines, for a program that has the agent inside it.
+
+    {"type": "message", "id": "m1", "session": "garden", "text": "hello"}      in, a line each
+    {"type": "text", "id": "m1", "delta": "Hel"}                               out
+
+Standard output belongs to the frames alone: what anybody prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from hookline.catalog.envelope import Envelope
+from hookline.catalog.stream import StreamEvent
+from hookline.hooks import HooklineError
+
+from .channel import Handle
+from .framed import FrameChannel
+from .frames import ApprovalFrame, CancelFrame, Frame, Incoming, MessageFrame, PingFrame, incoming
+
+if TYPE_CHECKING:
+    from .gateway import Gateway
+
+SESSION = "stdio:local"
+USER = "stdio"
+
+
+class StdioChannel(FrameChannel):
+    """One program at the other end of two pipes."""
+
+    name = "stdio"
+    debounced = False
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__(gateway)
+        self._reading: asyncio.Task[None] | None = None
+        self._out: int | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def start(self, handle: Handle) -> None:
+        """Take standard input and output over."""
+        await super().start(handle)
+        loop = asyncio.get_running_loop()
+        sys.stdout.flush()
+        self._out = os.dup(1)
+        os.dup2(2, 1)
+        reader = asyncio.StreamReader(limit=self.gateway.settings.max_body)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        out = os.fdopen(os.dup(self._out), "wb", buffering=0)
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
+        self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
+        self.watch(SESSION, self)
+        model = self.gateway.app.sessions.model_of(SESSION)
+        self.put({"type": "session", "session_id": SESSION, "model": model})
+        self._reading = asyncio.create_task(self._read(reader))
+
+    async def stop(self) -> None:
+        """Write what is left, and give standard output back."""
+        if self._reading is not None:
+            self._reading.cancel()
+        if self._writer is not None:
+            self._writer.close()
+            try:
+                await self._writer.drain()
+            except OSError:
+                pass  # nobody reads any more
+        if self._out is not None:
+            os.dup2(self._out, 1)
+            os.close(self._out)
+
+    # --- out ----------------------------------------------------------------------------------
+
+    def put(self, frame: Frame) -> None:
+        """Write a line."""
+        if self._writer is not None and not self._writer.is_closing():
+            line = json.dumps(frame, ensure_ascii=False, default=str)
+            self._writer.write(line.encode() + b"\n")
+
+    def close(self) -> None:
+        """The pipe stays open until the end of input."""
+
+    async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
+        """Write a piece of the answer; one who reads slowly slows the turn."""
+        await super().stream(inbound, event)
+        if self._writer is not None:
+            try:
+                await self._writer.drain()
+            except OSError:
+                pass  # nobody reads; the turn is recorded
+
+    # --- in -----------------------------------------------------------------------------------
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        while True:
+            try:
+                line = await reader.readline()
+            except ValueError:
+                self.put({"type": "error", "id": None, "message": "the line is too long"})
+                continue
+            if not line:
+                break
+            if line.strip():
+                await self._take_line(line)
+        self.gateway.leave()
+
+    async def _take_line(self, line: bytes) -> None:
+        name: str | None = None
+        try:
+            frame = incoming(line)
+            name = getattr(frame, "id", None)
+            await self._take(frame)
+        except HooklineError as error:
+            self.put({"type": "error", "id": name, "message": str(error)})
+
+    async def _take(self, frame: Incoming) -> None:
+        match frame:
+            case MessageFrame():
+                session = frame.session or SESSION
+                shown = await self.submit(
+                    frame.content(), session, USER, self, sender=USER, message_id=frame.id, closes=False
+                )
+                self.put({"type": "accepted", "id": shown})
+            case CancelFrame():
+                session = frame.session or SESSION
+                await self.gateway.cancel(session, self.name, session)
+            case ApprovalFrame():
+                if not self.gateway.approvals.answer(frame.id, frame.answer):
+                    self.put({"type": "error", "id": frame.id, "message": "nobody asks this now"})
+            case PingFrame():
+                self.put({"type": "pong"})
+
+    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
+        """Ask the program, unless it is gone."""
+        if self._reading is None or self._reading.done():
+            return None
+        return await super().ask(inbound, request)

@@ -1,0 +1,27 @@
+"""The web channel: HTTP, Server-Sent Events, WebSocket and the page."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from .framed import FrameChannel
+
+
+class WebChannel(FrameChannel):
+    """Browsers and programs that speak HTTP."""
+
+    name = "web"
+
+    def routes(self) -> APIRouter:
+        """Everything under `/api`, and `/ws`."""
+        from .routes.approvals import approval_routes
+        from .routes.messages import message_routes
+        from .routes.sessions import session_routes
+        from .websocket import websocket_routes
+
+        router = APIRouter()
+        router.include_router(message_routes(self))
+        router.include_router(session_routes(self))
+        router.include_router(approval_routes(self.gateway))
+        router.include_router(websocket_routes(self))
+        return router

@@ -1,0 +1,139 @@
+"""WebSocket: one connection talks with one session, both ways at once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from fastapi import APIRouter, WebSocket
+from pydantic import TypeAdapter, ValidationError
+
+from hookline.hooks import HooklineError
+
+from .frames import (
+    ApprovalFrame,
+    CancelFrame,
+    Frame,
+    Incoming,
+    MessageFrame,
+    PingFrame,
+    SessionId,
+    incoming,
+)
+from .outbox import Outbox
+from .security import user_of
+
+if TYPE_CHECKING:
+    from .web import WebChannel
+
+BAD_SESSION, TOO_SLOW, GOING_AWAY = 4400, 4408, 1001
+"""Why a connection is closed: its session has no possible name, it reads too slowly, we go down."""
+
+_SESSION: TypeAdapter[str] = TypeAdapter(SessionId)
+
+
+def websocket_routes(channel: WebChannel) -> APIRouter:
+    """`/ws`."""
+    router = APIRouter()
+
+    @router.websocket("/ws")
+    async def talk(socket: WebSocket) -> None:
+        offered: list[str] = socket.scope.get("subprotocols", [])
+        await socket.accept(subprotocol="bearer" if "bearer" in offered else None)
+        session = socket.query_params.get("session") or f"web:{uuid4().hex[:12]}"
+        try:
+            _SESSION.validate_python(session)
+        except ValidationError:
+            await socket.close(BAD_SESSION, "no session can have this name")
+            return
+        with channel.gateway.metrics.connections.track_inprogress():
+            await Connection(channel, socket, session).run()
+
+    return router
+
+
+class Connection:
+    """One open WebSocket."""
+
+    def __init__(self, channel: WebChannel, socket: WebSocket, session: str) -> None:
+        self._channel = channel
+        self._gateway = channel.gateway
+        self._socket = socket
+        self._session = session
+        self._user = user_of(socket.scope)
+        self._id = uuid4().hex[:12]
+        self._outbox = Outbox(self._gateway.settings.backlog, self._overflowed)
+        self._writer: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Read until the other side goes; write what comes for it."""
+        app = self._gateway.app
+        model = app.sessions.model_of(self._session)
+        self._outbox.put({"type": "session", "session_id": self._session, "model": model})
+        self._channel.watch(self._session, self._outbox)
+        self._writer = asyncio.create_task(self._write())
+        try:
+            await self._read()
+        finally:
+            self._channel.leave(self._session, self._outbox)
+            self._outbox.close()
+            self._writer.cancel()
+            await asyncio.gather(self._writer, return_exceptions=True)
+
+    async def _read(self) -> None:
+        while (message := await self._socket.receive())["type"] != "websocket.disconnect":
+            said = message.get("text") or message.get("bytes") or ""
+            name: str | None = None
+            try:
+                frame = incoming(said)
+                name = getattr(frame, "id", None)
+                await self._take(frame)
+            except HooklineError as error:
+                self._outbox.put({"type": "error", "id": name, "message": str(error)})
+
+    async def _take(self, frame: Incoming) -> None:
+        match frame:
+            case MessageFrame():
+                self._gateway.limiter.check(self._user)
+                shown = await self._channel.submit(
+                    frame.content(),
+                    self._session,
+                    self._user,
+                    self._outbox,
+                    sender=self._id,
+                    message_id=frame.id,
+                    closes=False,
+                )
+                self._outbox.put({"type": "accepted", "id": shown})
+            case CancelFrame():
+                await self._gateway.cancel(self._session, self._channel.name, self._session)
+            case ApprovalFrame():
+                if not self._gateway.approvals.answer(frame.id, frame.answer):
+                    gone: Frame = {"type": "error", "id": frame.id, "message": "nobody asks this now"}
+                    self._outbox.put(gone)
+            case PingFrame():
+                self._outbox.put({"type": "pong"})
+
+    async def _write(self) -> None:
+        socket, outbox = self._socket, self._outbox
+        try:
+            while frames := await outbox.take():
+                for frame in frames:
+                    await socket.send({"type": "websocket.send", "text": frame})
+            if not outbox.overflowed:
+                await socket.close(GOING_AWAY, "the gateway is going down")
+        except (RuntimeError, OSError):
+            pass  # the other side is gone, which the reader learns as well
+
+    def _overflowed(self) -> None:
+        if self._writer is not None:
+            self._writer.cancel()
+            self._writer = asyncio.create_task(self._close_slow())
+
+    async def _close_slow(self) -> None:
+        # Waits until the reader reads again; one that never does is ended by the missing pong.
+        try:
+            await self._socket.close(TOO_SLOW, "you read too slowly; the answer is on record")
+        except (RuntimeError, OSError):
+            pass

@@ -1,0 +1,159 @@
+"""Safeguards: what stands around an app by configuration: approvals, redaction, audit, closed gates.
+
+    [policy]    fail_closed = true
+    [audit]     enabled = true
+    [redaction] enabled = true
+
+Each is in place while the app runs. One that is configured and cannot be had stops the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.config import Config
+    from hookline.policy.approvals import Approvals
+    from hookline.policy.auditing import Auditor
+    from hookline.policy.redaction import RedactionSettings, Redactor
+    from hookline.tape import TapeStore
+    from hookline.tools.runner import Approve, Record
+
+PLUGIN = "redaction"
+
+
+class Safeguards:
+    """The safeguards of one app, each made when it is first needed."""
+
+    def __init__(self, app: Hookline) -> None:
+        self._app = app
+
+    @contextmanager
+    def attached(self) -> Generator[None]:
+        """In place as long as this lasts."""
+        app = self._app
+        with ExitStack() as stack:
+            if self._fail_closed():
+                app.hooks.fail_closed()
+            if self.redaction is not None:
+                from hookline.policy.redaction import RedactionPlugin, check_installed
+
+                check_installed(self.redaction.detectors)
+                if "results" in self.redaction.stored:
+                    plugin = RedactionPlugin(lambda: self._redactor, app.home / "outputs")
+                    app.hooks.add(plugin, name=PLUGIN)
+                    stack.callback(app.hooks.remove, PLUGIN)
+            if self.auditor is not None:
+                stack.callback(app.hooks.trace(self.auditor.dispatched))
+            yield
+
+    def _fail_closed(self) -> bool:
+        """Whether anybody wants every gate closed; asked without reading the packs."""
+        app = self._app
+        if "policy" in app.__dict__ or app.given_policy is not None:
+            return app.policy.fail_closed
+        said = (app.config.own("policy"), app.config.of_project("policy"))
+        return any(bool(each.get("fail_closed")) for each in said)
+
+    # --- approvals ------------------------------------------------------------------------------
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        """The questions that wait for a person, and what people allowed."""
+        from hookline.policy.approvals import SECONDS, Approvals
+
+        return Approvals(
+            self._app.home / "approvals.db",
+            seconds=self._app.policy.seconds or SECONDS,
+            told=self.auditor.granted if self.auditor is not None else None,
+        )
+
+    @property
+    def approve(self) -> Approve:
+        """Decides on what was asked."""
+        from hookline.policy.approving import Approving
+
+        return Approving(self.approvals)
+
+    # --- redaction ------------------------------------------------------------------------------
+
+    @cached_property
+    def redaction(self) -> RedactionSettings | None:
+        """What is redacted; None where nothing is."""
+        config = self._app.config
+        if not config.section("redaction"):
+            return None
+        from hookline.policy.redaction import RedactionSettings
+
+        settings = config.settings("redaction", RedactionSettings)
+        return settings if settings.enabled else None
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        from hookline.policy.redaction import Redactor
+
+        assert self.redaction is not None
+        return Redactor.of(self.redaction)
+
+    @property
+    def redactor(self) -> Redactor | None:
+        """What takes out of data what should not be kept; None where nothing is redacted."""
+        return self._redactor if self.redaction is not None else None
+
+    @property
+    def exporting(self) -> Redactor | None:
+        """The same, for what leaves this place."""
+        return self.redactor if self.redaction is not None and self.redaction.exported else None
+
+    def keeping(self, store: TapeStore) -> TapeStore:
+        """The tape's store, or one before it that keeps no message as it was said."""
+        if self.redaction is None or "messages" not in self.redaction.stored:
+            return store
+        from hookline.policy.redaction import RedactedStore
+
+        return cast("TapeStore", RedactedStore(store, self._redactor))
+
+    # --- audit ----------------------------------------------------------------------------------
+
+    @property
+    def audit_path(self) -> Path:
+        """Where the audit log is."""
+        said: Any = self._app.config.get("audit.path")
+        return self._app.home / Path(said or "audit/audit.jsonl").expanduser()
+
+    @cached_property
+    def auditor(self) -> Auditor | None:
+        """What writes decisions down; None where that is not wanted."""
+        config = self._app.config
+        if not config.section("audit"):
+            return None
+        from hookline.policy.settings import AuditSettings
+
+        settings = config.settings("audit", AuditSettings)
+        if not settings.enabled:
+            return None
+        from hookline.policy.audit import AuditLog
+        from hookline.policy.auditing import Auditor
+
+        redact = self.redactor.redact if settings.payloads and self.redactor is not None else None
+        return Auditor(AuditLog(self.audit_path), payloads=settings.payloads, redact=redact)
+
+    @property
+    def record(self) -> Record | None:
+        """Writes down what was decided on a call."""
+        return self.auditor.decided if self.auditor is not None else None
+
+
+def declare_sections(config: Config) -> None:
+    """Make the form of these sections known, so that a review of the settings checks them."""
+    from hookline.policy.redaction import RedactionSettings
+    from hookline.policy.settings import AuditSettings, PolicySettings
+
+    config.declare("policy", PolicySettings)
+    config.declare("audit", AuditSettings)
+    config.declare("redaction", RedactionSettings)

@@ -1,0 +1,165 @@
+"""Sound as samples: decoded from a recording, trimmed, cut into pieces, and encoded again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .errors import INSTALL, BadAudio, VoiceUnavailable
+from .formats import MP3, OGG, WAV, AudioFormat
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+    Samples: TypeAlias = NDArray[float32]
+
+RATE = 16_000
+"""Samples per second, as recognisers take them."""
+
+SLOWEST, FASTEST = 4_000, 384_000
+"""Rates that sound is recorded at. Made-up ones would blow a small file up to any size."""
+
+_FRAME = RATE // 50
+_SILENT = 0.002
+_QUIET = 0.03
+_MARGIN = 8
+_SHORT_BY = 0.5
+
+
+def library(name: str, purpose: str) -> Any:
+    """An optional library, or an error that says how to install it."""
+    try:
+        return import_module(name)
+    except (ImportError, OSError) as error:  # a library of the system may be missing, too
+        raise VoiceUnavailable(f"{purpose} is not installed here: {INSTALL}") from error
+
+
+def decoded(
+    data: bytes, form: AudioFormat, *, max_seconds: float, stopped: Callable[[], bool]
+) -> Samples:
+    """The recording as mono samples of `RATE`. One that is damaged or cut off is refused whole."""
+    av, np = library("av", "decoding of recordings"), library("numpy", "decoding of recordings")
+    found: list[Any] = []
+    count = 0
+    try:
+        with av.open(BytesIO(data), format=form.demuxer, metadata_errors="ignore") as container:
+            if not container.streams.audio:
+                raise BadAudio(f"the {form.name} file has no sound in it")
+            stream = container.streams.audio[0]
+            if not SLOWEST <= (stream.rate or 0) <= FASTEST:
+                raise BadAudio(
+                    f"the {form.name} file is damaged: it has {stream.rate} samples a second"
+                )
+            declared = _declared_seconds(container, stream) if form.tells_length else 0.0
+            if declared > max_seconds:
+                raise _too_long(max_seconds)
+            resampler = av.AudioResampler("flt", "mono", RATE)
+            for frame in _frames(container, stream):
+                for piece in resampler.resample(frame):
+                    found.append(piece.to_ndarray()[0])
+                    count += piece.samples
+                if count > max_seconds * RATE:
+                    raise _too_long(max_seconds)
+                if stopped():
+                    raise BadAudio("nobody waits for the recording any more")
+    except (av.FFmpegError, ValueError, OverflowError) as error:
+        if isinstance(error, BadAudio):
+            raise
+        raise BadAudio(f"the {form.name} file is damaged or cut off; record it again") from error
+    if not count:
+        raise BadAudio(f"the {form.name} file has no sound in it")
+    if declared - count / RATE > max(_SHORT_BY, declared / 20):
+        raise BadAudio(f"the {form.name} file is cut off; record it again")
+    return np.concatenate(found)
+
+
+def _frames(container: Any, stream: Any) -> Iterator[Any]:
+    yield from container.decode(stream)
+    yield None  # what the resampler still holds
+
+
+def _declared_seconds(container: Any, stream: Any) -> float:
+    if stream.duration and stream.time_base:
+        return float(stream.duration * stream.time_base)
+    return container.duration / 1_000_000 if container.duration else 0.0
+
+
+def _too_long(max_seconds: float) -> BadAudio:
+    return BadAudio(f"the recording is longer than {max_seconds:g} seconds; send a shorter one")
+
+
+def trimmed(samples: Samples) -> Samples:
+    """The samples without silence around them; nothing is left of silence alone."""
+    np = library("numpy", "speech recognition")
+    loudness = _loudness(samples)
+    if not len(loudness):
+        return samples[:0]
+    (loud,) = np.nonzero(loudness > max(_SILENT, _QUIET * float(loudness.max())))
+    if not len(loud):
+        return samples[:0]
+    first, last = max(int(loud[0]) - _MARGIN, 0), int(loud[-1]) + 1 + _MARGIN
+    return samples[first * _FRAME : last * _FRAME]
+
+
+def pieces(samples: Samples, seconds: int = 30) -> Iterator[Samples]:
+    """The samples in pieces of bounded length, each cut where it is most quiet."""
+    longest = seconds * RATE
+    while len(samples) > longest:
+        earliest = longest * 2 // 3
+        quietest = int(_loudness(samples[earliest:longest]).argmin())
+        cut = earliest + quietest * _FRAME + _FRAME // 2
+        yield samples[:cut]
+        samples = samples[cut:]
+    yield samples
+
+
+def _loudness(samples: Samples) -> Any:
+    """How loud each fiftieth of a second is."""
+    np = library("numpy", "speech recognition")
+    whole = len(samples) // _FRAME * _FRAME
+    return np.sqrt((samples[:whole].reshape(-1, _FRAME) ** 2).mean(axis=1))
+
+
+# --- encoding -----------------------------------------------------------------------------------
+
+SPOKEN = {"wav": WAV, "ogg": OGG, "mp3": MP3}
+"""The formats that answers are spoken in, by setting."""
+
+_CODECS = {"ogg": ("libopus", 24_000), "mp3": ("libmp3lame", 48_000)}
+
+
+def encoded(samples: bytes, rate: int, form: str) -> bytes:
+    """Mono samples of 16 bits as a file of that format."""
+    return _wav(samples, rate) if form == "wav" else _compressed(samples, rate, form)
+
+
+def _wav(samples: bytes, rate: int) -> bytes:
+    import wave
+
+    file = BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(1)
+        writer.setsampwidth(2)
+        writer.setframerate(rate)
+        writer.writeframes(samples)
+    return file.getvalue()
+
+
+def _compressed(samples: bytes, rate: int, form: str) -> bytes:
+    av, np = library("av", f"encoding of {form}"), library("numpy", f"encoding of {form}")
+    codec, bit_rate = _CODECS[form]
+    file = BytesIO()
+    with av.open(file, "w", format=form) as container:
+        stream = container.add_stream(codec, rate=24_000, layout="mono")
+        stream.bit_rate = bit_rate
+        frame = av.AudioFrame.from_ndarray(np.frombuffer(samples, "<i2")[None, :], "s16", "mono")
+        frame.sample_rate = rate
+        resampler = av.AudioResampler(stream.format, "mono", 24_000, stream.frame_size or None)
+        for given in (frame, None):
+            for piece in resampler.resample(given):
+                container.mux(stream.encode(piece))
+        container.mux(stream.encode(None))
+    return file.getvalue()

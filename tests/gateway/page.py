@@ -1,0 +1,104 @@
+"""A gateway in this process, and a browser in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from hookline.app import Hookline
+from hookline.catalog.stream import StreamEvent
+from hookline.gateway import Gateway, GatewaySettings
+from hookline.gateway.server import serve
+from hookline.policy import Policy
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+MISSING = "needs the browser chromium; scripts/system-packages installs it"
+
+
+class Held:
+    """A model whose answer goes on when the test says so: each `Event` in it is waited for."""
+
+    name = "held"
+    context_window = None
+
+    def __init__(self, *pieces: str | asyncio.Event) -> None:
+        self.pieces = pieces
+
+    async def stream(self, request: Any) -> AsyncIterator[StreamEvent]:
+        for piece in self.pieces:
+            if isinstance(piece, str):
+                yield StreamEvent("text", {"delta": piece})
+            else:
+                await piece.wait()
+        yield StreamEvent("final", {"finish_reason": "stop"})
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class House:
+    """One home, and the gateways that run on it one after the other, at the same address."""
+
+    def __init__(self, folder: Path, model: Any, **settings: Any) -> None:
+        self.workspace = folder / "workspace"
+        self.workspace.mkdir(exist_ok=True)
+        self._home = folder / "home"
+        self._model = model
+        self._settings = settings
+        self.app: Hookline | None = None
+        self.gateway: Gateway | None = None
+        self.address = ""
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        app = self.app = Hookline(
+            home=self._home, workspace=self.workspace, policy=Policy(default="auto")
+        )
+        app.load_hooks(packages=False)
+        app.models.add(self._model)
+        app.model = self._model.name
+        started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.gateway = Gateway(app, settings=GatewaySettings(**{"port": 0, "drain": 0, **self._settings}))
+        self._serving = asyncio.create_task(serve(self.gateway, started=started.set_result))
+        await asyncio.wait([self._serving, started], return_when=asyncio.FIRST_COMPLETED)
+        if self._serving.done():
+            self._serving.result()
+        self.address = await started
+        self._settings["port"] = int(self.address.rstrip("/").rpartition(":")[2])
+
+    async def stop(self) -> None:
+        if self.gateway is not None and self._serving is not None:
+            self.gateway.leave()
+            await self._serving
+
+
+@asynccontextmanager
+async def serving(folder: Path, model: Any, **settings: Any) -> AsyncIterator[House]:
+    """A running gateway."""
+    house = House(folder, model, **settings)
+    await house.start()
+    try:
+        yield house
+    finally:
+        await house.stop()
+
+
+@asynccontextmanager
+async def browser(*flags: str) -> AsyncIterator[Any]:
+    """Chromium without a window."""
+    from playwright.async_api import async_playwright
+
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # it cannot be had as root
+    async with async_playwright() as playwright:
+        found = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=[*sandbox, "--disable-gpu", *flags]
+        )
+        try:
+            yield found
+        finally:
+            await found.close()

@@ -149,19 +149,24 @@ class Hookline:
 
     @property
     def limits(self) -> Limits:
-        """What a run may use up: as given, or else `[limits]` and `[streaming]` of the settings."""
+        """What a run may use up: as given, or else as the settings have it."""
         from hookline.agent.engine import Limits
 
         if self._limits is not None:
             return self._limits
-        if not self.config.section("limits") and not self.config.section("streaming"):
+        if not any(map(self.config.section, ("limits", "streaming", "compaction"))):
             return Limits()
+        from hookline.agent.compactor import Compacting
         from hookline.agent.segments import Streaming
-        from hookline.config.schema import LimitsSettings, StreamingSettings
+        from hookline.config.schema import CompactionSettings, LimitsSettings, StreamingSettings
 
-        given = self.config.settings("limits", LimitsSettings).given()
         streaming = self.config.settings("streaming", StreamingSettings)
-        return Limits(**given, streaming=Streaming(streaming.segment, streaming.overlap))
+        compaction = self.config.settings("compaction", CompactionSettings)
+        return Limits(
+            **self.config.settings("limits", LimitsSettings).given(),
+            streaming=Streaming(streaming.segment, streaming.overlap),
+            compacting=Compacting(**compaction.model_dump(exclude_none=True)),
+        )
 
     @limits.setter
     def limits(self, limits: Limits | None) -> None:
@@ -335,6 +340,7 @@ class Hookline:
         """Open what a run needs: the tape's store, then the plugins; close them in reverse."""
         reason: ShutdownReason = "completed"
         await self.hook_files.start()
+        self._load_interceptors()
         async with AsyncExitStack() as stack:
             stack.enter_context(self.safeguards.attached())
             store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
@@ -358,6 +364,13 @@ class Hookline:
                 for outcome in await self.hooks.call("hookline_shutdown", pm=self.hooks.pm):
                     if not outcome.success:
                         self.plugins.failed(outcome.plugin_name, "hookline_shutdown", outcome.error)
+
+    def _load_interceptors(self) -> None:
+        """Attach what `[agent_hooks]` names, once; without it nothing of the specification is there."""
+        if self.config.section("agent_hooks") and not self.hooks.pm.has_plugin("agent_hooks"):
+            from hookline.interceptors.host import load
+
+            load(self)
 
     async def _close_stores(self) -> None:
         if "stores" in self.__dict__:

@@ -66,11 +66,12 @@ class BuiltinPlugin:
 
     @hookimpl
     def build_prompt(self, message: Envelope) -> Prompt:
-        """What the message says, with the pictures that it carries."""
-        parts = field_of(message, "parts")
-        if parts and any(not isinstance(part, TextPart) for part in parts):
-            return list(parts)
-        return prompt_of(message)
+        """What the message says, with what it carries beside its text."""
+        said = prompt_of(message)
+        carried = [p for p in field_of(message, "parts") or () if not isinstance(p, TextPart)]
+        if not carried:
+            return said
+        return [*([TextPart(said)] if isinstance(said, str) else said), *carried]
 
     @hookimpl
     def system_prompt(self) -> str:

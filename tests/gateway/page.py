@@ -63,7 +63,9 @@ class House:
         app.models.add(self._model)
         app.model = self._model.name
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.gateway = Gateway(app, settings=GatewaySettings(**{"port": 0, "drain": 0, **self._settings}))
+        self.gateway = Gateway(
+            app, settings=GatewaySettings(**{"port": 0, "drain": 0, **self._settings})
+        )
         self._serving = asyncio.create_task(serve(self.gateway, started=started.set_result))
         await asyncio.wait([self._serving, started], return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():

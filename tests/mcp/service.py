@@ -56,6 +56,7 @@ class Guarded:
 
 
 listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0))
 app = Guarded(server.streamable_http_app())
 print(listener.getsockname()[1], flush=True)

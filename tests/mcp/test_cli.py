@@ -79,7 +79,8 @@ def test_a_piped_chat_says_which_server_failed(servers):
     env = {**os.environ, "HOOKLINE_HOME": str(servers.home), "NO_COLOR": "1", "COLUMNS": "200"}
     done = subprocess.run(
         [sys.executable, "-m", "hookline", "chat", "--model", f"scripted:{script}"],
-        input="hello\nagain\n", capture_output=True, text=True, cwd=servers.workspace, env=env, check=False,
+        input="hello\nagain\n", capture_output=True, text=True, cwd=servers.workspace, env=env,
+        check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "there is no program 'no-such-program'" in done.stdout + done.stderr

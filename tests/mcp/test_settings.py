@@ -65,7 +65,9 @@ async def test_a_server_that_does_not_start_is_reported_and_the_rest_works(serve
 async def test_a_program_gets_the_variables_it_is_given_and_not_all_there_are(servers, monkeypatch):
     monkeypatch.setenv("MY_SECRET", "hidden")
     monkeypatch.setenv("MY_KEY", "given")
-    code = "import os; raise SystemExit(repr((os.environ.get('MY_SECRET'), os.environ.get('KEY'), os.getcwd())))"
+    code = (
+        "import os; e = os.environ.get; raise SystemExit(repr((e('MY_SECRET'), e('KEY'), os.getcwd())))"
+    )
     (servers.workspace / "sub").mkdir()
     async with servers.running(x=python("-c", code, env={"KEY": "${MY_KEY}"}, cwd="sub")) as app:
         [failure] = app.failures

@@ -1,12 +1,23 @@
-"""Who answers where nobody can be asked: `run`, with and without `--yes`."""
+"""Approvals on the command line: who answers a `run`, and what was allowed or waits for a person."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import time
+from dataclasses import asdict
+from datetime import datetime
+from getpass import getuser
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hookline.policy.answers import Answer
+
 from .chat.view import clean, exact
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.policy.approvals import Grant
 
 
 def approve(request: Any) -> str:
@@ -23,3 +34,55 @@ def tell_how(request: Any) -> None:
         "  `hookline run --yes` approves, `hookline chat` asks, and [policy] of the settings decides",
         err=True,
     )
+
+
+def list_approvals(app: Hookline, *, everything: bool = False, as_json: bool = False) -> None:
+    """What waits for a person, then what is allowed."""
+    pending, grants = app.approvals.pending(), app.approvals.list(everything=everything)
+    if as_json:
+        told = {
+            "pending": [asdict(question) for question in pending],
+            "granted": [{**asdict(grant), "state": grant.state()} for grant in grants],
+        }
+        typer.echo(json.dumps(told))
+        return
+    for question in pending:
+        request = question.request
+        left = max(question.expires - time.time(), 0)
+        call = clean(exact(request["tool"], request["arguments"]))
+        typer.echo(f"{question.id}  waits, {left:.0f} s left  {request['session_id']}  {call}")
+    for grant in grants:
+        typer.echo(f"{grant.id}  {state_of(grant)}  {grant.session_id}  {clean(grant.call)}")
+    if not pending and not grants:
+        typer.echo("nothing waits, and nothing is allowed beyond what the policy says")
+
+
+def state_of(grant: Grant) -> str:
+    """How far a grant goes, and whether it still does."""
+    state = grant.state()
+    if state != "valid":
+        return state
+    if grant.scope == "until" and grant.until is not None:
+        return f"until {datetime.fromtimestamp(grant.until):%Y-%m-%d %H:%M:%S}"
+    return f"for the {'session' if grant.scope == 'session' else 'call'}"
+
+
+def revoke_approval(app: Hookline, grant_id: str) -> None:
+    """Take an approval back."""
+    grant = app.approvals.revoke(grant_id)
+    typer.echo(f"revoked: {clean(grant.call)}")
+
+
+def answer_question(app: Hookline, question: str, said: str) -> None:
+    """Answer a question that waits in another process."""
+    answer = Answer.read(said)
+    app.approvals.answer(question, answer, by=person())
+    typer.echo(f"{question}: {clean(answer.told)}")
+
+
+def person() -> str:
+    """Who is at this terminal."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return "somebody"

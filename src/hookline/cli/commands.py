@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .authoring import add_hooks, add_plugins
+from .triggering import add_triggers
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -163,6 +164,8 @@ def register(cli: typer.Typer, app: Hookline) -> None:
     add_models(cli, app)
     add_tape(cli, app)
     add_policy(cli, app)
+    add_triggers(cli, app)
+    add_audit(cli, app)
     add_mcp(cli, app)
     add_voice(cli, app)
 
@@ -399,3 +402,59 @@ def add_policy(cli: typer.Typer, app: Hookline) -> None:
             explain_recorded(app, session, call, as_json=as_json)
         else:
             explain_call(app, tool, arguments, session, as_json=as_json)
+
+    @group.command()
+    def approvals(
+        revoke: Annotated[str | None, typer.Option(help="Take this approval back.")] = None,
+        answer: Annotated[
+            tuple[str, str] | None,
+            typer.Option(
+                help="Answer a question that waits: its id, and yes, session, '10 minutes' or no."
+            ),
+        ] = None,
+        everything: Annotated[
+            bool, typer.Option("--all", help="Also what is used, expired or revoked.")
+        ] = False,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ) -> None:
+        """Show what waits for a person and what was allowed; answer, or take something back."""
+        from .approval import answer_question, list_approvals, revoke_approval
+
+        if revoke is not None:
+            revoke_approval(app, revoke)
+        elif answer is not None:
+            answer_question(app, *answer)
+        else:
+            list_approvals(app, everything=everything, as_json=as_json)
+
+
+def add_audit(cli: typer.Typer, app: Hookline) -> None:
+    """`hookline audit`."""
+    group = typer.Typer(help="Read and verify the log of decisions.", no_args_is_help=True)
+    cli.add_typer(group, name="audit")
+
+    @group.command()
+    def show(
+        session: Annotated[
+            str | None, typer.Option(help="Only this session and its subagents.")
+        ] = None,
+        since: Annotated[
+            str | None, typer.Option(help="A time, such as 2026-01-31 or 2026-01-31T12:00; or 2h, 3d.")
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
+    ) -> None:
+        """Show what was decided, the oldest first."""
+        from .audit import show_decisions
+
+        show_decisions(app, session, since, as_json=as_json)
+
+    @group.command()
+    def verify(
+        head: Annotated[
+            str | None, typer.Option(help="A hash that was noted elsewhere and must be in the log.")
+        ] = None,
+    ) -> None:
+        """Check that nothing was changed, taken out, put in or cut off."""
+        from .audit import verify_log
+
+        verify_log(app, head)

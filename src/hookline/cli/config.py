@@ -14,6 +14,7 @@ from hookline.config.config import FILE
 from hookline.config.layers import find, merged, nested, parse_value
 from hookline.config.writing import write
 from hookline.hooks.errors import suggestion
+from hookline.safeguards import declare_sections
 from hookline.voice.settings import declare as declare_voice
 
 if TYPE_CHECKING:

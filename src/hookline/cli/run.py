@@ -14,6 +14,7 @@ import typer
 
 from hookline.attachments import AttachmentError, attachments
 from hookline.catalog.envelope import field_of
+from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
@@ -77,6 +78,7 @@ async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> T
     end_when_asked()
     answer = approve if order.yes else tell_how
     app.hooks.register("resolve_approval", answer, trylast=True)
+    app.hooks.register("notification", printer.note, when="hook")
     async with app.running():
         if message is not None:
             session_id = await app.sessions.latest() if order.latest else None
@@ -122,6 +124,11 @@ class Printer:
             typer.secho(f"→ {event.data['name']} {event.data['arguments']}", err=True, dim=True)
         elif event.kind == "tool_result" and event.data["is_error"]:
             typer.secho(f"✗ {event.data['name']}: {event.data['content']}", err=True, dim=True)
+
+    def note(self, event: NotificationEvent) -> None:
+        """Tell what a hook has to say to the person."""
+        self.end()
+        typer.secho(f"hookline: {event.text}", err=True, dim=True)
 
     def deliver(self, outbound: Any) -> bool:
         """Print an outbound envelope that was not shown already as it came."""

@@ -61,6 +61,8 @@ async def run(
         finally:
             for pipe in (into, out, err):
                 pipe.give()
+        out.watch()
+        err.watch()
         exited = Exit(loop, process.pid)
         try:
             into.write(await given())
@@ -144,7 +146,10 @@ class Output(Pipe):
         self.data = bytearray()
         self.cut = False
         self.ended = False
-        loop.add_reader(self._ours, self.read)
+
+    def watch(self) -> None:
+        """Read whenever there is something."""
+        self._loop.add_reader(self._ours, self.read)
 
     def read(self) -> None:
         """Take what is there."""
@@ -172,7 +177,8 @@ class Exit:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, pid: int) -> None:
         self._loop = loop
-        self._done: asyncio.Future[None] = loop.create_future()
+        self.done = False
+        self._waiter: asyncio.Future[None] | None = None
         self._handle = -1
         try:
             self._handle = os.pidfd_open(pid)
@@ -181,33 +187,25 @@ class Exit:
             waiting = loop.run_in_executor(None, os.waitid, os.P_PID, pid, os.WEXITED | os.WNOWAIT)
             waiting.add_done_callback(lambda _: self._seen())
 
-    @property
-    def done(self) -> bool:
-        """Whether the process has ended."""
-        return self._done.done()
-
     def _seen(self) -> None:
+        self.done = True
         self.close()
-        if not self._done.done():
-            self._done.set_result(None)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def within(self, seconds: float) -> bool:
         """Wait for it; whether it came in time."""
-        if not self._done.done():
-            waiter = self._loop.create_future()
-
-            def wake(_: object = None) -> None:
-                if not waiter.done():
-                    waiter.set_result(None)
-
-            timer = self._loop.call_later(seconds, wake)
-            self._done.add_done_callback(wake)
+        if not self.done:
+            self._waiter = self._loop.create_future()
+            timer = self._loop.call_later(seconds, self._wake)
             try:
-                await waiter
+                await self._waiter
             finally:
                 timer.cancel()
-                self._done.remove_done_callback(wake)
-        return self._done.done()
+        return self.done
 
     def close(self) -> None:
         """Watch no more."""

@@ -70,7 +70,19 @@ class StreamingSettings(BaseModel):
     overlap: int = Field(default=0, ge=0)
 
 
+class CompactionSettings(BaseModel):
+    """`[compaction]`: when a context is summarised, and how much of it stays, in tokens."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    enabled: bool | None = None
+    reserve: int | None = Field(default=None, ge=0)
+    keep: int | None = Field(default=None, ge=0)
+    window: int | None = Field(default=None, ge=256)
+
+
 CORE: dict[str, type[BaseModel]] = {
+    "compaction": CompactionSettings,
     "limits": LimitsSettings,
     "plugins": PluginsSettings,
     "providers": ProvidersSettings,

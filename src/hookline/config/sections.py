@@ -17,7 +17,7 @@ THINKING = ("off", "low", "medium", "high")
 SCALARS = {"model": "the model that answers", "thinking": "how long it thinks first"}
 """The settings that stand above all tables; both are texts."""
 
-CHECKED = ("limits", "plugins", "providers", "streaming")
+CHECKED = ("compaction", "limits", "plugins", "providers", "streaming")
 """The sections of which `schema` has the form."""
 
 OPEN = (
@@ -25,7 +25,6 @@ OPEN = (
     "agents",
     "audit",
     "channels",
-    "compaction",
     "gateway",
     "hooks",
     "mcp",

@@ -45,6 +45,7 @@ STEADY = 30.0
 SLOWEST = 60.0
 
 _LAST_WORDS = 5.0
+_ENDED = ("Connection closed", "Session terminated")
 
 log = logging.getLogger("hookline")
 
@@ -102,7 +103,6 @@ class Connection:
                 "so the call may work later"
             )
         from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED
 
         from .results import content_of
 
@@ -112,7 +112,7 @@ class Connection:
         try:
             result = await client.call_tool(tool, arguments, progress_callback=show)
         except MCPError as error:
-            if error.code != CONNECTION_CLOSED and error.message != "Session terminated":
+            if error.message not in _ENDED:  # not by the code, which servers use for what they like
                 told = f"the MCP server {self.name!r} refused the call: {error.message}"
                 raise ToolError(told) from error
             raise await self._died(client) from error
@@ -333,7 +333,7 @@ class Connection:
                 told = error.reason
             case MCPError():
                 told = f"refused the connection: {error.message}"
-                if error.message == "Connection closed":
+                if error.message in _ENDED:
                     told = "ended before it answered"
             case _ if self.program is None:
                 told = f"cannot be reached at {self.server.target}: {error_text(error)}"

@@ -1,8 +1,8 @@
 """Answers: what a person says to a question, as every door writes it down.
 
-    Answer.read("session")        # yes, as long as the session lasts
-    Answer.read("10 minutes")     # yes, until then
-    Answer.read("no, use git mv") # no, and the model is told why
+Answer.read("session")        # yes, as long as the session lasts
+Answer.read("10 minutes")     # yes, until then
+Answer.read("no, use git mv") # no, and the model is told why
 """
 
 from __future__ import annotations

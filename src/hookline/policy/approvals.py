@@ -158,7 +158,7 @@ class Approvals:
         """The questions that wait, the oldest first; of one session and its subagents, or all."""
         if not self.path.exists():
             return []
-        with self._open() as db:
+        with self._open(reading=True) as db:
             rows = db.execute(
                 "select id, request, asked, expires from questions "
                 "where answered is null and expires > ? order by asked, rowid",
@@ -193,7 +193,7 @@ class Approvals:
 
     def answered(self, question: str) -> tuple[Answer, str] | None:
         """What was answered, and by whom; None as long as nobody did."""
-        with self._open() as db:
+        with self._open(reading=True) as db:
             row = db.execute("select answer, by from questions where id = ?", (question,)).fetchone()
         return (Answer(**json.loads(row[0])), row[1]) if row and row[0] else None
 
@@ -276,7 +276,7 @@ class Approvals:
         """The grants that are valid, the latest first; or all that are remembered."""
         if not self.path.exists():
             return []
-        with self._open() as db:
+        with self._open(reading=True) as db:
             rows = db.execute(f"select {GRANT} from grants order by made desc, rowid desc").fetchall()
         grants = [Grant(*row) for row in rows]
         return [g for g in grants if everything or g.state(self._clock()) == "valid"]
@@ -297,7 +297,7 @@ class Approvals:
     # --- the file -------------------------------------------------------------------------------
 
     @contextmanager
-    def _open(self) -> Generator[sqlite3.Connection]:
+    def _open(self, *, reading: bool = False) -> Generator[sqlite3.Connection]:
         """One transaction: everything in it is kept, or nothing."""
         try:
             if not self.path.exists():
@@ -306,7 +306,7 @@ class Approvals:
             db = sqlite3.connect(self.path, timeout=5.0, isolation_level=None)
             try:
                 db.executescript(SCHEMA)
-                db.execute("begin immediate")
+                db.execute("begin" if reading else "begin immediate")
                 try:
                     yield db
                 except BaseException:

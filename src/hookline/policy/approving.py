@@ -44,18 +44,30 @@ class Approving:
     async def _ask(self, request: dict[str, Any], question: str, resolve: Resolve) -> Ruling:
         approvals = self.approvals
         asked = await asyncio.to_thread(approvals.ask, request)
+        shown = {**deepcopy(request), "id": asked, "hash": bound_to(request)}
         said: Any = None
         try:
-            async with asyncio.timeout(approvals.seconds):
-                said = await resolve(
-                    {**deepcopy(request), "id": asked, "hash": bound_to(request)}
-                )
-        except TimeoutError:
-            pass
+            said = await self._first(resolve(shown), approvals.wait(asked))
         finally:
             if said is None:  # nobody answered, or nobody waits any more
                 await asyncio.to_thread(approvals.close_question, asked)
         return await asyncio.to_thread(self._settle, request, question, asked, said)
+
+    async def _first(self, here: Awaitable[Any], elsewhere: Awaitable[Answer | None]) -> Any:
+        """What is said by whoever is asked here, or in another process, whichever comes first."""
+        door, other = asyncio.ensure_future(here), asyncio.ensure_future(elsewhere)
+        try:
+            await asyncio.wait(
+                {door, other}, timeout=self.approvals.seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if door.done():
+                return door.result()
+            answer = other.result() if other.done() else None
+            return None if answer is None else "approve" if answer.approved else "reject"
+        finally:
+            door.cancel()
+            other.cancel()
+            await asyncio.gather(door, other, return_exceptions=True)
 
     def _settle(self, request: dict[str, Any], question: str, asked: str, said: Any) -> Ruling:
         approvals = self.approvals

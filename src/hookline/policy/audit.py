@@ -83,9 +83,14 @@ class AuditLog:
             about = self.path.stat()
         except FileNotFoundError:
             about = None
-        if about is not None and self._known is not None and self._known[:2] == (
-            about.st_ino,
-            about.st_size,
+        if (
+            about is not None
+            and self._known is not None
+            and self._known[:2]
+            == (
+                about.st_ino,
+                about.st_size,
+            )
         ):
             return self._known[2]
         noted = read_head(self.path)

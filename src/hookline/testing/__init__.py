@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hookline.models import ScriptedModel
 
     from .changes import Change, Changes
+    from .clock import VirtualClock
     from .firing import Fire
     from .tables import Row, decisions, rows
 else:
@@ -36,7 +37,7 @@ else:
         """What tests use besides the fixtures, imported when it is used."""
         from importlib import import_module
 
-        for module in ("changes", "firing", "tables") if name in __all__ else ():
+        for module in ("changes", "clock", "firing", "tables") if name in __all__ else ():
             found = getattr(import_module(f".{module}", __name__), name, None)
             if found is not None:
                 return found
@@ -112,6 +113,7 @@ __all__ = [
     "Changes",
     "Fire",
     "Row",
+    "VirtualClock",
     "app",
     "changes",
     "decisions",

@@ -328,7 +328,8 @@ class ToolRunner:
             )
 
         if self._around.live:
-            return await self._around.fire(call, run_tool)
+            shown = replace(call, arguments=deepcopy(dict(call.arguments)))
+            return await self._around.fire(shown, run_tool)
         return await run_tool()
 
     async def _invoke(

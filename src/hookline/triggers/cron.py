@@ -59,6 +59,10 @@ class CronTrigger(RunningTrigger[CronSettings]):
         """From the first start on, every moment counts."""
         await self.context.ledger.mark(self.name, self.context.clock.now())
 
+    def payload_by_hand(self) -> dict[str, Any]:
+        """As if now were a moment."""
+        return payload_of(self.name, self.schedule, self.context.clock.now(), missed=False)
+
     async def run(self) -> None:
         """Wait for each moment, and look what came meanwhile."""
         clock, ledger = self.context.clock, self.context.ledger

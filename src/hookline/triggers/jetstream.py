@@ -1,8 +1,8 @@
 """A queue in NATS JetStream, through `nats-py`.
 
-One durable consumer is shared by all processes. An event is acknowledged when the ledger has its end, so
-one that a process had when it died comes again, and the ledger knows it. While the broker is away the
-client tries to reach it again, for as long as it takes.
+One durable consumer is shared by all processes. An event is acknowledged when the ledger has its end,
+so one that a process had when it died comes again, and the ledger knows it. While the broker is away
+the client tries to reach it again, for as long as it takes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from .errors import MissingLibrary, TriggerError
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
+    from nats.js import JetStreamContext
 
     from .queue import QueueTrigger
 
@@ -41,7 +42,7 @@ async def consume(trigger: QueueTrigger) -> None:
         from nats.js.api import ConsumerConfig
 
         stream = await ensured(client, trigger)
-        subscription = await client.jetstream().pull_subscribe(
+        subscription = await stream_of(client).pull_subscribe(
             subject_of(trigger),
             durable=trigger.settings.consumer or f"hookline-{trigger.name}",
             stream=stream,
@@ -65,7 +66,7 @@ async def publish(trigger: QueueTrigger, event: TriggerEvent) -> bool:
     """Put an event into the stream; False where the broker knows its id."""
     async with connected(trigger, patient=False) as client:
         await ensured(client, trigger)
-        kept = await client.jetstream().publish(
+        kept = await stream_of(client).publish(
             subject_of(trigger), json.dumps(event.payload).encode(), headers={KEY: event.id}
         )
         return not kept.duplicate
@@ -125,16 +126,22 @@ def subject_of(trigger: QueueTrigger) -> str:
     return trigger.settings.subject or f"hookline.{trigger.name}"
 
 
+def stream_of(client: Client) -> JetStreamContext:
+    """What the client has of JetStream."""
+    return client.jetstream()  # pyright: ignore[reportUnknownMemberType]
+
+
 async def ensured(client: Client, trigger: QueueTrigger) -> str:
     """The name of the stream, which is made where there is none."""
+    from nats.js.api import StreamConfig
     from nats.js.errors import NotFoundError
 
     name = trigger.settings.stream or f"hookline-{trigger.name}"
-    manager = client.jetstream()
+    manager = stream_of(client)
     try:
         await manager.stream_info(name)
     except NotFoundError:
-        await manager.add_stream(name=name, subjects=[subject_of(trigger)])
+        await manager.add_stream(StreamConfig(name=name, subjects=[subject_of(trigger)]))  # pyright: ignore[reportUnknownMemberType]
     return name
 
 
@@ -161,7 +168,7 @@ async def connected(trigger: QueueTrigger, *, patient: bool = True) -> AsyncGene
         away = False
 
     try:
-        client = await nats.connect(
+        client = await nats.connect(  # pyright: ignore[reportUnknownMemberType]
             address,
             name=f"hookline {trigger.name}",
             connect_timeout=5,

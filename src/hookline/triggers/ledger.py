@@ -1,8 +1,8 @@
 """The ledger: every event of a trigger, recorded before its turn starts.
 
 `triggers.db` in the home is a file of its own, not part of the tape: the idempotency key must be unique
-across all sessions and processes before a turn starts, its rows change their state, and tapes may lie in
-a store that a plugin provides.
+across all sessions and processes before a turn starts, its rows change their state, and tapes may lie
+in a store that a plugin provides.
 
 | state | meaning |
 |---|---|

@@ -71,6 +71,10 @@ class Trigger(Generic[S]):
     async def end(self) -> None:
         """Emit no more, and let go of everything."""
 
+    def payload_by_hand(self) -> Any:
+        """What an event carries that somebody fires by hand, saying nothing more."""
+        return {}
+
     async def enqueue(self, payload: Any, event_id: str | None) -> tuple[str, bool]:
         """Put an event where the trigger finds it: its id, and whether it is new."""
         raise NotImplementedError
@@ -103,9 +107,16 @@ class RunningTrigger(Trigger[S]):
             try:
                 await self.run()
                 return
-            except Exception as error:
+            except Exception as raised:
+                error = _first(raised)
                 # A broker that is away for hours is told of once, not at every try.
                 if (text := error_text(error)) != told:
                     await self.context.report(self.name, error)
                 told = text
             await asyncio.sleep(self.pause)
+
+
+def _first(error: Exception) -> Exception:
+    """The error of one of several workers; the others were stopped for it."""
+    failed: tuple[Exception, ...] = getattr(error, "exceptions", ())
+    return failed[0] if failed else error

@@ -79,15 +79,19 @@ class Triggers:
         await self.turns.recover(self.envelope_of)
         return [*results, *await self._dispatch("trigger_start")]
 
+    async def close(self) -> None:
+        """Let go of what was used without starting anything."""
+        await self.turns.close()
+        await self.ledger.close()
+
     async def stop(self, drain: float = DRAIN) -> list[DispatchResult]:
         """Stop every trigger; turns get some seconds to finish, and are parked after that."""
         results = await self._dispatch("trigger_stop")
         self._stopping = True
         await self.turns.drain(drain)
-        await self.turns.close()
+        await self.close()
         self._attached.close()
         self._routes, self._broken = [], set()
-        await self.ledger.close()
         return results
 
     def routes(self) -> list[Route]:
@@ -148,8 +152,10 @@ class Triggers:
 
     async def fire(self, name: str, payload: Any = None, message: str | None = None) -> TurnResult:
         """Make a turn of a trigger now, whatever it waits for."""
-        self.trigger(name)
-        receipt = await self.emit(TriggerEvent(name, payload, message=message))
+        trigger = self.trigger(name)
+        trigger.context = self.context
+        given = trigger.payload_by_hand() if payload is None else payload
+        receipt = await self.emit(TriggerEvent(name, given, message=message))
         settled = await receipt.settled()
         if settled.error is not None:
             raise settled.error

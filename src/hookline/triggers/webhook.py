@@ -1,14 +1,14 @@
 """The webhook trigger: a signed request makes a turn.
 
-The sender signs `<timestamp>.<body>` with HMAC-SHA256, or `<timestamp>.<id>.<body>` where it sends an id,
-and says so in three headers:
+The sender signs `<timestamp>.<body>` with HMAC-SHA256, or `<timestamp>.<id>.<body>` where it sends an
+id, and says so in three headers:
 
     X-Hookline-Timestamp: 1767225600
     X-Hookline-Id: order-17                      (optional)
     X-Hookline-Signature: sha256=<hex>
 
-Two secrets are accepted while one takes the other's place. A request is taken once: by its id, or by what
-was signed. The body is a JSON object, so that it cannot be taken for one with an id in front.
+Two secrets are accepted while one takes the other's place. A request is taken once: by its id, or by
+what was signed. The body is a JSON object, so that it cannot be taken for one with an id in front.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from hookline.catalog.trigger import Route, TriggerEvent
 
-from .errors import MissingLibrary, TriggerError
+from .errors import MissingLibrary, TriggerError, TriggersStopping
 from .settings import TriggerSettings
 from .trigger import Trigger
 
@@ -184,6 +184,4 @@ def _payload(body: bytes) -> dict[str, Any]:
 
 
 def _refusal(error: TriggerError) -> Refused:
-    from .errors import TriggersStopping
-
     return Refused(503 if isinstance(error, TriggersStopping) else 422, str(error))

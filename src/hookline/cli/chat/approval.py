@@ -1,41 +1,15 @@
-"""Approval in a chat: yes, no, or always for the same call."""
+"""Approval in a chat: what the person is shown, and what they may say."""
 
 from __future__ import annotations
 
-import json
-from typing import Any, Literal, TypeAlias
-
-Answer: TypeAlias = Literal["once", "always", "no"]
-
-PROMPT = "allow it? [y/N/always] "
+PROMPT = "allow it? [y/N/session/minutes/why not] "
+LINES = 200
+"""Lines of a diff that are shown with a question."""
 
 
-def answer_of(typed: str) -> Answer:
-    """What a person typed; anything but a yes is a no."""
-    word = typed.strip().lower()
-    if word in ("a", "always"):
-        return "always"
-    return "once" if word in ("y", "yes") else "no"
-
-
-class Remembered:
-    """The calls that were allowed once and for all, as long as the chat lasts.
-
-    What is remembered is the tool with exactly these arguments, in this session.
-    """
-
-    def __init__(self) -> None:
-        self._calls: set[str] = set()
-
-    def __contains__(self, request: Any) -> bool:
-        return key_of(request) in self._calls
-
-    def add(self, request: Any) -> None:
-        """Remember a call."""
-        self._calls.add(key_of(request))
-
-
-def key_of(request: Any) -> str:
-    """What makes two calls the same."""
-    named = (request["session_id"], request["tool"], request["arguments"], request["question"])
-    return json.dumps(named, sort_keys=True, default=repr)
+def folded(diff: str, most: int) -> str:
+    """A diff cut to so many lines, with a word on the rest; the call itself is always shown whole."""
+    lines = diff.splitlines()
+    if len(lines) <= most:
+        return diff
+    return "\n".join([*lines[:most], f"… {len(lines) - most} more lines"])

@@ -25,7 +25,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
-from .approval import PROMPT, Answer, answer_of
+from .approval import PROMPT
 from .view import Stopped
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ STYLE = Style.from_dict({"bottom-toolbar": "noreverse dim", "prompt": "bold ansi
 
 class Keyboard:
     """Reads messages from a terminal."""
+
+    person = True
 
     def __init__(
         self, screen: Screen, history: Path, completer: Completer, status: Callable[[], str]
@@ -66,13 +68,13 @@ class Keyboard:
         with patch_stdout(raw=True):
             return await self._session.prompt_async()
 
-    async def ask(self, question: str, call: str) -> Answer | None:
+    async def ask(self, question: str, call: str, diff: str = "") -> str:
         """Ask for a yes; what was typed before the question is no answer to it."""
         self._screen.pause()
         try:
-            self._screen.approval(question, call)
+            self._screen.approval(question, call, diff)
             forget_typed(self._asking)
-            return answer_of(await self._asking.prompt_async(f"  {PROMPT}"))
+            return await self._asking.prompt_async(f"  {PROMPT}")
         finally:
             self._screen.resume()
 

@@ -10,7 +10,7 @@ import threading
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 
-from .approval import PROMPT, Answer, answer_of
+from .approval import PROMPT
 from .view import clean, exact, one_line, text_of
 
 
@@ -107,13 +107,12 @@ class Lines:
                 f"this line is not UTF-8 text (byte {error.start}): it was left out"
             ) from None
 
-    async def ask(self, question: str, call: str) -> Answer | None:
-        """A person may answer; a pipe is no answer."""
-        if not self.person:
-            return None
-        print(f"{question}\n  {call}", flush=True)
+    async def ask(self, question: str, call: str, diff: str = "") -> str:
+        """What a person says; nobody is asked on a pipe."""
+        shown = f"\n{clean(diff)}" if diff else ""
+        print(f"{question}\n  {call}{shown}", flush=True)
         typed = await self._line(PROMPT)
-        return answer_of((typed or b"").decode("utf-8", "replace"))
+        return (typed or b"").decode("utf-8", "replace")
 
     async def _line(self, prompt: str) -> bytes | None:
         if self.person:

@@ -161,12 +161,16 @@ class Screen:
         """Wipe the terminal."""
         self.console.clear()
 
-    def approval(self, question: str, call: str) -> None:
-        """Show a call that somebody wants to be asked about, all of it."""
+    def approval(self, question: str, call: str, diff: str = "") -> None:
+        """Show a call that somebody wants to be asked about, all of it, and what it would change."""
         shown = Text("? ")
         shown.stylize("yellow")
         shown.append(f"{clean(question)}\n", "bold")
         shown.append(f"  {call}")
+        if diff:
+            changes = Text("".join(f"\n    {clean(line)}" for line in diff.splitlines()))
+            colour_diff(changes)
+            shown.append_text(changes)
         self._add(shown)
         self._fragment = True  # what comes of it belongs to it
 

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.attachments import attachments, mentions
 from hookline.catalog.envelope import Envelope, field_of
+from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.events.tool import ToolExecutionUpdateEvent
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
 from hookline.hookfiles import inert_text
 from hookline.person import run_shell
+from hookline.policy.answers import Answer
+from hookline.policy.approvals import ApprovalError
 
-from .approval import Remembered
+from .approval import LINES, folded
 from .calls import call_tool
 from .commands import Commands, written
 from .sessions import Places
@@ -60,7 +63,6 @@ class Chat:
         self._delivered: list[Envelope] = []
         self._work: asyncio.Task[Any] | None = None
         self._asking = asyncio.Lock()
-        self._remembered = Remembered()
         self._reader: Reader | None = None
 
     # --- the loop -----------------------------------------------------------------------------
@@ -267,6 +269,7 @@ class Chat:
         with ExitStack() as stack:
             stack.callback(hooks.register("tool_execution_update", self._progress))
             stack.callback(hooks.register("resolve_approval", self._approve))
+            stack.callback(hooks.register("notification", self._hook_note, when="hook"))
             stack.callback(setattr, self.app, "deliver", self.app.deliver)
             self.app.deliver = self._deliver
             yield
@@ -278,25 +281,36 @@ class Chat:
     def _progress(self, event: ToolExecutionUpdateEvent) -> None:
         self.view.progress(text_of(event.partial_tool_result.content))
 
+    def _hook_note(self, event: NotificationEvent) -> None:
+        self.view.note(event.text)
+
     async def _approve(self, request: Any) -> str | None:
-        """Ask the person, one question at a time."""
-        if self._reader is None:
+        """Ask the person, one question at a time; what they say is kept with how far it goes."""
+        if self._reader is None or not self._reader.person:
             return None
-        if request in self._remembered:
-            return "approve"
         call = exact(request["tool"], request["arguments"])
+        await self.app.sessions.notify(request["session_id"], "approval", request["question"])
         try:
             async with self._asking:
                 await asyncio.sleep(SETTLING)  # what the model said before the call is shown first
-                answer = await self._reader.ask(request["question"], call)
+                diff = folded(request.get("diff") or "", LINES)
+                typed = await self._reader.ask(request["question"], call, diff)
         except (Stopped, EOFError):
             self.interrupt()
             return "reject"
         finally:
             self._listen()
-        if answer == "always":
-            self._remembered.add(request)
-        return None if answer is None else "reject" if answer == "no" else "approve"
+        answer = Answer.read(typed)
+        self._keep(request, answer)
+        return "approve" if answer.approved else "reject"
+
+    def _keep(self, request: Any, answer: Answer) -> None:
+        """Write an answer down, so that it counts as long as was said."""
+        by = request.get("user") or "human"
+        try:
+            self.app.approvals.answer(request["id"], answer, by=by)
+        except ApprovalError as error:  # answered elsewhere in the meantime, or too late: that counts
+            self.view.note(told(error))
 
     # --- Ctrl-C -------------------------------------------------------------------------------
 

@@ -12,8 +12,6 @@ from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 
-from .approval import Answer
-
 
 class Stopped(Exception):
     """The person stopped what was under way, or wants to leave.
@@ -73,12 +71,17 @@ class View(Protocol):
 class Reader(Protocol):
     """Where messages come from."""
 
+    @property
+    def person(self) -> bool:
+        """Whether somebody is there who can be asked."""
+        ...
+
     async def read(self) -> str:
         """The next message; EOFError at the end, Stopped where the person wants to leave."""
         ...
 
-    async def ask(self, question: str, call: str) -> Answer | None:
-        """Whether the person allows a call; None where nobody can be asked. Stopped is no answer."""
+    async def ask(self, question: str, call: str, diff: str = "") -> str:
+        """What the person says to a call, and to what it would change. Stopped is no answer."""
         ...
 
 

@@ -1,0 +1,93 @@
+"""`hookline audit`: the log of decisions, shown and verified."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from hookline.policy.audit import AuditError
+from hookline.policy.chain import encoded, files_of, records, verify
+
+from . import FAILED
+from .chat.view import clean
+from .run import BadInput
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+AGO = {"m": 60, "h": 3600, "d": 86400}
+COLOURS = {"allowed": "green", "denied": "red"}
+
+
+def show_decisions(
+    app: Hookline, session: str | None, since: str | None, *, as_json: bool = False
+) -> None:
+    """A line for each record of a session since a time."""
+    path = app.safeguards.audit_path
+    start = when(since) if since else 0.0
+    if not files_of(path):
+        raise BadInput(f"there is no audit log at {path}; `hookline config set audit.enabled true`")
+    try:
+        for record in records(path):
+            if record.get("time", 0) >= start and within(record, session):
+                typer.echo(encoded(record) if as_json else line_of(record))
+    except OSError as error:
+        raise AuditError(f"the audit log {path} cannot be read: {error}") from error
+
+
+def within(record: dict[str, Any], session: str | None) -> bool:
+    """Whether a record is about a session or one of its subagents."""
+    found = str(record.get("session_id", ""))
+    return session is None or found == session or found.startswith(f"{session}/")
+
+
+def when(text: str) -> float:
+    """A time as it is typed: a date, a date with a time, or how long ago."""
+    ago = re.fullmatch(r"(\d{1,6})([mhd])", text.strip())
+    if ago:
+        return time.time() - int(ago[1]) * AGO[ago[2]]
+    try:
+        return datetime.fromisoformat(text.strip()).timestamp()
+    except ValueError:
+        raise BadInput(
+            f"--since {text!r} is no time: write 2026-01-31, 2026-01-31T12:00, 30m, 2h or 3d"
+        ) from None
+
+
+def line_of(record: dict[str, Any]) -> str:
+    """A record as people read it."""
+    at = datetime.fromtimestamp(record["time"]).strftime("%Y-%m-%d %H:%M:%S")
+    outcome = str(record.get("outcome", ""))
+    what = record.get("tool") or record.get("hook") or ""
+    call = f" {record['call_id']}" if record.get("call_id") else ""
+    who = [
+        f"{ruling['decision']} by {ruling['by']}" + (" (rewrote)" if ruling.get("changed") else "")
+        for ruling in record.get("rulings", ())
+    ]
+    if "grant" in record:
+        who = [f"{record['grant']} {record['scope']} by {record.get('user') or 'somebody'}"]
+    shown = typer.style(f"{outcome:<9}", fg=COLOURS.get(outcome, "yellow"))
+    told = clean(
+        f"{record.get('kind', ''):<8} {what}{call}  {record.get('session_id', '')}  {'; '.join(who)}"
+    )
+    return f"{at}  {shown} {told}"
+
+
+def verify_log(app: Hookline, head: str | None) -> None:
+    """Go along the log; leave with 1 at the first thing that is wrong."""
+    path = app.safeguards.audit_path
+    try:
+        report = verify(path, expected=head)
+    except OSError as error:
+        raise AuditError(f"the audit log {path} cannot be read: {error}") from error
+    for note in report.notes:
+        typer.echo(note, err=True)
+    if report.fault:
+        typer.echo(f"hookline: the audit log does not hold: {report.fault}", err=True)
+        typer.echo(f"{report.lines} line(s) before that are as they were written", err=True)
+        raise typer.Exit(FAILED)
+    typer.echo(f"{report.lines} line(s), nothing changed; head {report.head.hash}")

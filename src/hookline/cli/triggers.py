@@ -1,0 +1,101 @@
+"""`hookline triggers`: shown, fired and filled from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from hookline.config import ConfigError
+from hookline.triggers import TriggerError, Triggers
+
+from .approval import approve, tell_how
+from .run import BadInput, tell
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.triggers import Trigger
+
+T = TypeVar("T")
+
+
+def list_triggers(app: Hookline) -> None:
+    """One line for each trigger, with how many of its events are in which state."""
+
+    async def gathered(triggers: Triggers) -> list[tuple[Trigger[Any], dict[str, int]]]:
+        return [(t, await triggers.ledger.counts(t.name)) for t in triggers.configured.values()]
+
+    for trigger, counts in _with(app, gathered):
+        settings = trigger.settings
+        events = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
+        typer.echo(f"{trigger.name:<20} {settings.type:<8} {events or 'no events yet'}")
+
+
+def fire(
+    app: Hookline, name: str, payload: str | None, message: str | None, *, yes: bool = False
+) -> None:
+    """Make a turn of a trigger now, and print the answer."""
+    given = None if payload is None else _json(payload)
+    app.hooks.register("resolve_approval", approve if yes else tell_how, trylast=True)
+
+    async def turn(triggers: Triggers) -> Any:
+        async with app.running():
+            triggers.turns.open()
+            return await triggers.fire(name, given, message)
+
+    try:
+        result = _with(app, turn)
+    except (ConfigError, TriggerError):
+        raise
+    except Exception as error:
+        raise typer.Exit(tell(error, as_json=False)) from None
+    if result.model_output:
+        typer.echo(result.model_output)
+    if result.stopped is not None:
+        typer.echo(f"hookline: {result.stopped}", err=True)
+
+
+def enqueue(app: Hookline, name: str, payload: str, event_id: str | None) -> None:
+    """Put an event into a trigger's queue, and print its id."""
+    given = _json(payload)
+    known, new = _with(app, lambda triggers: triggers.enqueue(name, given, event_id))
+    typer.echo(known if new else f"{known} (it is known already)")
+
+
+def dead(app: Hookline, name: str, retry: str | None) -> None:
+    """Show the dead letters of a trigger, or let one wait again."""
+
+    async def look(triggers: Triggers) -> list[Any]:
+        triggers.trigger(name)
+        if retry is None:
+            return await triggers.ledger.dead(name)
+        if not await triggers.ledger.revive(name, retry):
+            raise BadInput(f"trigger {name!r} has no dead letter {retry!r}")
+        return []
+
+    for record in _with(app, look):
+        event = record.event
+        typer.echo(f"{event.id}  {record.tries} tries  {record.note}  {json.dumps(event.payload)}")
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise BadInput(f"{text!r} is not JSON: {error}") from None
+
+
+def _with(app: Hookline, action: Callable[[Triggers], Awaitable[T]]) -> T:
+    """Do something with the triggers, without starting them."""
+
+    async def run() -> T:
+        triggers = Triggers(app)
+        try:
+            return await action(triggers)
+        finally:
+            await triggers.close()
+
+    return asyncio.run(run())

@@ -1,0 +1,59 @@
+"""`ApprovalDoor`: a deny that may be lifted is put to whoever answers through `resolve_approval`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agent_hooks import ApprovalOutcome, ApprovalRequest, ApprovalResolution, Verdict
+
+from hookline.catalog.envelope import field_of
+from hookline.hooks import Decision
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+
+class ApprovalDoor:
+    """The approval resolver of the host."""
+
+    def __init__(self, app: Hookline) -> None:
+        self.app = app
+
+    async def resolve(self, request: ApprovalRequest) -> ApprovalResolution:
+        """What was granted before, or what a person says now; silence is a no."""
+        hook = self.app.hooks["resolve_approval"]
+        ruling = await self.app.runner.approve(
+            self._question(request), hook.fire if hook.live else None
+        )
+        identity = request.context_identity
+        if ruling.decision is Decision.ALLOW:
+            return ApprovalResolution(ApprovalOutcome.APPROVE, identity, Verdict.allow())
+        rejected = Verdict.deny(reason=ruling.reason or "rejected")
+        return ApprovalResolution(ApprovalOutcome.REJECT, identity, rejected)
+
+    def _question(self, request: ApprovalRequest) -> dict[str, Any]:
+        """The same request that a tool call makes, whatever the point is."""
+        context, verdict = request.context, request.verdict
+        point = request.interception_point.value
+        session_id = str(context["session"]["id"])
+        said: Any = getattr(self.app.runs.get(session_id), "envelope", None)
+        call: dict[str, Any] = context.get("tool_call") or {
+            "id": f"{point}_{context['sequence']}",
+            "name": f"agent_hooks.{point}",
+            "args": {"target": context["target"]},
+        }
+        told = ": ".join(text for text in (verdict.reason, verdict.message) if text)
+        return {
+            "kind": f"agent_hooks.{point}",
+            "tool": call["name"],
+            "arguments": call["args"],
+            "call_id": call["id"],
+            "session_id": session_id,
+            "agent_id": context["agent"]["id"],
+            "depth": 0,
+            "source": "agent_hooks",
+            "channel": str(field_of(said, "channel") or ""),
+            "user": str(field_of(said, "sender_id") or field_of(said, "user_id") or ""),
+            "workspace": str(self.app.workspace),
+            "question": told or f"an interceptor asks about {point}",
+        }

@@ -1,0 +1,9 @@
+"""What can be wrong with the interceptors of a configuration."""
+
+from __future__ import annotations
+
+from hookline.hooks import HooklineError
+
+
+class InterceptorError(HooklineError):
+    """The interceptors that are configured cannot be used; nothing runs without them."""

@@ -1,0 +1,617 @@
+"""The web page, driven by Chromium against a running gateway."""
+
+import asyncio
+import json
+import re
+import wave
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from hookline.catalog.parts import AudioPart
+from hookline.events import MessageReceiveEvent, MessageReceiveResult
+from hookline.models import Call, ScriptedModel, Turn
+
+from .page import CHROMIUM, MISSING, Held, browser, serving
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+
+PHONE = {"width": 390, "height": 844}
+WRITE = Call("write_file", {"path": "notes.txt", "content": "milk\n"})
+
+
+async def opened(chromium, house, fragment="", **options):
+    """A page of its own, connected; what goes wrong in it fails the test."""
+    context = await chromium.new_context(**options)
+    page = await context.new_page()
+    page.set_default_timeout(20_000)
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on(
+        "console",
+        lambda said: page.problems.append(said.text) if "Content Security" in said.text else None,
+    )
+    await page.goto(house.address + fragment)
+    if not fragment.startswith("#wait"):
+        await connected(page)
+    return page
+
+
+async def connected(page):
+    await page.wait_for_selector('#state[data-state="connected"]')
+
+
+async def say(page, text):
+    await page.fill("#composer-text", text)
+    await page.click("#send")
+
+
+async def idle(page):
+    await page.wait_for_selector("#cancel", state="hidden")
+
+
+async def test_an_answer_is_seen_while_it_is_still_being_given(tmp_path):
+    go_on = asyncio.Event()
+    async with serving(tmp_path, Held("The first **half**", go_on, " and the second.")) as house:
+        async with browser() as chromium:
+            page = await opened(chromium, house)
+            await say(page, "Tell me.")
+            await page.wait_for_selector(".answer strong >> text=half")
+            assert "second" not in await page.inner_text(".answer")
+            assert await page.is_visible("#cancel")
+            go_on.set()
+            await page.wait_for_selector("text=and the second.")
+            await idle(page)
+            assert await page.inner_text(".answer") == "The first half and the second."
+            assert await page.inner_text(".person") == "Tell me."
+            await page.wait_for_function(
+                "document.getElementById('announcer').textContent.includes('second')"
+            )
+            assert page.problems == []
+
+
+HOSTILE = """# <b>Title</b>
+
+<script>window.ran = 1</script> <img src=x onerror="window.ran = 2">
+
+[one](javascript:window.ran=3) [two](data:text/html,<script>window.ran=4</script>) [three](https://example.org/a?b=c)
+![seen](https://example.org/pixel.png) <https://example.org/auto> <a href="javascript:window.ran=5">five</a>
+
+| <svg onload="window.ran=6"> | b |
+|---|---|
+| <iframe srcdoc="<script>parent.ran=7</script>"></iframe> | `<i>` |
+
+```html"><script>window.ran=8</script>
+</code></pre><script>window.ran = 9</script>
+```
+"""
+
+
+async def test_markup_in_an_answer_is_shown_as_text_and_never_runs(tmp_path):
+    calls = [Call("read_file", {"path": "<img src=x onerror=window.ran=10>"}, id='"><script>')]
+    turns = [Turn(text=HOSTILE, reasoning=HOSTILE, tool_calls=calls), HOSTILE]
+    async with serving(tmp_path, ScriptedModel(turns)) as house, browser() as chromium:
+        page = await opened(chromium, house)
+        await say(page, "<script>window.ran = 0</script>")
+        await page.wait_for_selector(".tool + .prose")
+        await idle(page)
+        for _ in range(2):  # as it streams, and as history
+            shown = await page.text_content("#turns")
+            assert "<script>window.ran = 1</script>" in shown
+            assert "</code></pre><script>window.ran = 9</script>" in shown
+            assert "<script>window.ran = 0</script>" in shown
+            names = await page.eval_on_selector_all(
+                "#turns *", "all => [...new Set(all.map(e => e.localName))]"
+            )
+            assert not {"script", "img", "svg", "iframe", "b", "i", "style"} & set(names)
+            links = await page.eval_on_selector_all(
+                "#turns a", "all => all.map(a => a.protocol + a.rel)"
+            )
+            assert set(links) == {"https:noopener noreferrer"}
+            assert len(links) == 9  # three in the reasoning, three in each text
+            assert await page.evaluate("window.ran") is None
+            assert page.problems == []
+            await page.reload()
+            await page.wait_for_selector(".tool + .prose")
+
+
+async def test_markdown_is_drawn(tmp_path):
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house, browser() as chromium:
+        page = await opened(chromium, house)
+        draw = """async text => {
+            const { markdown } = await import('/markdown.js');
+            const place = document.createElement('div');
+            place.append(...markdown(text));
+            return place.innerHTML.replace(/ (target|rel|title|tabindex|role|aria-label)="[^"]*"/g, '');
+        }"""
+        cases = {
+            "a *b* **c** ***d*** ~~e~~ `f*g*`": "<p>a <em>b</em> <strong>c</strong> "
+            "<em><strong>d</strong></em> <del>e</del> <code>f*g*</code></p>",
+            "snake_case_name and 2 * 3 * 4 and **open": "<p>snake_case_name and 2 * 3 * 4 and **open</p>",
+            "- a\n- b\n  - c\n\n1. d\n2. e": "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>"
+            '<ol start="1"><li>d</li><li>e</li></ol>',
+            "## T\ntext\nmore": "<h3>T</h3><p>text<br>more</p>",
+            "> a\n> > b": "<blockquote><p>a</p><blockquote><p>b</p></blockquote></blockquote>",
+            "see https://a.org/x_y_z.": '<p>see <a href="https://a.org/x_y_z">https://a.org/x_y_z</a>.</p>',
+            "[*a* b](https://a.org) [c] (d)": '<p><a href="https://a.org/"><em>a</em> b</a> [c] (d)</p>',
+            "a|b\n-|-:\n1|2": '<div class="table"><table><thead><tr><th class="">a</th><th class="end">b</th>'
+            '</tr></thead><tbody><tr><td class="">1</td><td class="end">2</td></tr></tbody></table></div>',
+            r"\*not\* `` a`b `` <b>": "<p>*not* <code>a`b</code> &lt;b&gt;</p>",
+            "a\n\n---\n\nb": "<p>a</p><hr><p>b</p>",
+        }
+        for text, wanted in cases.items():
+            assert await page.evaluate(draw, text) == wanted, text
+
+
+async def test_text_that_grows_is_drawn_as_text_that_came_at_once(tmp_path):
+    text = (
+        "# T\n\n- a\n- b\n\n  more of b\n\n1. c\n\nend *of*\nit\n\n```py\nx = 1\n\n\ny = 2\n```\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\n> r\n\nlast `code`\r\n\r\nline"
+    )
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house, browser() as chromium:
+        page = await opened(chromium, house)
+        grown, whole = await page.evaluate(
+            """async text => {
+                const { markdown, Growing } = await import('/markdown.js');
+                const [a, b] = [document.createElement('div'), document.createElement('div')];
+                const growing = new Growing(a);
+                for (const char of text) { growing.add(char); growing.draw(); }
+                b.append(...markdown(text));
+                return [a.innerHTML, b.innerHTML];
+            }""",
+            text,
+        )
+        assert grown == whole
+
+
+async def test_text_made_to_take_forever_is_drawn_all_the_same(tmp_path):
+    size = 100_000
+    hostile = [
+        mark * size
+        for mark in (
+            "*a ",
+            "**",
+            "[",
+            "![",
+            "`a``",
+            "> ",
+            "- ",
+            "_a_",
+            "<http://",
+            "](",
+            "~~a",
+            "|",
+            " ",
+        )
+    ]
+    hostile += [
+        "#" + " " * size + "#x",
+        "```" + " " * size + "`",
+        "a|b\n-" + " " * size + "::",
+        "`" + " " * size,
+    ]
+    hostile += ["".join(f"{' ' * n}- x\n" for n in range(600)), "[a](" * size, "*a **b " * size]
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house, browser() as chromium:
+        page = await opened(chromium, house)
+        for text in hostile:
+            drawn = """async text => {
+                const { markdown } = await import('/markdown.js');
+                let deepest = 0, place = document.createElement('div');
+                place.append(...markdown(text));
+                for (const leaf of place.querySelectorAll(':not(:has(*))')) {
+                    let depth = 0;
+                    for (let at = leaf; at !== place; at = at.parentElement) depth += 1;
+                    deepest = Math.max(deepest, depth);
+                }
+                return deepest;
+            }"""
+            # Quadratic work on this much text takes minutes.
+            assert await asyncio.wait_for(page.evaluate(drawn, text), 60) < 60
+
+
+async def test_a_tool_call_is_folded_and_shows_its_arguments_and_result(tmp_path):
+    read = Turn(
+        reasoning="Let me look.", text="Reading.", tool_calls=[Call("read_file", {"path": "notes.txt"})]
+    )
+    missing = Turn(tool_calls=[Call("read_file", {"path": "gone.txt"})])
+    async with serving(tmp_path, ScriptedModel([read, missing, "It says milk."])) as house:
+        (house.workspace / "notes.txt").write_text("milk, please")
+        async with browser() as chromium:
+            page = await opened(chromium, house)
+            await say(page, "What do I need?")
+            await page.wait_for_selector("text=It says milk.")
+            await idle(page)
+            for _ in range(2):  # as it happens, and as history
+                states = await page.eval_on_selector_all(
+                    ".tool", "all => all.map(t => t.dataset.state)"
+                )
+                assert states == ["done", "failed"]
+                assert not await page.is_visible(".tool-body")
+                assert await page.get_attribute(".reasoning", "open") is None
+                await page.click(".tool summary >> nth=0")
+                body = await page.inner_text(".tool-body")
+                assert '"path": "notes.txt"' in body
+                assert "milk, please" in body
+                await page.click(".reasoning summary")
+                assert await page.inner_text(".reasoning .prose") == "Let me look."
+                await page.reload()
+                await page.wait_for_selector("text=It says milk.")
+
+
+@pytest.mark.parametrize(("button", "written"), [("Approve once", True), ("Reject", False)])
+async def test_an_approval_is_answered_by_a_click(tmp_path, button, written):
+    async with serving(tmp_path, ScriptedModel([Turn(tool_calls=[WRITE]), "Done."])) as house:
+        async with browser() as chromium:
+            page = await opened(chromium, house)
+            await say(page, "Note milk.")
+            await page.wait_for_selector(".approval")
+            assert await page.inner_text(".approval .line.added") == "+milk"
+            await page.click(".approval >> text=The exact call")
+            exact = json.loads(await page.inner_text(".approval .code code"))
+            assert exact == {"path": "notes.txt", "content": "milk\n"}
+            assert not (house.workspace / "notes.txt").exists()
+            await page.click(f".approval >> text={button}")
+            await page.wait_for_selector("text=Done.")
+            assert await page.query_selector(".approval") is None
+            assert (house.workspace / "notes.txt").exists() is written
+            assert await page.get_attribute(".tool", "data-state") == ("done" if written else "failed")
+
+
+async def test_an_approval_for_the_session_is_not_asked_again(tmp_path):
+    turns = [Turn(tool_calls=[WRITE]), "Once.", Turn(tool_calls=[WRITE]), "Twice."]
+    async with serving(tmp_path, ScriptedModel(turns)) as house, browser() as chromium:
+        page = await opened(chromium, house)
+        await say(page, "Note milk.")
+        await page.click("text=Approve for this session")
+        await page.wait_for_selector("text=Once.")
+        (house.workspace / "notes.txt").unlink()
+        await say(page, "And again.")
+        await page.wait_for_selector("text=Twice.")
+        assert (house.workspace / "notes.txt").read_text() == "milk\n"
+
+
+async def test_an_open_question_is_there_again_after_a_reload(tmp_path):
+    async with serving(tmp_path, ScriptedModel([Turn(tool_calls=[WRITE]), "Done."])) as house:
+        async with browser() as chromium:
+            page = await opened(chromium, house)
+            await say(page, "Note milk.")
+            await page.wait_for_selector(".approval")
+            await page.reload()
+            await page.click("text=Approve once")
+            await page.wait_for_selector("text=Done.")
+            assert (house.workspace / "notes.txt").exists()
+            await idle(page)
+            assert await page.locator(".tool").count() == 1
+
+
+async def test_an_answer_can_be_stopped(tmp_path):
+    async with serving(tmp_path, Held("It begins", asyncio.Event())) as house, browser() as chromium:
+        page = await opened(chromium, house)
+        await say(page, "Go.")
+        await page.wait_for_selector("text=It begins")
+        await page.click("#cancel")
+        await page.wait_for_selector(".note >> text=Stopped.")
+        await idle(page)
+        await say(page, "Once more.")
+        await page.locator("text=It begins").nth(1).wait_for()
+        await page.press("#composer-text", "Escape")
+        await page.locator(".note >> text=Stopped.").nth(1).wait_for()
+
+
+async def test_what_goes_wrong_is_told(tmp_path):
+    async with serving(tmp_path, ScriptedModel(["Only this."])) as house, browser() as chromium:
+        page = await opened(chromium, house)
+        await say(page, "One.")
+        await page.wait_for_selector("text=Only this.")
+        await say(page, "Two.")
+        await page.wait_for_selector(".note.problem >> text=no turn left")
+        await idle(page)
+
+
+async def test_the_page_comes_back_when_the_gateway_does(tmp_path):
+    async with serving(tmp_path, ScriptedModel(["First.", "Second."])) as house, browser() as chromium:
+        page = await opened(chromium, house)
+        await say(page, "One.")
+        await page.wait_for_selector("text=First.")
+        await house.stop()
+        await page.wait_for_selector("#banner >> text=Trying again")
+        await say(page, "Two, while nobody listens.")
+        assert await page.get_attribute(".person >> nth=1", "data-state") == "waiting"
+        await house.start()
+        await page.wait_for_selector("text=Second.")
+        await connected(page)
+        assert await page.is_hidden("#banner")
+        said = await page.eval_on_selector_all(".turn", "all => all.map(t => t.innerText)")
+        assert said == ["One.", "First.", "Two, while nobody listens.", "Second."]
+
+
+async def test_a_reload_in_the_middle_of_an_answer_loses_nothing(tmp_path):
+    go_on = asyncio.Event()
+    async with serving(tmp_path, Held("The first half", go_on, " and the second.")) as house:
+        async with browser() as chromium:
+            page = await opened(chromium, house)
+            await say(page, "Tell me.")
+            await page.wait_for_selector("text=The first half")
+            await page.reload()
+            await page.wait_for_selector("#cancel")  # the page knows that the session is busy
+            go_on.set()
+            await page.wait_for_selector("text=The first half and the second.")
+            await idle(page)
+            assert await page.locator(".turn").count() == 2
+
+
+async def test_sessions_are_listed_opened_and_linked(tmp_path):
+    async with serving(tmp_path, ScriptedModel(["Hello."])) as house, browser() as chromium:
+        page = await opened(chromium, house, "#session=web%3Agarden")
+        await say(page, "About the garden.")
+        await page.wait_for_selector("text=Hello.")
+        await page.click("#new-session")
+        await page.wait_for_selector(".welcome")
+        assert re.search(r"#session=web%3A[0-9a-f]{12}$", page.url)
+        await connected(page)
+        await say(page, "About the house.")
+        await page.wait_for_selector(".answer")
+        await page.wait_for_selector("#sessions a[aria-current] >> text=About the house.")
+        await page.click("#sessions a >> text=About the garden.")
+        await page.wait_for_selector(".person >> text=About the garden.")
+        assert page.url.endswith("#session=web%3Agarden")
+        assert await page.locator(".turn").count() == 2
+        await page.goto(house.address)  # without a link: the last one of this browser
+        await page.wait_for_selector(".person >> text=About the garden.")
+        await page.go_back()
+        await page.wait_for_selector(".person >> text=About the garden.")
+
+
+async def test_a_gateway_that_wants_a_token_is_given_one(tmp_path):
+    async with serving(tmp_path, ScriptedModel(["Hello."]), token="open/sesame=") as house:
+        async with browser() as chromium:
+            page = await opened(chromium, house, "#wait")
+            await page.fill("#token", "wrong")
+            await page.press("#token", "Enter")
+            await page.wait_for_function("document.activeElement.id === 'token' && !token.value")
+            await page.fill("#token", "open/sesame=")
+            await page.press("#token", "Enter")
+            await connected(page)
+            await say(page, "hi")
+            await page.wait_for_selector("text=Hello.")
+            other = await opened(chromium, house, "#token=open%2Fsesame%3D")
+            assert "sesame" not in other.url
+            assert await other.is_hidden("#token-form")
+
+
+LONG = (
+    "# "
+    + "Wide" * 60
+    + "\n\n```\n"
+    + "x" * 400
+    + "\n```\n\n|"
+    + " a |" * 30
+    + "\n|"
+    + "---|" * 30
+    + "\n"
+)
+
+
+async def test_it_fits_a_phone(tmp_path):
+    turns = [
+        LONG,
+        Turn(tool_calls=[Call("write_file", {"path": "a" * 200, "content": "y" * 300})]),
+        "Done.",
+    ]
+    async with serving(tmp_path, ScriptedModel(turns)) as house, browser() as chromium:
+        page = await opened(chromium, house, viewport=PHONE, has_touch=True, is_mobile=True)
+
+        async def check():
+            wide = "document.documentElement.scrollWidth, document.getElementById('log').scrollWidth"
+            assert await page.evaluate(f"[{wide}]") == [390, 390]
+            small = await page.eval_on_selector_all(
+                "button, summary, textarea, nav a",
+                """all => all.filter(e => e.checkVisibility({ visibilityProperty: true }))
+                    .map(e => [e.id || e.textContent, e.getBoundingClientRect()])
+                    .filter(([, box]) => box.width < 44 || box.height < 44).map(([name]) => name)""",
+            )
+            assert small == []
+
+        await check()
+        await page.fill("#composer-text", "First line")
+        await page.press("#composer-text", "Enter")  # a new line: a phone has no Shift+Enter
+        assert await page.input_value("#composer-text") == "First line\n"
+        await page.tap("#send")
+        await page.wait_for_selector(".answer .table")
+        await check()
+        await say(page, "Write.")
+        await page.wait_for_selector(".approval")
+        await check()
+        box = await page.locator(".approval .buttons").bounding_box()
+        assert box["y"] + box["height"] < PHONE["height"]
+        await page.tap("text=Reject")
+        await page.wait_for_selector("text=Done.")
+        assert not await page.is_visible("#new-session")
+        await page.tap("#menu")
+        await page.wait_for_selector("#new-session")
+        await check()
+        await page.tap("#new-session")
+        await page.wait_for_selector("#sessions", state="hidden")
+        await page.wait_for_selector(".welcome")
+
+
+async def test_everything_can_be_done_by_keyboard(tmp_path):
+    async with serving(tmp_path, ScriptedModel([Turn(tool_calls=[WRITE]), "Done."])) as house:
+        async with browser() as chromium:
+            page = await opened(chromium, house)
+            keys = page.keyboard
+            await keys.press("Tab")
+            assert await page.evaluate("document.activeElement.id") == "skip"
+            await keys.press("Enter")
+            assert await page.evaluate("document.activeElement.id") == "composer-text"
+            await keys.type("one")
+            await keys.press("Shift+Enter")
+            await keys.type("two")
+            await keys.press("Enter")
+            await page.wait_for_selector(".approval")
+            assert await page.evaluate("document.activeElement.id") == "composer-text"  # not taken away
+            for _ in range(20):
+                if await page.evaluate("document.activeElement.textContent") == "Approve once":
+                    break
+                await keys.press("Shift+Tab")
+            await keys.press("Enter")
+            await page.wait_for_selector("text=Done.")
+            assert await page.evaluate("document.activeElement.id") == "composer-text"
+            assert await page.inner_text(".person") == "one\ntwo"
+            await page.focus(".tool summary")
+            await keys.press("Enter")
+            assert await page.is_visible(".tool-body")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_no_serious_fault(tmp_path, scheme):
+    from axe_playwright_python.async_playwright import Axe
+
+    read = Turn(reasoning="Hm.", text="I look.", tool_calls=[Call("list_files", {"path": "."})])
+    text = "## A\n\ntext `code` [link](https://a.org)\n\n> q\n\n| a |\n|---|\n| 1 |\n\n- [x] b\n\n```py\nx\n```\n"
+    turns = [read, text, Turn(tool_calls=[WRITE]), "Done."]
+    async with serving(tmp_path, ScriptedModel(turns)) as house, browser() as chromium:
+        page = await opened(chromium, house, color_scheme=scheme, reduced_motion="reduce")
+
+        async def check():
+            found = (await Axe().run(page)).response["violations"]
+            assert [
+                (each["id"], [node["html"] for node in each["nodes"]])
+                for each in found
+                if each["impact"] in ("serious", "critical")
+            ] == []
+
+        await check()
+        await say(page, "One.")
+        await page.wait_for_selector("text=link")
+        await idle(page)
+        await page.click(".tool summary")
+        await page.click(".reasoning summary")
+        await check()
+        await say(page, "Two.")
+        await page.wait_for_selector(".approval")
+        await check()
+        await page.set_viewport_size(PHONE)
+        await page.click("#menu")
+        await page.wait_for_selector("#new-session")
+        await check()
+        await page.keyboard.press("Escape")
+        await page.click("text=Approve once")
+        await page.wait_for_selector("text=Done.")
+        await house.stop()
+        await page.wait_for_selector("#banner:not([hidden])")
+        await check()
+
+
+async def test_a_long_conversation_is_shown_from_its_end(tmp_path):
+    model = ScriptedModel(["An answer of some *length*, on two\n\nlines."], repeat=True)
+    async with serving(tmp_path, model) as house, browser() as chromium:
+        for number in range(150):
+            said = {
+                "content": f"Question {number}.",
+                "session_id": "web:long",
+                "channel": "web",
+                "chat_id": "web:long",
+            }
+            await house.app.process_inbound(said)
+        page = await opened(chromium, house, "#session=web:long")
+        await page.wait_for_selector("text=Question 149.")
+        assert await page.locator(".turn").count() == 60
+        end = "(log.scrollHeight - log.scrollTop - log.clientHeight) < 4"
+        await page.wait_for_function(end)
+        while await page.is_visible("text=Show earlier messages"):
+            await page.click("text=Show earlier messages")
+        assert await page.locator(".turn").count() == 300
+        first = await page.inner_text(".person >> nth=0")
+        assert first == "Question 0."
+        assert await page.is_visible("#latest")
+        await page.click("#latest")
+        await page.wait_for_function(end)
+        await page.evaluate("log.scrollTop = 0")
+        await page.wait_for_selector("#latest")
+        await say(page, "One more.")
+        await page.wait_for_selector("text=One more.")
+        await page.wait_for_function(end)
+
+
+def recording(folder: Path, sound: bytes, rate: int) -> Path:
+    """A file that Chromium takes for its microphone: the sound, then silence."""
+    path = folder / "said.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(bytes(rate) + sound + bytes(2 * rate * 30))
+    return path
+
+
+def microphone(path: Path) -> list[str]:
+    return [
+        "--use-fake-device-for-media-stream",
+        "--use-fake-ui-for-media-stream",
+        f"--use-file-for-fake-audio-capture={path}",
+    ]
+
+
+async def test_a_recording_reaches_the_gateway(tmp_path):
+    heard: list[AudioPart] = []
+
+    def listen(event: MessageReceiveEvent, ctx):
+        heard.extend(part for part in event.parts if isinstance(part, AudioPart))
+        return MessageReceiveResult(action="reject", reason="that was enough")
+
+    path = recording(tmp_path, bytes(range(256)) * 200, 16_000)
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house:
+        house.app.hooks.register("message:receive", listen, tryfirst=True)
+        async with browser(*microphone(path)) as chromium:
+            page = await opened(chromium, house)
+            await page.click("#record")
+            await page.wait_for_selector("#recording >> text=0:01")
+            await page.click("#discard")  # this one is thrown away
+            await page.wait_for_selector("#composer-text")
+            assert await page.locator(".person").count() == 0
+            await page.click("#record")
+            await page.wait_for_selector("#recording >> text=0:01")
+            await page.click("#record")
+            await page.wait_for_selector(".note >> text=that was enough")
+            assert [part.mime_type for part in heard] == ["audio/webm"]
+            assert heard[0].data.startswith(b"\x1a\x45\xdf\xa3")  # how every WebM file begins
+            assert b"OpusHead" in heard[0].data
+            assert await page.get_attribute(".person audio", "src")
+            assert page.problems == []
+
+
+async def test_a_browser_without_a_microphone_says_so(tmp_path):
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house, browser() as chromium:
+        page = await opened(chromium, house)
+        await page.click("#record")
+        await page.wait_for_selector(".note.problem >> text=microphone")
+
+
+@pytest.mark.skipif(
+    not (find_spec("espeakng_loader") and find_spec("moonshine_voice")), reason="needs hookline[voice]"
+)
+async def test_a_recorded_question_is_answered_by_sound(tmp_path):
+    turns = [Turn(text="The capital of France is Paris.", match="(?i)capital.*france")]
+    async with serving(tmp_path, ScriptedModel(turns)) as house:
+        said = await house.app.voice.say("What is the capital of France?", form="wav")
+        source = tmp_path / "speech.wav"
+        source.write_bytes(said.data)
+        with wave.open(str(source)) as file:
+            sound, rate = file.readframes(file.getnframes()), file.getframerate()
+        seconds = len(sound) // (2 * rate) + 3
+        async with browser(*microphone(recording(tmp_path, sound, rate))) as chromium:
+            page = await opened(chromium, house)
+            await page.click("#record")
+            await page.wait_for_selector(f"#recording >> text=0:0{seconds}")
+            await page.click("#record")
+            page.set_default_timeout(60_000)
+            await page.wait_for_selector("text=The capital of France is Paris.")
+            await page.wait_for_selector(".answer audio")
+            playing = "player => player.duration > 1 && player.currentTime > 0.1"
+            player = await page.query_selector(".answer audio")
+            await page.wait_for_function(playing, arg=player)
+            await page.reload()
+            await page.wait_for_selector(".person >> text=/capital of france/i")  # what was understood
+            assert page.problems == []

@@ -1,0 +1,242 @@
+"""No way around a gate: a deny-all, in turn as each kind of gate, and every way to reach a tool.
+
+Denied means not run: the tools count, and the counts stay at zero. Where nobody denies, each of these
+ways does reach the tool, or the test would prove nothing.
+"""
+
+import ast
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import hookline
+from hookline import Hookline
+from hookline.events import ToolCallEventResult
+from hookline.models import ScriptedModel
+from hookline.models.script import Call, Turn
+from hookline.person import call_tool, run_shell
+from hookline.policy import Policy
+from hookline.tools import tool
+from hookline.tools.registry import Registry
+from hookline.tools.tool import Tool
+
+HERE = "default:default"
+
+@pytest.fixture
+def runs(app):
+    """How often each tool ran; `shell` is replaced by one that counts."""
+    ran = []
+
+    @tool(side_effects="none", registry=Registry(), name="act")
+    def act(word: str = "") -> str:
+        ran.append("act")
+        return "acted"
+
+    @tool(side_effects="none", registry=Registry(), name="shell")
+    def shell(command: str) -> str:
+        ran.append("shell")
+        return "ran"
+
+    app.tools.add(act)
+    app.tools.add(shell, replace=True)
+    return ran
+
+
+# --- the gates ---
+
+
+def nobody(app, tmp_path):
+    """Nothing denies: what is asked for runs."""
+
+
+def a_tool_call_handler(app, tmp_path):
+    app.hooks.register("tool_call", lambda e: deny(e.tool_name), guard=True)
+
+
+def deny(name):
+    return None if name == "delegate" else ToolCallEventResult(block=True, reason="denied")
+
+
+def authorize_action(app, tmp_path):
+    app.hooks.register("authorize_action", lambda action: action["tool"] == "delegate")
+
+
+def a_pack(app, tmp_path):
+    folder = tmp_path / "pack"
+    folder.mkdir()
+    (folder / "pack.toml").write_text('id = "nothing"\nversion = "1.0.0"\n')
+    rule = 'forbid (principal, action, resource) unless { resource == Hookline::Tool::"delegate" };'
+    (folder / "all.cedar").write_text(f'@id("nothing")\n@reason("the pack denies it")\n{rule}\n')
+    app.runner.judge = Policy.load({"default": "allow", "packs": [str(folder)]}).judge
+
+
+def the_floor(app, tmp_path):
+    rules = {"tools": ["act", "shell"]}
+    app.runner.judge = Policy.load({"default": "allow", "floor": {"deny": rules}}).judge
+
+
+GATES = [nobody, a_tool_call_handler, authorize_action, a_pack, the_floor]
+
+
+# --- the ways to a tool ---
+
+
+async def by_the_model(app, scripted, tmp_path, gate):
+    scripted(Turn(tool_calls=[Call("act")]), "done")
+    async with app.running():
+        await app.process_inbound({"content": "go"})
+
+
+async def in_a_parallel_batch(app, scripted, tmp_path, gate):
+    scripted(Turn(tool_calls=[Call("act"), Call("act"), Call("shell", {"command": "x"})]), "done")
+    async with app.running():
+        await app.process_inbound({"content": "go"})
+
+
+async def by_a_slash_command(app, scripted, tmp_path, gate):
+    async with app.running():
+        await call_tool(app, HERE, "act", {})
+
+
+async def by_the_persons_shell(app, scripted, tmp_path, gate):
+    async with app.running():
+        await run_shell(app, HERE, "x")
+
+
+async def by_a_subagent(app, scripted, tmp_path, gate):
+    scripted(
+        Turn(tool_calls=[Call("delegate", {"tasks": ["inner"]})], match="go"),
+        Turn("done", match="go"),
+        Turn(tool_calls=[Call("act")], match="inner"),
+        Turn("done", match="inner"),
+    )
+    async with app.running():
+        await app.process_inbound({"content": "go"})
+
+
+async def by_a_subagents_subagent(app, scripted, tmp_path, gate):
+    scripted(
+        Turn(tool_calls=[Call("delegate", {"tasks": ["middle"]})], match="go"),
+        Turn("done", match="go"),
+        Turn(tool_calls=[Call("delegate", {"tasks": ["inner"]})], match="middle"),
+        Turn("done", match="middle"),
+        Turn(tool_calls=[Call("act")], match="inner"),
+        Turn("done", match="inner"),
+    )
+    async with app.running():
+        await app.process_inbound({"content": "go"})
+
+
+async def in_a_resumed_turn(app, scripted, tmp_path, gate):
+    """The process died between the model's call and its admission."""
+    left = tmp_path / "left"
+    left.mkdir()
+
+    class Stop(Exception):
+        pass
+
+    def crash(event):
+        with (
+            sqlite3.connect(app.home / "tape.db") as now,
+            sqlite3.connect(left / "tape.db") as then,
+        ):
+            now.backup(then)
+        raise Stop
+
+    before = Hookline(home=app.home, workspace=app.workspace, policy=Policy(default="deny"))
+    before.load_hooks(packages=False)
+    before.tools.add(app.tools.get("act"))
+    before.hooks.register("tool_execution_start", crash)
+    for each in (before, app):
+        each.models.add(ScriptedModel([Turn(tool_calls=[Call("act")]), "done"]))
+        each.model = "scripted"
+    async with before.running():
+        await before.process_inbound({"content": "go"})
+    app.home = left
+    async with app.running():
+        assert await app.resume(HERE) is not None
+
+
+async def by_a_repeated_call_next(app, scripted, tmp_path, gate):
+    """A handler around the call makes it twice: the second is authorised like the first."""
+    calls = []
+
+    async def twice(call, call_next):
+        calls.append(call.name)
+        await call_next()
+        return await call_next()
+
+    app.hooks.register("around_tool_call", twice)
+    await by_the_model(app, scripted, tmp_path, gate)
+
+
+WAYS = [
+    by_the_model, in_a_parallel_batch, by_a_slash_command, by_the_persons_shell, by_a_subagent,
+    by_a_subagents_subagent, in_a_resumed_turn, by_a_repeated_call_next,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.__name__)
+async def test_no_way_leads_around_a_gate(app, scripted, runs, tmp_path, gate, way):
+    gate(app, tmp_path)
+    await way(app, scripted, tmp_path, gate)
+    assert bool(runs) == (gate is nobody)
+
+
+@pytest.mark.parametrize("raw", [False, True], ids=["typed", "from a spec"])
+async def test_a_rewrite_after_the_gates_has_nothing_to_hold_on_to(app, scripted, raw):
+    """What was authorised is what runs, and what the tape says ran."""
+    seen = []
+
+    def act(words: list[str]) -> str:
+        seen.append(list(words))
+        return "acted"
+
+    made = tool(side_effects="none", registry=Registry())(act)
+    app.tools.add(Tool.from_spec(made.spec, act) if raw else made)
+
+    def meddle(action):
+        action["arguments"]["words"].append("more")
+        return True
+
+    async def around(call, call_next):
+        call.arguments["words"].append("inside")
+        call.arguments["words"] = ["other"]
+        return await call_next()
+
+    app.hooks.register("authorize_action", meddle)
+    app.hooks.register("around_tool_call", around)
+    scripted(Turn(tool_calls=[Call("act", {"words": ["one"]})]), "done")
+    async with app.running():
+        await app.process_inbound({"content": "go"})
+        (kept,) = await app.store().entries(HERE, kinds=["tool_call"])
+    assert seen == [["one"]]
+    assert kept.payload["arguments"] == {"words": ["one"]}
+
+
+# --- only the runner can reach a tool's function ---
+
+
+def uses(name: str) -> list[str]:
+    """Where an attribute of that name is read in the package."""
+    root = Path(hookline.__file__).parent
+    return [
+        f"{path.relative_to(root)}:{node.lineno}"
+        for path in sorted(root.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == name
+    ]
+
+
+def test_a_tools_function_is_invoked_in_one_place_and_that_is_the_runner():
+    reached = [place for place in uses("_invoke") if not place.startswith("tools/tool.py")]
+    assert {place.partition(":")[0] for place in reached} == {"tools/runner.py"}
+
+
+def test_nothing_but_the_tool_and_its_description_reads_the_function():
+    holders = {place.partition(":")[0] for place in uses("_function")}
+    assert {path for path in holders if not path.startswith("hooks/")} <= {
+        "tools/tool.py", "tools/rawschema.py", "tools/signature.py",
+    }  # fmt: skip

@@ -441,7 +441,8 @@ class TestApproval:
         chat = terminal("ask")
         chat.type("touch\r")
         chat.see(
-            r'\? really\?\n  shell \{"command": "touch made; seq 1 9"\}\n  allow it\? \[y/N/always\]'
+            r'\? really\?\n  shell \{"command": "touch made; seq 1 9"\}\n'
+            r"  allow it\? \[y/N/session/minutes/why not\]"
         )
         assert not (place.workspace / "made").exists()
         chat.type("y\r")
@@ -480,7 +481,7 @@ class TestApproval:
         (place.home / "config.toml").unlink()
         chat = terminal()
         chat.type("touch\r")
-        chat.see(r"run shell\?\n  shell .*\n  allow it\? \[y/N/always\]")
+        chat.see(r"run shell\?\n  shell .*\n  allow it\? \[y/N/session/minutes/why not\]")
         assert not (place.workspace / "made").exists()
         chat.type("always\r")
         chat.see("Touched.")
@@ -545,7 +546,7 @@ class TestPlain:
         )  # fmt: skip
         child.expect_exact("> ")
         child.sendline("touch")
-        child.expect_exact("allow it? [y/N/always] ")
+        child.expect_exact("allow it? [y/N/session/minutes/why not] ")
         child.sendline("y")
         child.expect_exact("Touched.\r\n> ")
         seen = child.before

@@ -1,4 +1,4 @@
-"""Fixtures for command hooks: settings files of a user and a project, and scripts that note what they got."""
+"""Fixtures for command hooks: settings files, and scripts that note what they were given."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""Every event of the format, through whole turns: real scripts, the payload that they get, their say."""
+"""Every event of the format, through whole turns: real scripts, what they get, what they say."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from hookline.models import Call, Turn
 
 
-def calling(*calls: tuple[str, dict]) -> Turn:
-    return Turn(tool_calls=[Call(name, arguments) for name, arguments in calls])
+def calling(*calls: tuple[str, dict], **more) -> Turn:
+    return Turn(tool_calls=[Call(name, arguments) for name, arguments in calls], **more)
 
 
 async def turn(app, text: str = "hi", **more):
@@ -26,7 +26,8 @@ class TestPreToolUse:
         assert given["tool_input"] == {"command": "echo one", "timeout": 2000}
         assert given["session_id"] == "default:default"
         assert given["cwd"] == str(app.workspace)
-        assert given["tool_use_id"] and given["permission_mode"] == "default"
+        assert given["tool_use_id"]
+        assert given["permission_mode"] == "default"
         lines = [json.loads(x) for x in Path(given["transcript_path"]).read_text().splitlines()]
         assert [line["type"] for line in lines][:2] == ["user", "assistant"]
 
@@ -277,7 +278,6 @@ class TestSessions:
         assert [n["source"] for n in places.noted()] == ["startup", "resume"]
 
     async def test_a_new_session_is_a_cleared_one(self, app, scripted, places):
-        places.on("SessionStart", places.recording())
         places.write(
             {
                 event: [{"hooks": [{"type": "command", "command": places.recording()}]}]
@@ -321,17 +321,10 @@ class TestSessions:
 
 
 class TestStopping:
-    async def test_a_stop_hook_sends_the_agent_back_and_knows_that_it_did(
-        self, app, scripted, places
-    ):
-        rest = "if not json.loads(open(sys.argv[0] + '.no', 'a').name and 'false'): pass"
-        again = places.recording(rest=rest)
-        script = Path(again)
-        script.write_text(
-            script.read_text().replace(
-                "json.load(sys.stdin)", "(given := json.load(sys.stdin))"
-            ).replace(rest, "given['stop_hook_active'] or print('{\"decision\": \"block\", \"reason\": \"run the tests\"}')")
-        )
+    async def test_a_stop_hook_sends_the_agent_back_and_knows_that_it_did(self, app, scripted, places):
+        given = f"json.loads(open({str(places.log)!r}).readlines()[-1])"
+        block = json.dumps({"decision": "block", "reason": "run the tests"})
+        again = places.recording(rest=f"{given}['stop_hook_active'] or print({block!r})")
         places.on("Stop", again)
         scripted("done", "really done")
         result = await turn(app)
@@ -345,10 +338,10 @@ class TestStopping:
         events = ("Stop", "SubagentStop", "PreToolUse")
         places.write({event: [{"hooks": [record]}] for event in events})
         scripted(
-            calling(("delegate", {"tasks": ["count the files"]})),
-            calling(("list_files", {})),
-            "there are none",
-            "done",
+            calling(("delegate", {"tasks": ["count the files"]}), match="hi"),
+            Turn("done", match="hi"),
+            calling(("list_files", {}), match="count"),
+            Turn("there are none", match="count"),
         )
         await turn(app)
         noted = places.noted()
@@ -366,10 +359,10 @@ class TestStopping:
     async def test_what_denies_the_agent_denies_its_subagents(self, app, scripted, places, results):
         places.on("PreToolUse", "echo nobody >&2; exit 2", matcher="Bash")
         scripted(
-            calling(("delegate", {"tasks": ["touch it"]})),
-            calling(("shell", {"command": "touch made"})),
-            "could not",
-            "done",
+            calling(("delegate", {"tasks": ["touch it"]}), match="hi"),
+            Turn("done", match="hi"),
+            calling(("shell", {"command": "touch made"}), match="touch"),
+            Turn("could not", match="touch"),
         )
         await turn(app)
         assert not (app.workspace / "made").exists()

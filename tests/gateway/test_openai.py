@@ -89,7 +89,7 @@ async def test_errors_are_those_that_the_client_knows(served, scripted):
                 await ai.chat.completions.create(model="gpt-5", messages=hello)
             with pytest.raises(openai.InternalServerError, match="broken"):
                 await ai.chat.completions.create(model="hookline", messages=hello)
-            with pytest.raises(openai.UnprocessableEntityError, match="say something"):
+            with pytest.raises(openai.UnprocessableEntityError, match="at least 1 item"):
                 await ai.chat.completions.create(model="hookline", messages=[])
             with pytest.raises(openai.UnprocessableEntityError, match="malformed"):
                 content = [{"type": "image_url", "image_url": "oops"}]

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -160,9 +159,9 @@ class Embedded:
     def until(self, kind: str) -> list[dict]:
         found: list[dict] = []
         while not found or found[-1]["type"] != kind:
-            ready, _, _ = select.select([self.process.stdout], [], [], 60)
-            assert ready, found
-            found.append(json.loads(self.process.stdout.readline()))
+            line = self.process.stdout.readline()
+            assert line, found
+            found.append(json.loads(line))
         return found
 
 

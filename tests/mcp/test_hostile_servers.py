@@ -6,6 +6,7 @@ import json
 import pytest
 
 from hookline.events import ToolExecutionUpdateEvent
+from hookline.tools.errors import ToolError
 
 from .conftest import alive, brought, call, python
 
@@ -60,6 +61,9 @@ async def test_a_server_that_dies_again_and_again_is_given_up_until_it_is_called
         assert len(servers.recorded("born")) == 5
         [failure] = app.failures
         assert "ended before it answered (it ended with exit code 1; it wrote: no key)" in str(failure)
+        with pytest.raises(ToolError, match="'dying' is not connected: ended before it answered"):
+            await connection.call("any", {}, print)
+        await until(lambda: len(servers.recorded("born")) == 10)
 
 
 async def test_a_call_that_takes_too_long_is_cancelled_at_the_server(servers):
@@ -140,7 +144,8 @@ async def test_a_bad_answer_is_an_error_of_the_tool(servers, tool, told):
     assert told in outcome.content
 
 
-async def test_a_server_that_will_not_end_is_ended_with_its_children(servers):
+async def test_a_server_that_will_not_end_is_ended_with_its_children(servers, monkeypatch):
+    monkeypatch.setattr("hookline.mcp.stdio.GRACE", 0.2)
     async with servers.running(bad=servers.hostile("stubborn")) as app:
         assert (await call(app, "bad.fine")).content == "fine"
     left = [*servers.recorded("pid"), *servers.recorded("child")]

@@ -31,16 +31,6 @@ async def test_a_model_calls_a_tool_of_the_time_server(servers):
     assert "T00:00:00+00:00" in answer
 
 
-async def test_what_the_server_says_is_wrong_is_an_error_of_the_tool(servers):
-    async with servers.running(time=TIME) as app:
-        outcome = await call(app, "time.get_current_time", timezone="Nowhere/Town")
-        missing = await call(app, "time.get_current_time")
-    assert (outcome.is_error, outcome.ran) == (True, True)
-    assert "Invalid timezone" in outcome.content
-    assert (missing.is_error, missing.ran) == (True, False)
-    assert "timezone: missing; it takes string" in missing.content
-
-
 async def test_two_servers_side_by_side_and_nothing_left_of_them(servers):
     repository = servers.workspace
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
@@ -52,6 +42,12 @@ async def test_two_servers_side_by_side_and_nothing_left_of_them(servers):
         effects = {name: app.tools.get(name).spec.side_effects.value for name in brought(app)}
         log = await call(app, "git.git_log", repo_path=str(repository))
         now = await call(app, "time.get_current_time", timezone="UTC")
+        wrong = await call(app, "time.get_current_time", timezone="Nowhere/Town")
+        missing = await call(app, "time.get_current_time")
+    assert (wrong.is_error, wrong.ran) == (True, True)
+    assert "Invalid timezone" in wrong.content
+    assert (missing.is_error, missing.ran) == (True, False)
+    assert "timezone: missing; it takes string" in missing.content
     assert effects["git.git_status"] == effects["time.get_current_time"] == "read"
     assert effects["git.git_commit"] in ("write", "external")
     assert "First." in log.content
@@ -118,9 +114,10 @@ async def test_a_service_that_goes_and_comes_back_is_connected_again(servers, se
 
 async def test_a_service_that_wants_another_password_is_reported(servers, service):
     port, _ = service()
-    async with servers.running(web={"url": f"http://127.0.0.1:{port}/mcp"}, time=TIME) as app:
+    allowed = servers.hostile(tools={"allow": ["fine"]})
+    async with servers.running(web={"url": f"http://127.0.0.1:{port}/mcp"}, other=allowed) as app:
         [failure] = app.failures
         names = brought(app)
     assert failure.plugin == "mcp.web"
     assert "the MCP server 'web' refused the connection" in str(failure)
-    assert names == ["time.get_current_time", "time.convert_time"]
+    assert names == ["other.fine"]

@@ -1,6 +1,8 @@
 """Which servers there are: settings, trust, names, and what is left out."""
 
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -191,3 +193,12 @@ class TestProject:
         async with servers.running(app):
             assert brought(app) == []
         assert not (servers.workspace / "evil").exists()
+
+
+def test_the_example_is_a_good_configuration(monkeypatch):
+    monkeypatch.setenv("TICKETS_KEY", "k")
+    example = Path(__file__).parents[2] / "examples" / "mcp.toml"
+    found = tomllib.loads(example.read_text())["mcp"]["servers"]
+    settings = {name: Server(name, table).settings() for name, table in found.items()}
+    assert settings["tickets"].headers == {"Authorization": "Bearer k"}
+    assert [settings["git"].tools.takes(name) for name in ("git_log", "git_reset")] == [True, False]

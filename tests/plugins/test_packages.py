@@ -14,7 +14,9 @@ from .site import Site
 
 
 def names(app):
-    return [name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None][2:]
+    """The plugins that do not come with Hookline, in their order."""
+    present = [name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None]
+    return [s.name for s in app.plugins.states() if s.name in present and s.source != "hookline"]
 
 
 def told(app):

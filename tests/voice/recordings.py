@@ -1,5 +1,6 @@
 """Recordings to listen to: one sentence, spoken by the local engine, in every format."""
 
+from difflib import SequenceMatcher
 from io import BytesIO
 from pathlib import Path
 
@@ -14,7 +15,6 @@ CONTAINERS = {
     "wav": ("wav", "pcm_s16le", "audio/wav"),
     "wav of floats": ("wav", "pcm_f32le", "audio/x-wav"),
     "ogg opus": ("ogg", "libopus", "audio/ogg"),
-    "ogg vorbis": ("ogg", "libvorbis", "audio/ogg"),
     "mp3": ("mp3", "libmp3lame", "audio/mpeg"),
     "m4a": ("ipod", "aac", "audio/mp4"),
     "mp4": ("mp4", "aac", "audio/mp4"),
@@ -29,8 +29,10 @@ def voice(home: Path, **sections) -> Voice:
     return Voice(Config.load(home, overrides=sections, environ={}))
 
 
-def words(text: str) -> str:
-    return "".join(each for each in text.lower() if each.isalpha() or each == " ").strip()
+def is_sentence(text: str) -> bool:
+    """Whether a transcript is the sentence, but for a letter: no two utterances sound the same."""
+    plain = "".join(each for each in text.lower() if each.isalpha() or each == " ").strip()
+    return SequenceMatcher(None, plain, SENTENCE).ratio() > 0.75
 
 
 def recorded(wav: bytes, container: str, codec: str, *, rate: int = 48_000, layout="stereo") -> bytes:

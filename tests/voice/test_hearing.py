@@ -12,7 +12,7 @@ from hookline.voice.formats import FORMATS, format_of
 from hookline.voice.sound import RATE, encoded, pieces, trimmed
 from hookline.voice.worker import MOST_WAITING, Worker
 
-from .recordings import CONTAINERS, SENTENCE, picture_only, recorded, words
+from .recordings import CONTAINERS, is_sentence, picture_only, recorded
 
 
 def sound(samples: np.ndarray, rate: int = RATE) -> bytes:
@@ -24,31 +24,36 @@ async def test_what_is_spoken_is_heard_in_every_format(speech, wav, kind):
     container, codec, mime_type = CONTAINERS[kind]
     data = recorded(wav, container, codec)
     assert format_of(data) in FORMATS
-    assert words(await speech().hear(AudioPart(data, mime_type))) == SENTENCE
+    assert is_sentence(await speech().hear(AudioPart(data, mime_type)))
 
 
 async def test_the_name_of_a_format_does_not_matter(speech, wav):
     data = recorded(wav, "webm", "libopus")
-    assert words(await speech().hear(AudioPart(data, "audio/wav"))) == SENTENCE
+    assert is_sentence(await speech().hear(AudioPart(data, "audio/wav")))
 
 
 async def test_a_telephone_and_a_studio_are_heard(speech, wav):
     for rate, layout in ((8_000, "mono"), (96_000, "stereo")):
         data = recorded(wav, "wav", "pcm_s16le", rate=rate, layout=layout)
-        assert "kitchen light" in words(await speech().hear(AudioPart(data)))
+        assert is_sentence(await speech().hear(AudioPart(data)))
 
 
 async def test_silence_around_speech_adds_no_words(speech, wav):
     raw = np.frombuffer(wav[44:], "<i2").astype("f4") / 32768
     noise = (np.random.default_rng(1).standard_normal(22_050) * 0.003).astype("f4")
     data = sound(np.concatenate([noise, raw, noise, noise]), 22_050)
-    assert words(await speech().hear(AudioPart(data))) == SENTENCE
+    assert is_sentence(await speech().hear(AudioPart(data)))
+
+
+async def test_quiet_speech_is_heard(speech, wav):
+    raw = np.frombuffer(wav[44:], "<i2").astype("f4") / 32768
+    assert is_sentence(await speech().hear(AudioPart(sound(raw * 0.05, 22_050))))
 
 
 @pytest.mark.parametrize(
     "samples",
-    [np.zeros(RATE), np.random.default_rng(2).standard_normal(RATE) * 0.01, np.zeros(10)],
-    ids=["silence", "noise", "a blink"],
+    [np.zeros(RATE), np.random.default_rng(2).standard_normal(RATE) * 0.001, np.zeros(10)],
+    ids=["silence", "a quiet room", "a blink"],
 )
 async def test_a_recording_without_speech_is_told(speech, samples):
     with pytest.raises(NothingHeard, match="no speech was heard"):
@@ -60,14 +65,17 @@ BAD = {
     "text": (lambda wav: b"this is no recording", "in no known format; send WAV, OGG"),
     "playlist": (lambda wav: b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n", "in no known format"),
     "header alone": (lambda wav: wav[:44], "the WAV file .*no sound|the WAV file is cut off"),
-    "half a header": (lambda wav: wav[:20], "the WAV file is damaged"),
+    "half a header": (lambda wav: wav[:20], "the WAV file is cut off"),
     "half a WAV": (lambda wav: wav[: len(wav) // 2], "the WAV file is cut off"),
     "half an M4A": (
         lambda wav: recorded(wav, "ipod", "aac")[:4000],
         "the M4A file is damaged or cut off",
     ),
     "half a FLAC": (lambda wav: recorded(wav, "flac", "flac")[:20_000], "the FLAC file is"),
-    "noise in WebM": (lambda wav: b"\x1a\x45\xdf\xa3" + bytes(range(256)) * 8, "the WebM file is damaged"),
+    "noise in WebM": (
+        lambda wav: b"\x1a\x45\xdf\xa3" + bytes(range(256)) * 8,
+        "the WebM file is damaged",
+    ),
     "noise in MP3": (lambda wav: b"ID3" + bytes(range(256)) * 8, "the MP3 file"),
     "one sample a second": (
         lambda wav: wav[:24] + struct.pack("<II", 1, 2) + wav[32:],
@@ -104,7 +112,8 @@ async def test_another_language_than_english_wants_another_engine(speech, wav):
 async def test_several_recordings_at_once_are_all_heard(speech, wav):
     made = speech()
     found = await asyncio.gather(*(made.hear(AudioPart(wav)) for _ in range(4)))
-    assert [words(each) for each in found] == [SENTENCE] * 4
+    assert len(found) == 4
+    assert all(is_sentence(each) for each in found)
 
 
 def test_long_sound_is_cut_where_it_is_quiet():

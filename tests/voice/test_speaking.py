@@ -4,6 +4,7 @@ import asyncio
 import wave
 from io import BytesIO
 
+import numpy as np
 import pytest
 
 from hookline.catalog.parts import AudioPart
@@ -12,12 +13,23 @@ from hookline.voice.espeak import voice_name
 from hookline.voice.formats import format_of
 from hookline.voice.speakable import sentences, speakable
 
-from .recordings import SENTENCE, words
+from .recordings import SENTENCE, is_sentence
 
 
 def seconds(part: AudioPart) -> float:
     with wave.open(BytesIO(part.data)) as file:
         return file.getnframes() / file.getframerate()
+
+
+NAMES = ("Annie", "Michael")
+
+
+def pitch(part: AudioPart) -> float:
+    """How often a voice vibrates in a second, by how sound is like itself a moment later."""
+    samples = np.frombuffer(part.data[44:], "<i2").astype("f4")
+    again = np.fft.irfft(np.abs(np.fft.rfft(samples, 2 * len(samples))) ** 2)
+    shortest, longest = 22_050 // 300, 22_050 // 60
+    return 22_050 / (shortest + int(again[shortest:longest].argmax()))
 
 
 @pytest.mark.parametrize("form", ["wav", "ogg", "mp3"])
@@ -26,7 +38,7 @@ async def test_an_answer_is_spoken_in_the_format_that_is_set(speech, form):
     part = await made.say(SENTENCE)
     assert part.mime_type == {"wav": "audio/wav", "ogg": "audio/ogg", "mp3": "audio/mpeg"}[form]
     assert format_of(part.data).mime_type == part.mime_type
-    assert words(await made.hear(part)) == SENTENCE
+    assert is_sentence(await made.hear(part))
     await made.close()
 
 
@@ -35,10 +47,10 @@ async def test_a_compact_format_is_small(speech):
     assert len(small.data) * 5 < len(large.data)
 
 
-@pytest.mark.parametrize("voice", ["en-us+Annie", "en-us+Michael"])
-async def test_both_voices_are_understood(speech, voice):
-    made = speech(tts={"voice": voice})
-    assert words(await made.hear(await made.say(SENTENCE))) == SENTENCE
+async def test_the_voice_that_is_set_speaks(speech):
+    annie, michael = [await speech(tts={"voice": f"en-us+{each}"}).say(SENTENCE) for each in NAMES]
+    assert 140 < pitch(annie) < 260
+    assert 60 < pitch(michael) < 140
 
 
 async def test_speed_shortens_and_sentences_are_all_said(speech):
@@ -70,7 +82,8 @@ async def test_two_voices_at_once_do_not_mix(speech):
     one, other = speech(), speech(tts={"speed": 2.0})
     alone = [await one.say(SENTENCE), await other.say(SENTENCE)]
     together = await asyncio.gather(*(each.say(SENTENCE) for _ in range(5) for each in (one, other)))
-    assert [len(part.data) for part in together] == [len(part.data) for part in alone] * 5
+    for part, usual in zip(together, alone * 5, strict=True):
+        assert seconds(part) == pytest.approx(seconds(usual), rel=0.1)
 
 
 async def test_nothing_is_said_of_code_alone(speech):

@@ -28,11 +28,6 @@ class Service:
     reload: bool = False
     log_json: bool = False
 
-    def settings(self) -> dict[str, Any]:
-        """The settings that the command line gives."""
-        given = {"host": self.host, "port": self.port, "token": self.token}
-        return {name: value for name, value in given.items() if value is not None}
-
 
 def run_gateway(app: Hookline, service: Service) -> None:
     """Serve until SIGTERM or Ctrl-C."""
@@ -42,15 +37,14 @@ def run_gateway(app: Hookline, service: Service) -> None:
         missing = f"hookline: the gateway needs {error.name}: pip install 'hookline[gateway]'"
         typer.echo(missing, err=True)
         raise typer.Exit(REFUSED) from None
-    from hookline.gateway import Gateway, GatewaySettings
+    from hookline.gateway import Gateway
     from hookline.gateway.logs import log_to_stderr
+    from hookline.gateway.settings import settings_of
 
     log_to_stderr(as_json=service.log_json)
 
     async def main() -> None:
-        app.config.declare("gateway", GatewaySettings)
-        said = app.config.settings("gateway", GatewaySettings).model_dump(exclude_unset=True)
-        settings = GatewaySettings.model_validate({**said, **service.settings()})
+        settings = settings_of(app.config, host=service.host, port=service.port, token=service.token)
         settings.check()
         gateway = Gateway(app, enabled=service.channels, settings=settings)
         if not service.reload:

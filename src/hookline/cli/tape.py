@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from hookline.mcp.plugin import leave_servers_alone
-from hookline.tape import Entry, TapeError, TapeStore, export, import_
+from hookline.tape import Entry, MemoryStore, TapeError, TapeStore, export, import_
 
 from .run import BadInput
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
+    from hookline.policy.redaction import Redactor
 
 T = TypeVar("T")
 
@@ -67,7 +68,8 @@ def export_tape(
 ) -> None:
     """Write JSON Lines, or a page; a file appears only when it is complete."""
     html = html or is_page(file)
-    text = with_store(app, lambda store: exported(store, session_ids, html=html))
+    redactor = app.safeguards.exporting
+    text = with_store(app, lambda store: exported(store, session_ids, html=html, redactor=redactor))
     if str(file) == "-":
         sys.stdout.write(text)
     else:
@@ -76,7 +78,9 @@ def export_tape(
 
 async def write_export(app: Hookline, file: Path, session_ids: list[str]) -> str:
     """Write sessions of an app that runs; what was written is told in a line."""
-    write_whole(file, await exported(app.store(), session_ids, html=is_page(file)))
+    redactor = app.safeguards.exporting
+    text = await exported(app.store(), session_ids, html=is_page(file), redactor=redactor)
+    write_whole(file, text)
     return f"written to {file}"
 
 
@@ -85,9 +89,23 @@ def is_page(file: Path) -> bool:
     return file.suffix in (".html", ".htm")
 
 
-async def exported(store: TapeStore, session_ids: list[str] | None, *, html: bool) -> str:
-    """Sessions as text."""
-    return await (page_of if html else lines_of)(store, session_ids)
+async def exported(
+    store: TapeStore, session_ids: list[str] | None, *, html: bool, redactor: Redactor | None = None
+) -> str:
+    """Sessions as text, without what a redactor takes out."""
+    if html:
+        session_ids = [await only_one(store, session_ids)]
+    if redactor is not None:
+        from hookline.policy.redaction import redacted_line
+
+        lines = [redacted_line(redactor, line) async for line in export(store, session_ids)]
+        if not html:
+            return "".join(lines)
+        store = MemoryStore()
+        await import_(store, lines)
+    if html and session_ids:
+        return await page_of(store, session_ids[0])
+    return await lines_of(store, session_ids)
 
 
 def write_whole(file: Path, text: str) -> None:
@@ -105,16 +123,21 @@ async def lines_of(store: TapeStore, session_ids: list[str] | None) -> str:
     return "".join([line async for line in export(store, session_ids)])
 
 
-async def page_of(store: TapeStore, session_ids: list[str] | None) -> str:
-    """One session as a page; the latest when none is named."""
+async def only_one(store: TapeStore, session_ids: list[str] | None) -> str:
+    """The session that a page is to show; the latest when none is named."""
     latest = [info.id for info in await store.sessions(limit=1)]
     wanted = session_ids or latest
     if len(wanted) != 1:
         what = "there is none" if not wanted else f"{len(wanted)} were named"
         raise BadInput(f"a page shows one session, and {what}: name one with --session-id")
+    return wanted[0]
+
+
+async def page_of(store: TapeStore, session_id: str) -> str:
+    """One session as a page."""
     from hookline.tape.html import html_page
 
-    return await html_page(store, wanted[0])
+    return await html_page(store, session_id)
 
 
 def import_tape(app: Hookline, file: Path) -> None:

@@ -34,7 +34,7 @@ from .channel import Channel, inbound
 from .debounce import Debounce
 from .limits import Limiter
 from .metrics import Metrics
-from .settings import GatewaySettings
+from .settings import GatewaySettings, settings_of
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -91,8 +91,7 @@ class Gateway:
         inbox: Inbox | None = None,
     ) -> None:
         self.app = app
-        app.config.declare("gateway", GatewaySettings)
-        self.settings = settings or app.config.settings("gateway", GatewaySettings)
+        self.settings = settings or settings_of(app.config)
         self.inbox = inbox or Inbox()
         self.approvals = Approvals()
         self.metrics = Metrics()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from hookline.config import Config, ConfigError
+from hookline.config.checking import faults
 from hookline.hooks import HooklineError
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -13,6 +16,16 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 class UnsafeBinding(HooklineError, ValueError):
     """The gateway would be open to the network without a token."""
+
+
+def settings_of(config: Config, **given: Any) -> GatewaySettings:
+    """`[gateway]` of the settings, with what was given on the command line over it."""
+    config.declare("gateway", GatewaySettings)
+    said = config.settings("gateway", GatewaySettings).model_dump(exclude_unset=True)
+    wanted = {**said, **{name: value for name, value in given.items() if value is not None}}
+    if found := faults(GatewaySettings, wanted, "gateway"):
+        raise ConfigError("\n".join(f"{fault.dotted}: {fault.text}" for fault in found))
+    return GatewaySettings.model_validate(wanted)
 
 
 class GatewaySettings(BaseModel):

@@ -90,7 +90,7 @@ def registry(surface: HostSurface) -> HostRegistry:
 
 def from_factory(config: Any, binding: Any) -> Interceptor:
     """The interceptor of a binding: what its factory gives for the options of the binding."""
-    given: dict[str, Any] = config if isinstance(config, dict) else {}
+    given = cast("dict[str, Any]", config) if isinstance(config, dict) else {}
     name, options = given.get("factory"), given.get("options", {})
     if (
         not isinstance(name, str)

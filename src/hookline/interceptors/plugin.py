@@ -7,7 +7,7 @@
 | `pre_model_call` | `model_call` |
 | `post_model_call` | `model_result`; `around_model_call` tells of a stream that ended unjudged |
 | `pre_tool_call` | `tool_call`; `authorize_action` where a tool is run once more |
-| `post_tool_call` | `tool_result` |
+| `post_tool_call` | `tool_result`, with the value that `after_tool_call` saw |
 | `output` | `output` |
 | `agent_shutdown` | `session_shutdown` |
 
@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from agent_hooks import (
     AgentContext,
@@ -36,7 +36,7 @@ from agent_hooks import (
 
 from hookline.agent.answer import closing
 from hookline.agent.errors import Unjudged
-from hookline.agent.journal import plain_content
+from hookline.catalog.calls import ToolCall
 from hookline.catalog.context import HookContext
 from hookline.catalog.events.agent import InputEvent, InputEventResult, OutputEvent, OutputEventResult
 from hookline.catalog.events.model import (
@@ -67,6 +67,7 @@ from .wire import (
     own_messages,
     own_text,
     plain_message,
+    plain_value,
     response_parts,
 )
 
@@ -82,6 +83,14 @@ LABELS = "labels"
 RECORDS = 1000
 """The records that are kept in memory; the oldest make room."""
 
+ENDING = (
+    InterceptionPoint.INPUT,
+    InterceptionPoint.PRE_MODEL_CALL,
+    InterceptionPoint.POST_MODEL_CALL,
+    InterceptionPoint.OUTPUT,
+)
+"""Where a deny ends the turn."""
+
 guard = partial(hookimpl, guard=True, trylast=True)
 
 
@@ -94,6 +103,10 @@ class Intercepted:
     """The tool calls that were let through and have no result yet."""
     judged: set[str] = field(default_factory=set[str])
     """Those of them that have not been run yet."""
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What tools returned, until it is judged."""
+    denied: bool = False
+    """Whether the last turn ended with a deny."""
 
 
 class AgentHooks:
@@ -126,9 +139,11 @@ class AgentHooks:
         """`agent_shutdown`; a session that is only read again goes on."""
         if event.reason == "reload":
             return
+        session = self._session(ctx.session_id)
         reason = event.reason if event.reason in ("error", "cancelled") else "completed"
-        context = self._session(ctx.session_id).builder.agent_shutdown(reason=reason)
-        await self._emit(context, ctx)
+        if reason == "completed" and session.denied:
+            reason = "error"
+        await self._emit(session.builder.agent_shutdown(reason=reason), ctx)
         self._sessions.pop(ctx.session_id, None)
 
     # --- what comes in and goes out ---------------------------------------------------------------
@@ -259,7 +274,14 @@ class AgentHooks:
             raise Unusable("the arguments of a tool must stay an object")
         if record.proceeds:
             session.permitted.add(call_id)
-        return record.proceeds, told(record), arguments
+        return record.proceeds, told(record), cast("dict[str, Any]", arguments)
+
+    @guard()
+    async def after_tool_call(self, call: ToolCall, result: Any, session_id: str) -> None:
+        """Remember what a tool returned; the model is shown it as text."""
+        session = self._session(session_id)
+        if call.id in session.permitted:
+            session.values[call.id] = result
 
     @guard()
     async def tool_result(
@@ -271,9 +293,10 @@ class AgentHooks:
             return None
         session.permitted.discard(event.tool_call_id)
         session.judged.discard(event.tool_call_id)
+        returned = session.values.pop(event.tool_call_id, "")
         if InterceptionPoint.POST_TOOL_CALL.value not in self._points:
             return None
-        value = plain_content(event.content)
+        value = plain_value(returned, event.content)
         context = session.builder.post_tool_call(
             call_id=event.tool_call_id,
             name=event.tool_name,
@@ -302,6 +325,10 @@ class AgentHooks:
         """Show a context to the interceptors; afterwards it has what they made of it."""
         context["agent"] = {"id": ctx.agent_id or "main", "framework": FRAMEWORK}
         record = await self.emitter.emit_unchecked(context)
+        if record.interception_point in ENDING:
+            session = self._session(ctx.session_id)
+            begins = record.interception_point is InterceptionPoint.INPUT
+            session.denied = not record.proceeds or (session.denied and not begins)
         self.emitter.take_records()  # ours are bounded
         if record.proceeds and record.verdict.result_labels:
             await self._label(record, ctx.session_id)
@@ -324,12 +351,13 @@ class AgentHooks:
             finish_reason="stream_incomplete",
             request_id=request.request_id or None,
         )
+        point = InterceptionPoint.POST_MODEL_CALL
         declared = self.emitter.declaration
         provider = declared.identity_provider if declared else None
         identity = context_identity(context) if provider == "jcs-sha256" else None
         self._keep(
             InterceptionRecord(
-                interception_point=InterceptionPoint.POST_MODEL_CALL,
+                interception_point=point,
                 mode=self.emitter.mode,
                 verdict=Verdict.host_error(HostError.STREAMING_UNSUPPORTED),
                 input_identity=identity,
@@ -340,7 +368,9 @@ class AgentHooks:
                 timestamp=context["timestamp"],
                 composition=self.emitter.composition,
                 declaration=declared.version if declared else None,
-                interceptors_registered=len(declared.bindings) if declared else 0,
+                interceptors_registered=sum(point in b.at for b in declared.bindings)
+                if declared
+                else 0,
             )
         )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 from hookline.agent.journal import plain_content
 from hookline.catalog.calls import ToolCall
 from hookline.catalog.envelope import Message
 from hookline.catalog.events.model import ModelResultEvent
+from hookline.catalog.parts import Content
 from hookline.hooks import HooklineError
+from hookline.tools.runner import shown
 
 INCREMENTAL = "incremental"
 """The `finish_reason` of a response that still comes in."""
@@ -60,6 +63,20 @@ def response_parts(event: ModelResultEvent) -> dict[str, Any]:
     }
 
 
+def plain_value(returned: Any, content: Content) -> Any:
+    """A tool's result as JSON: what the tool returned, where that is what the model is shown."""
+    if not isinstance(content, str):
+        return plain_content(content)
+    if isinstance(returned, str | bytes | bytearray | memoryview) or shown(returned) != content:
+        return content
+    if returned is None:
+        return None
+    try:
+        return json.loads(content)
+    except ValueError:
+        return content
+
+
 def own_text(content: Any) -> str:
     """A content that must be text."""
     if content is None:
@@ -77,7 +94,7 @@ def own_calls(calls: Any) -> list[ToolCall]:
 
 
 def _own_call(call: Any) -> ToolCall:
-    fields: dict[str, Any] = call if isinstance(call, dict) else {}
+    fields = cast("dict[str, Any]", call) if isinstance(call, dict) else {}
     call_id, name, args = fields.get("id"), fields.get("name"), fields.get("args")
     if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(args, dict):
         raise Unusable("every tool call must have an id, a name and args")

@@ -79,10 +79,9 @@ class Turn:
     """One answer of a scripted model: reasoning, text, tool calls, in this order, then the end.
 
     `chunk` cuts text and reasoning into pieces of so many characters (0: one piece); `pieces` is a text
-    in pieces of your own, in place of `text`. `wait` is the
-    pause before the first piece and `delay` the one before every piece, in seconds. `match` makes
-    the turn answer only a user message in which the expression is found. `cut_off` ends the stream
-    without its `final`.
+    in pieces of your own, in place of `text`. `wait` is the pause before the first piece and `delay`
+    the one before every piece, in seconds. `match` makes the turn answer only a user message in which
+    the expression is found. `cut_off` ends the stream without its `final`.
     """
 
     text: str = ""

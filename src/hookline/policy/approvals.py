@@ -149,7 +149,8 @@ class Approvals:
             kept = json.dumps({**request, "id": name, "hash": bound}, default=repr)
             db.execute(
                 "insert into questions (id, asked, expires, hash, session_id, call_id, request) "
-                "values (?, ?, ?, ?, ?, ?, ?) on conflict (id) do update set expires = excluded.expires",
+                "values (?, ?, ?, ?, ?, ?, ?) "
+                "on conflict (id) do update set expires = excluded.expires",
                 (name, now, now + self.seconds, bound, request["session_id"], request["call_id"], kept),
             )
         return name

@@ -76,8 +76,8 @@ class Approving:
         approved = said == "approve"
         written = approvals.answered(asked)
         if written is None:
-            approvals.answer(asked, Answer(approved), by=DOOR)
             answer = Answer(approved)
+            approvals.answer(asked, answer, by=DOOR)
         else:
             answer = written[0]
         if not (approved and answer.approved):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from .errors import PolicyError
 
@@ -93,7 +93,8 @@ def secrets() -> Iterator[Find]:
     for kind, detector in detectors.items():
         name = detector.__name__
         if issubclass(detector, RegexBasedDetector) and name not in _LEFT_OUT:
-            for expression in detector().denylist:
+            expressions: Iterable[re.Pattern[str]] = cast("Any", detector()).denylist
+            for expression in expressions:
                 yield Pattern(kind.lower(), expression, _NEEDED.get(name, "")).find
 
 
@@ -128,7 +129,7 @@ DETECTORS: dict[str, Callable[[], Iterable[Find]]] = {
 
 
 def missing(library: str) -> PolicyError:
-    """What to do where a library is not there. A redaction that is configured is there, or nothing runs."""
+    """What to do where a library is not there: what is configured is there, or nothing runs."""
     return PolicyError(
         f"[redaction] needs {library}, which is not installed: pip install 'hookline[redaction]', "
         "or set redaction.enabled = false"

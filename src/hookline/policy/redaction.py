@@ -60,12 +60,13 @@ class RedactionSettings(Section):
     @field_validator("patterns", "allow")
     @classmethod
     def _compiles(cls, given: Any) -> Any:
-        for text in cast("Iterable[str]", given.values() if isinstance(given, dict) else given):
+        named = cast("dict[str, str] | list[str]", given)
+        for text in named.values() if isinstance(named, dict) else named:
             try:
                 re.compile(text)
             except re.error as error:
                 raise ValueError(f"{text!r} is no regular expression: {error}") from None
-        return given
+        return named
 
     @field_validator("replace")
     @classmethod
@@ -127,7 +128,8 @@ class Redactor:
             return self._mapping(cast("Mapping[Any, Any]", value))
         if isinstance(value, list | tuple | set | frozenset):
             items = [self.redact(each) for each in cast("Iterable[Any]", value)]
-            return items if isinstance(value, list) else type(value)(items)  # pyright: ignore[reportUnknownVariableType]
+            made = cast("Callable[[list[Any]], Any]", type(cast("Any", value)))
+            return made(items)
         if is_dataclass(value) and not isinstance(value, type):
             changed = {f.name: self.redact(getattr(value, f.name)) for f in fields(value) if f.init}
             return replace(cast("Any", value), **changed)

@@ -328,8 +328,8 @@ class ToolRunner:
             )
 
         if self._around.live:
-            shown = replace(call, arguments=deepcopy(dict(call.arguments)))
-            return await self._around.fire(shown, run_tool)
+            given = replace(call, arguments=deepcopy(dict(call.arguments)))
+            return await self._around.fire(given, run_tool)
         return await run_tool()
 
     async def _invoke(

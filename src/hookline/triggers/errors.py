@@ -30,8 +30,8 @@ class UnknownTrigger(TriggerError):
         known = sorted(known)
         there = f"there are {', '.join(known)}" if known else "none is configured"
         super().__init__(
-            f"unknown trigger {name!r}{suggestion(name, known)}: {there}; "
-            f"a section [triggers.{name}] makes one"
+            f"unknown trigger {name!r}{suggestion(name, known)}; {there}, "
+            f"and a section [triggers.{name}] makes one"
         )
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from .engine import Recording
 from .errors import NothingHeard, UnknownVoice, VoiceUnavailable
-from .sound import RATE, decoded, library, pieces, trimmed
+from .sound import RATE, decoded, levelled, library, pieces, trimmed
 from .worker import Stopped, Worker
 
 MODEL = "tiny-en"
+
+_SILENCE = [0.0] * (RATE * 3 // 10)
 
 
 class MoonshineRecognizer:
@@ -44,12 +46,13 @@ class MoonshineRecognizer:
             recording.data, recording.format, max_seconds=recording.max_seconds, stopped=stopped
         )
         found: list[str] = []
-        # In silence the model invents words, so it is given none.
-        for piece in pieces(trimmed(samples)):
+        # In silence before speech the model invents words; without some after it, it loses the end.
+        for piece in pieces(levelled(trimmed(samples))):
             if stopped():
                 break
             if len(piece):
-                lines: list[Any] = model.transcribe_without_streaming(piece.tolist(), RATE).lines
+                heard: list[float] = [*piece.tolist(), *_SILENCE]
+                lines: list[Any] = model.transcribe_without_streaming(heard, RATE).lines
                 found += [line.text.strip() for line in lines]
         text = " ".join(filter(None, found))
         if not text:

@@ -23,10 +23,12 @@ SLOWEST, FASTEST = 4_000, 384_000
 """Rates that sound is recorded at. Made-up ones would blow a small file up to any size."""
 
 _FRAME = RATE // 50
-_SILENT = 0.002
+_SILENT = 0.003
 _QUIET = 0.03
-_MARGIN = 8
+_BEFORE, _AFTER = 4, 8
 _SHORT_BY = 0.5
+_PEAK, _MOST_GAIN = 0.7, 50.0
+_UNKNOWN_SIZE = 0x7FFF0000
 
 
 def library(name: str, purpose: str) -> Any:
@@ -42,6 +44,8 @@ def decoded(
 ) -> Samples:
     """The recording as mono samples of `RATE`. One that is damaged or cut off is refused whole."""
     av, np = library("av", "decoding of recordings"), library("numpy", "decoding of recordings")
+    if form is WAV:
+        _check_size(data)
     found: list[Any] = []
     count = 0
     try:
@@ -76,6 +80,13 @@ def decoded(
     return np.concatenate(found)
 
 
+def _check_size(data: bytes) -> None:
+    """Refuse a WAV that ends before its header says so; the decoder takes what there is."""
+    size = int.from_bytes(data[4:8], "little")
+    if data[:4] == b"RIFF" and len(data) < size < _UNKNOWN_SIZE:  # one that is streamed has no size
+        raise BadAudio("the WAV file is cut off; record it again")
+
+
 def _frames(container: Any, stream: Any) -> Iterator[Any]:
     yield from container.decode(stream)
     yield None  # what the resampler still holds
@@ -95,13 +106,19 @@ def trimmed(samples: Samples) -> Samples:
     """The samples without silence around them; nothing is left of silence alone."""
     np = library("numpy", "speech recognition")
     loudness = _loudness(samples)
-    if not len(loudness):
+    loudest = float(loudness.max(initial=0.0))
+    if not loudest > _SILENT:
         return samples[:0]
-    (loud,) = np.nonzero(loudness > max(_SILENT, _QUIET * float(loudness.max())))
-    if not len(loud):
-        return samples[:0]
-    first, last = max(int(loud[0]) - _MARGIN, 0), int(loud[-1]) + 1 + _MARGIN
+    (loud,) = np.nonzero(loudness > _QUIET * loudest)
+    first, last = max(int(loud[0]) - _BEFORE, 0), int(loud[-1]) + 1 + _AFTER
     return samples[first * _FRAME : last * _FRAME]
+
+
+def levelled(samples: Samples) -> Samples:
+    """The samples as loud as speech mostly is."""
+    np = library("numpy", "speech recognition")
+    peak = float(np.abs(samples).max(initial=0.0))
+    return samples * np.float32(min(_PEAK / peak, _MOST_GAIN)) if peak else samples
 
 
 def pieces(samples: Samples, seconds: int = 30) -> Iterator[Samples]:

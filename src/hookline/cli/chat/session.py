@@ -268,7 +268,8 @@ class Chat:
         hooks = self.app.hooks
         with ExitStack() as stack:
             stack.callback(hooks.register("tool_execution_update", self._progress))
-            stack.callback(hooks.register("resolve_approval", self._approve))
+            limit = self.app.approvals.seconds + 5  # the question's own limit comes first
+            stack.callback(hooks.register("resolve_approval", self._approve, timeout=limit))
             stack.callback(hooks.register("notification", self._hook_note, when="hook"))
             stack.callback(setattr, self.app, "deliver", self.app.deliver)
             self.app.deliver = self._deliver

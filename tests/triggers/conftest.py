@@ -1,0 +1,64 @@
+"""An app with triggers: what its settings say, what its channels got."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+
+from hookline.triggers import Triggers
+
+
+@pytest.fixture
+def settings(app):
+    """Write the user's settings."""
+
+    def write(text: str) -> None:
+        app.home.mkdir(exist_ok=True)
+        (app.home / "config.toml").write_text(text)
+        app.config.reload()
+
+    return write
+
+
+@pytest.fixture
+def sent(app):
+    """What was delivered to channels, as `(channel, chat, text)`."""
+    found = []
+
+    def deliver(outbound):
+        if outbound["channel"].startswith("trigger:"):
+            return False  # no channel has this name
+        found.append((outbound["channel"], outbound["chat_id"], outbound["content"]))
+        return True
+
+    app.deliver = deliver
+    return found
+
+
+@pytest.fixture
+def errors(app):
+    """What `on_error` was told, as `(stage, error)`."""
+    found = []
+    app.hooks.register("on_error", lambda stage, error: found.append((stage, error)))
+    return found
+
+
+@pytest.fixture
+def serving(app):
+    """Run the app's triggers, as a server does."""
+
+    @asynccontextmanager
+    async def serve(**options):
+        triggers = Triggers(app, **options)
+        async with app.running():
+            await triggers.start()
+            try:
+                yield triggers
+            finally:
+                await triggers.stop()
+
+    return serve
+
+
+def said(model):
+    """What the model was asked, the last user message of each request."""
+    return [request.messages[-1]["content"] for request in model.requests]

@@ -33,7 +33,7 @@ LIBRARIES = ("fastapi", "hookline", "httptools", "uvicorn", "uvloop", "websocket
 
 def answer(kind: int) -> str:
     """What is said to a question of a kind: no two are alike."""
-    return "".join(f"{kind:03d}-{i:05d} words." [:SIZE].ljust(SIZE) for i in range(CHUNKS))
+    return "".join(f"{kind:03d}-{i:05d} words."[:SIZE].ljust(SIZE) for i in range(CHUNKS))
 
 
 # --- the servers ---------------------------------------------------------------------------------
@@ -183,6 +183,7 @@ async def drive(port: int, conversations: int, pid: int, first: int) -> Load:
 
 async def idle(port: int, pid: int, connections: int) -> float:
     """Bytes that the server holds for a WebSocket that nobody uses."""
+
     async def connect(number: int) -> Any:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(
@@ -318,7 +319,9 @@ def main() -> None:
             f"{which:8}{row['chunks_per_second']:12,.0f}{row['p99_ms']:10.1f}"
             f"{row['seconds']:10.2f}{row['cpu_seconds']:8.2f}"
         )
-    print(f"ready after {found['ready_seconds']:.2f} s; import fastapi {found['import_fastapi_seconds']:.2f} s")
+    print(
+        f"ready after {found['ready_seconds']:.2f} s; import fastapi {found['import_fastapi_seconds']:.2f} s"
+    )
     made = checks(found)
     passed = print_outcomes(made)
     if options.json:

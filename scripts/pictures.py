@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pexpect
@@ -112,16 +114,21 @@ def colour(name: str) -> str | None:
     )
 
 
+def make_repository(folder: Path) -> None:
+    """The repository in which the work is done."""
+    for path, text in runpy.run_path(str(WORK))["FILES"].items():
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+
+
 def chat_pictures() -> dict[str, str]:
     """A piece of work in a repository: the question, a diff with approval, and the answer."""
     found: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        for path, text in runpy.run_path(str(WORK))["FILES"].items():
-            place = folder / "repository" / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
-        subprocess.run(["git", "init", "-q"], cwd=folder / "repository", check=True)
+        make_repository(folder / "repository")
         chat = Terminal(folder, 96, 34)
         chat.see(r"(?m)^>")
         chat.type("The tests of @shop/basket.py fail, please mend it ")
@@ -142,10 +149,62 @@ def chat_pictures() -> dict[str, str]:
     return found
 
 
+@contextmanager
+def gateway(folder: Path) -> Iterator[str]:
+    """The gateway of a repository, and its address."""
+    shutil.copy(WORK, folder / "repository")
+    command = [sys.executable, "-m", "hookline", "gateway", "--port", "0"]
+    env = {**os.environ, "HOOKLINE_HOME": str(folder / "home"), "NO_COLOR": "1"}
+    running = subprocess.Popen(
+        [*command, "--model", f"scripted:{WORK.name}"], cwd=folder / "repository", env=env,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        for line in running.stdout or ():
+            if found := re.search(r"http://[\d.]+:\d+/", line):
+                yield found[0]
+                break
+    finally:
+        running.terminate()
+        running.wait()
+
+
+def page_pictures() -> dict[str, bytes]:
+    """The same work on the web page: a wide one, a dark one, and one on a phone."""
+    from playwright.sync_api import sync_playwright
+
+    found: dict[str, bytes] = {}
+    with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
+        make_repository(Path(directory) / "repository")
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        with gateway(Path(directory)) as address:
+            page = browser.new_page(viewport={"width": 1000, "height": 680})
+            page.goto(address)
+            page.wait_for_selector('#state[data-state="connected"]')
+            page.fill("#composer-text", "The tests of shop/basket.py fail, please mend it")
+            page.click("#send")
+            page.click(".approval >> text=Approve for this session")
+            page.wait_for_selector(".approval .diff")
+            found["page-approval.png"] = page.screenshot()
+            page.set_viewport_size({"width": 390, "height": 680})
+            found["page-phone.png"] = page.screenshot()
+            page.set_viewport_size({"width": 1000, "height": 680})
+            page.click(".approval >> text=Approve once")
+            page.wait_for_selector("text=Shall I commit it?")
+            page.emulate_media(color_scheme="dark")
+            found["page-answer.png"] = page.screenshot()
+        browser.close()
+    return found
+
+
 if __name__ == "__main__":
     for name, (arguments, width) in PICTURES.items():
         (IMAGES / name).write_text(picture(arguments, width))
         print(IMAGES / name)
     for name, svg in chat_pictures().items():
         (IMAGES / name).write_text(svg)
+        print(IMAGES / name)
+    for name, png in page_pictures().items():
+        (IMAGES / name).write_bytes(png)
         print(IMAGES / name)

@@ -4,7 +4,11 @@
 the list when a scenario of this file sees it; the list is empty when the gateway is done.
 """
 
+import asyncio
+import json
+
 import pytest
+import websockets
 
 from hookline import person
 from hookline.agent.compactor import Compacting
@@ -21,22 +25,7 @@ from hookline.models.script import Call, Fault, Turn
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
-GATEWAY = "the gateway with its channels"
-TRIGGERS = "triggers"
-
-
-def waiting(names: str, capability: str) -> dict[str, str]:
-    return dict.fromkeys(names.split(), capability)
-
-
-NOT_YET: dict[str, str] = {
-    **waiting(
-        "provide_channels gateway:startup gateway:stop gateway:error channel:connect "
-        "channel:disconnect message:cancel notification",
-        GATEWAY,
-    ),
-    **waiting("trigger_init trigger_start trigger_stop trigger_routes", TRIGGERS),
-}
+NOT_YET: dict[str, str] = {}
 
 
 class Scenarios:
@@ -55,9 +44,10 @@ class Scenarios:
         )
         self.app.tools.add(broken)
         self.app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True), when="shell")
-        self.app.hooks.register("resolve_approval", lambda request: "approve")
+        off = self.app.hooks.register("resolve_approval", lambda request: "approve")
         async with self.app.running():
             await self.app.process_inbound({"content": "hello"})
+        off()
 
     async def a_turn_that_is_tried_again(self, scripted) -> None:
         """The model is overloaded for a moment."""
@@ -108,6 +98,50 @@ class Scenarios:
             fork = await app.sessions.fork(here)
             await app.sessions.new(fork)
 
+    async def a_gateway(self, scripted) -> None:
+        """Over a WebSocket a call is approved, a turn is cancelled, and another one fails."""
+        from hookline.gateway import Gateway, GatewaySettings
+        from hookline.gateway.server import serve
+
+        call = Turn(tool_calls=[Call("shell", {"command": "true"})])
+        slow = Turn("slowly " * 100, chunk=1, delay=0.01)
+        scripted(call, "Done.", slow, Turn(error=Fault("broken")), name="served")
+        gateway = Gateway(self.app, settings=GatewaySettings(port=0))
+        started = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(serve(gateway, started=started.set_result))
+        address = f"ws{(await started).removeprefix('http')}ws"
+        async with websockets.connect(address, proxy=None) as socket:
+
+            async def say(until: str, **frame: str) -> dict[str, str]:
+                await socket.send(json.dumps(frame))
+                while (heard := json.loads(await socket.recv()))["type"] != until:
+                    pass
+                return heard
+
+            asked = await say("approval", type="message", text="go")
+            await say("end", type="approval", id=asked["id"], answer="approve")
+            await say("text", type="message", text="take your time")
+            await say("end", type="cancel")
+            await say("error", type="message", text="break")
+        gateway.leave()
+        await serving
+
+    async def a_gateway_with_a_trigger(self, scripted) -> None:
+        """An event waits in a queue when the gateway starts."""
+        from hookline.gateway import Gateway, GatewaySettings
+        from hookline.triggers import Triggers
+
+        scripted("Done.", name="triggered")
+        self.app.home.mkdir(exist_ok=True)
+        (self.app.home / "config.toml").write_text('[triggers.jobs]\ntype = "queue"\n')
+        self.app.config.reload()
+        queue = Triggers(self.app)
+        await queue.enqueue("jobs", "some work", "one")
+        async with Gateway(self.app, settings=GatewaySettings(channels=[])).running():
+            while (await queue.ledger.find("jobs", "one")).state != "done":
+                await asyncio.sleep(0.01)
+        await queue.close()
+
     def the_chat(self) -> None:
         """It gathers the commands that plugins provide."""
         plugin_commands(self.app)
@@ -138,6 +172,8 @@ async def test_every_hook_is_seen_firing_or_listed_with_what_will_fire_it(app, s
     await scenarios.a_turn_that_fails(scripted)
     await scenarios.a_turn_answered_as_text()
     await scenarios.a_session_that_goes_places(scripted)
+    await scenarios.a_gateway(scripted)
+    await scenarios.a_gateway_with_a_trigger(scripted)
     scenarios.the_chat()
     scenarios.the_first_setup()
     scenarios.the_list_of_plugins()

@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hookline.agent.engine import Limits
 from hookline.agent.errors import Blocked, Unjudged
@@ -198,6 +200,18 @@ async def test_blocked_tool_calls_are_not_traced(app, scripted, by_segments):
     watch.assert_unseen("I look")
 
 
+async def test_a_stream_that_breaks_off_after_a_part_was_judged_is_denied_for_good(
+    app, scripted, by_segments
+):
+    watch = by_segments(2, overlap=10, patience=Patience(retries=1, seconds=0.001))
+    scripted(Turn("hidden, all of it", chunk=6, cut_off=True), "never")
+    app.hooks.register("model_result", lambda e: None, guard=True)
+    with pytest.raises(Unjudged):
+        await watch.say()
+    assert watch.text == "hi"
+    watch.assert_unseen("dden")
+
+
 async def test_a_stream_that_ends_unjudged_is_denied(app, scripted, by_segments):
     watch = by_segments(5)
     scripted(Turn("told and untold", chunk=5, cut_off=True), "never")
@@ -339,4 +353,29 @@ def test_what_is_held_back_is_bounded():
             held.release(held.content)
         held.add(StreamEvent("text", {"delta": "abc"}))
         most = max(most, len(held.content) - len(held.released))
-    assert most <= 10 + 5 + 2 * 3
+    assert most < 10 + 5 + 3
+
+
+@given(
+    parts=st.lists(st.sampled_from(["sk-123456", "sk-", "12", "a", " ", "the key "]), max_size=30),
+    cuts=st.lists(st.integers(1, 7), min_size=1, max_size=20),
+    segment=st.integers(1, 20),
+    overlap=st.integers(8, 20),
+)
+def test_a_redactor_gives_the_same_however_an_answer_is_cut(parts, cuts, segment, overlap):
+    text, held = "".join(parts), HeldBack(Streaming(segment, overlap))
+    for piece in pieces_of(text, cuts):
+        if held.is_full:
+            held.release(SECRET.sub("[key]", held.content))
+            assert "sk-123456" not in held.released
+        held.add(StreamEvent("text", {"delta": piece}))
+    whole = SECRET.sub("[key]", held.content)
+    assert held.released + held.tail(whole) == SECRET.sub("[key]", text)
+
+
+def pieces_of(text, cuts):
+    at = turn = 0
+    while at < len(text):
+        size = cuts[turn % len(cuts)]
+        yield text[at : at + size]
+        at, turn = at + size, turn + 1

@@ -182,7 +182,7 @@ class TestOtherCommands:
         (profile / "bad.py").write_text("def f(:")
         done = hookline("doctor")
         assert done.returncode == 1
-        assert "files     profile/mine.py" in done.stdout
+        assert "files     builtin/stt.py, builtin/tts.py, profile/mine.py" in done.stdout
         assert f"{profile / 'bad.py'}:1: invalid syntax" in done.stdout
         assert "3 things of this project are inert" in done.stdout
         assert "profile/mine.py" in hookline("hooks", "agent_start").stdout
@@ -193,12 +193,12 @@ class TestOtherCommands:
         assert done.returncode == 0, done.stderr
         told = done.stdout + done.stderr
         assert told.count("`hookline trust` shows what would run and asks") == 2  # at start, by /reload
-        assert "0 hook files, 0 handlers" in told
+        assert "2 hook files, 2 handlers" in told  # the shipped ones
         assert "the hook ran" not in told
         trust("--yes")
         done = hookline("chat", "--model", script, stdin="hi\n/reload\nhi\n")
         told = done.stdout + done.stderr
         assert "hookline trust" not in told
-        assert "1 hook file, 1 handler" in told
+        assert "3 hook files, 3 handlers" in told
         assert told.count("the hook ran") == 2
         assert "Two." in told

@@ -133,6 +133,23 @@ class TestPreToolUse:
         await turn(app)
         assert places.noted() == []
 
+    async def test_a_tool_of_an_mcp_server_has_the_name_that_hooks_know(self, app, scripted, places):
+        from hookline.specs import ToolSpec
+        from hookline.tools.tool import Tool
+
+        async def recall(context, /, **arguments):
+            return "remembered"
+
+        spec = ToolSpec(
+            name="recall", namespace="memory", tags=["mcp"], input_schema={"type": "object"}
+        )
+        tool = Tool(spec, recall)
+        app.tools.add(tool)
+        places.on("PreToolUse", places.recording(), matcher="mcp__memory__.*")
+        scripted(calling((tool.name, {})), "done")
+        await turn(app)
+        assert [n["tool_name"] for n in places.noted()] == ["mcp__memory__recall"]
+
     async def test_an_edit_of_several_places_does_not_get_past_a_hook_on_edit(
         self, app, scripted, places, results
     ):

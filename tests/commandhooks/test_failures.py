@@ -164,8 +164,12 @@ class TestNothingIsLeftRunning:
         return [int(line) for line in (places.folder / "pids").read_text().split()]
 
     async def test_after_a_time_limit(self, app, places):
-        places.on("PreToolUse", self.stubborn(places), timeout=0.5, on_failure="deny")
-        assert (await judged(app)).denied
+        for limit in (0.5, 2, 8, 30):  # a busy machine may need longer to start both
+            places.on("PreToolUse", self.stubborn(places), timeout=limit, on_failure="deny")
+            (places.folder / "pids").write_text("")
+            assert (await judged(app)).denied
+            if len(self.pids(places)) == 2:
+                break
         assert len(self.pids(places)) == 2
         assert all(gone(pid) for pid in self.pids(places))
 

@@ -49,7 +49,9 @@ async def test_it_streams_text_and_hides_the_agents_own_tool_calls(served, scrip
 @pytest.mark.parametrize("how", ["user", "header"])
 async def test_a_named_session_is_remembered_and_only_the_last_message_counts(served, scripted, how):
     model = scripted("one", "two")
-    named = {"user": "ada"} if how == "user" else {"extra_headers": {"x-hookline-session": "openai:ada"}}
+    named = (
+        {"user": "ada"} if how == "user" else {"extra_headers": {"x-hookline-session": "openai:ada"}}
+    )
     async with served() as at, client(at) as ai:
         first = [{"role": "user", "content": "first"}]
         await ai.chat.completions.create(model="hookline", messages=first, **named)
@@ -97,9 +99,7 @@ async def test_errors_are_those_that_the_client_knows(served, scripted):
                     model="hookline", messages=[{"role": "user", "content": content}]
                 )
             with pytest.raises(openai.APIError, match="broken"):
-                stream = await ai.chat.completions.create(
-                    model="hookline", messages=hello, stream=True
-                )
+                stream = await ai.chat.completions.create(model="hookline", messages=hello, stream=True)
                 async for _ in stream:
                     pass
 

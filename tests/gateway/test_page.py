@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from hookline.catalog.parts import AudioPart
 from hookline.events import MessageReceiveEvent, MessageReceiveResult
@@ -15,10 +16,19 @@ from hookline.models import Call, ScriptedModel, Turn
 
 from .page import CHROMIUM, MISSING, Held, browser, serving
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason=MISSING),
+    pytest.mark.asyncio(loop_scope="module"),  # one browser for all
+]
 
 PHONE = {"width": 390, "height": 844}
 WRITE = Call("write_file", {"path": "notes.txt", "content": "milk\n"})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium():
+    async with browser() as found:
+        yield found
 
 
 async def opened(chromium, house, fragment="", **options):
@@ -51,12 +61,9 @@ async def idle(page):
     await page.wait_for_selector("#cancel", state="hidden")
 
 
-async def test_an_answer_is_seen_while_it_is_still_being_given(tmp_path):
+async def test_an_answer_is_seen_while_it_is_still_being_given(tmp_path, chromium):
     go_on = asyncio.Event()
-    async with (
-        serving(tmp_path, Held("The first **half**", go_on, " and the second.")) as house,
-        browser() as chromium,
-    ):
+    async with serving(tmp_path, Held("The first **half**", go_on, " and the second.")) as house:
         page = await opened(chromium, house)
         await say(page, "Tell me.")
         await page.wait_for_selector(".answer strong >> text=half")
@@ -91,10 +98,10 @@ HOSTILE = """# <b>Title</b>
 """
 
 
-async def test_markup_in_an_answer_is_shown_as_text_and_never_runs(tmp_path):
+async def test_markup_in_an_answer_is_shown_as_text_and_never_runs(tmp_path, chromium):
     calls = [Call("read_file", {"path": "<img src=x onerror=window.ran=10>"}, id='"><script>')]
     turns = [Turn(text=HOSTILE, reasoning=HOSTILE, tool_calls=calls), HOSTILE]
-    async with serving(tmp_path, ScriptedModel(turns)) as house, browser() as chromium:
+    async with serving(tmp_path, ScriptedModel(turns)) as house:
         page = await opened(chromium, house)
         await say(page, "<script>window.ran = 0</script>")
         await page.wait_for_selector(".tool + .prose")
@@ -119,8 +126,8 @@ async def test_markup_in_an_answer_is_shown_as_text_and_never_runs(tmp_path):
             await page.wait_for_selector(".tool + .prose")
 
 
-async def test_markdown_is_drawn(tmp_path):
-    async with serving(tmp_path, ScriptedModel(["hi"])) as house, browser() as chromium:
+async def test_markdown_is_drawn(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house:
         page = await opened(chromium, house)
         draw = """async text => {
             const { markdown } = await import('/markdown.js');
@@ -130,7 +137,7 @@ async def test_markdown_is_drawn(tmp_path):
         }"""
         cases = {
             "a *b* **c** ***d*** ~~e~~ `f*g*`": "<p>a <em>b</em> <strong>c</strong> "
-            "<em><strong>d</strong></em> <del>e</del> <code>f*g*</code></p>",
+            "<strong><em>d</em></strong> <del>e</del> <code>f*g*</code></p>",
             "snake_case_name and 2 * 3 and **open": "<p>snake_case_name and 2 * 3 and **open</p>",
             "- a\n- b\n  - c\n\n1. d\n2. e": "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>"
             '<ol start="1"><li>d</li><li>e</li></ol>',
@@ -148,12 +155,12 @@ async def test_markdown_is_drawn(tmp_path):
             assert await page.evaluate(draw, text) == wanted, text
 
 
-async def test_text_that_grows_is_drawn_as_text_that_came_at_once(tmp_path):
+async def test_text_that_grows_is_drawn_as_text_that_came_at_once(tmp_path, chromium):
     text = (
         "# T\n\n- a\n- b\n\n  more of b\n\n1. c\n\nend *of*\nit\n\n```py\nx = 1\n\n\ny = 2\n```\n\n"
         "| a | b |\n|---|---|\n| 1 | 2 |\n\n> q\n> r\n\nlast `code`\r\n\r\nline"
     )
-    async with serving(tmp_path, ScriptedModel(["hi"])) as house, browser() as chromium:
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house:
         page = await opened(chromium, house)
         grown, whole = await page.evaluate(
             """async text => {
@@ -169,8 +176,8 @@ async def test_text_that_grows_is_drawn_as_text_that_came_at_once(tmp_path):
         assert grown == whole
 
 
-async def test_text_made_to_take_forever_is_drawn_all_the_same(tmp_path):
-    size = 100_000
+async def test_text_made_to_take_forever_is_drawn_all_the_same(tmp_path, chromium):
+    size = 50_000
     hostile = [
         mark * size
         for mark in (
@@ -196,7 +203,7 @@ async def test_text_made_to_take_forever_is_drawn_all_the_same(tmp_path):
         "`" + " " * size,
     ]
     hostile += ["".join(f"{' ' * n}- x\n" for n in range(600)), "[a](" * size, "*a **b " * size]
-    async with serving(tmp_path, ScriptedModel(["hi"])) as house, browser() as chromium:
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house:
         page = await opened(chromium, house)
         for text in hostile:
             drawn = """async text => {
@@ -211,41 +218,35 @@ async def test_text_made_to_take_forever_is_drawn_all_the_same(tmp_path):
             assert await asyncio.wait_for(page.evaluate(drawn, text), 60) < 60
 
 
-async def test_a_tool_call_is_folded_and_shows_its_arguments_and_result(tmp_path):
+async def test_a_tool_call_is_folded_and_shows_its_arguments_and_result(tmp_path, chromium):
     read = Turn(
         reasoning="Let me look.", text="Reading.", tool_calls=[Call("read_file", {"path": "notes.txt"})]
     )
     missing = Turn(tool_calls=[Call("read_file", {"path": "gone.txt"})])
     async with serving(tmp_path, ScriptedModel([read, missing, "It says milk."])) as house:
         (house.workspace / "notes.txt").write_text("milk, please")
-        async with browser() as chromium:
-            page = await opened(chromium, house)
-            await say(page, "What do I need?")
+        page = await opened(chromium, house)
+        await say(page, "What do I need?")
+        await page.wait_for_selector("text=It says milk.")
+        await idle(page)
+        for _ in range(2):  # as it happens, and as history
+            states = await page.eval_on_selector_all(".tool", "all => all.map(t => t.dataset.state)")
+            assert states == ["done", "failed"]
+            assert not await page.is_visible(".tool-body")
+            assert await page.get_attribute(".reasoning", "open") is None
+            await page.click(".tool summary >> nth=0")
+            body = await page.inner_text(".tool-body")
+            assert '"path": "notes.txt"' in body
+            assert "milk, please" in body
+            await page.click(".reasoning summary")
+            assert await page.inner_text(".reasoning .prose") == "Let me look."
+            await page.reload()
             await page.wait_for_selector("text=It says milk.")
-            await idle(page)
-            for _ in range(2):  # as it happens, and as history
-                states = await page.eval_on_selector_all(
-                    ".tool", "all => all.map(t => t.dataset.state)"
-                )
-                assert states == ["done", "failed"]
-                assert not await page.is_visible(".tool-body")
-                assert await page.get_attribute(".reasoning", "open") is None
-                await page.click(".tool summary >> nth=0")
-                body = await page.inner_text(".tool-body")
-                assert '"path": "notes.txt"' in body
-                assert "milk, please" in body
-                await page.click(".reasoning summary")
-                assert await page.inner_text(".reasoning .prose") == "Let me look."
-                await page.reload()
-                await page.wait_for_selector("text=It says milk.")
 
 
 @pytest.mark.parametrize(("button", "written"), [("Approve once", True), ("Reject", False)])
-async def test_an_approval_is_answered_by_a_click(tmp_path, button, written):
-    async with (
-        serving(tmp_path, ScriptedModel([Turn(tool_calls=[WRITE]), "Done."])) as house,
-        browser() as chromium,
-    ):
+async def test_an_approval_is_answered_by_a_click(tmp_path, chromium, button, written):
+    async with serving(tmp_path, ScriptedModel([Turn(tool_calls=[WRITE]), "Done."])) as house:
         page = await opened(chromium, house)
         await say(page, "Note milk.")
         await page.wait_for_selector(".approval")
@@ -261,9 +262,22 @@ async def test_an_approval_is_answered_by_a_click(tmp_path, button, written):
         assert await page.get_attribute(".tool", "data-state") == ("done" if written else "failed")
 
 
-async def test_an_approval_for_the_session_is_not_asked_again(tmp_path):
+async def test_nothing_in_a_call_hides_from_who_approves_it(tmp_path, chromium):
+    path = "harmless\u202etxt.\u200bsh"
+    turns = [Turn(tool_calls=[Call("write_file", {"path": path, "content": "a\u2066b\n"})]), "Done."]
+    async with serving(tmp_path, ScriptedModel(turns)) as house:
+        page = await opened(chromium, house)
+        await say(page, "Go.")
+        await page.wait_for_selector(".approval")
+        shown = await page.text_content(".approval")
+        assert "harmless\\u{202e}txt.\\u{200b}sh" in shown
+        assert "+a\\u{2066}b" in shown
+        assert not set("\u202e\u200b\u2066") & set(shown)
+
+
+async def test_an_approval_for_the_session_is_not_asked_again(tmp_path, chromium):
     turns = [Turn(tool_calls=[WRITE]), "Once.", Turn(tool_calls=[WRITE]), "Twice."]
-    async with serving(tmp_path, ScriptedModel(turns)) as house, browser() as chromium:
+    async with serving(tmp_path, ScriptedModel(turns)) as house:
         page = await opened(chromium, house)
         await say(page, "Note milk.")
         await page.click("text=Approve for this session")
@@ -274,11 +288,8 @@ async def test_an_approval_for_the_session_is_not_asked_again(tmp_path):
         assert (house.workspace / "notes.txt").read_text() == "milk\n"
 
 
-async def test_an_open_question_is_there_again_after_a_reload(tmp_path):
-    async with (
-        serving(tmp_path, ScriptedModel([Turn(tool_calls=[WRITE]), "Done."])) as house,
-        browser() as chromium,
-    ):
+async def test_an_open_question_is_there_again_after_a_reload(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel([Turn(tool_calls=[WRITE]), "Done."])) as house:
         page = await opened(chromium, house)
         await say(page, "Note milk.")
         await page.wait_for_selector(".approval")
@@ -290,8 +301,8 @@ async def test_an_open_question_is_there_again_after_a_reload(tmp_path):
         assert await page.locator(".tool").count() == 1
 
 
-async def test_an_answer_can_be_stopped(tmp_path):
-    async with serving(tmp_path, Held("It begins", asyncio.Event())) as house, browser() as chromium:
+async def test_an_answer_can_be_stopped(tmp_path, chromium):
+    async with serving(tmp_path, Held("It begins", asyncio.Event())) as house:
         page = await opened(chromium, house)
         await say(page, "Go.")
         await page.wait_for_selector("text=It begins")
@@ -304,8 +315,8 @@ async def test_an_answer_can_be_stopped(tmp_path):
         await page.locator(".note >> text=Stopped.").nth(1).wait_for()
 
 
-async def test_what_goes_wrong_is_told(tmp_path):
-    async with serving(tmp_path, ScriptedModel(["Only this."])) as house, browser() as chromium:
+async def test_what_goes_wrong_is_told(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(["Only this."])) as house:
         page = await opened(chromium, house)
         await say(page, "One.")
         await page.wait_for_selector("text=Only this.")
@@ -314,8 +325,8 @@ async def test_what_goes_wrong_is_told(tmp_path):
         await idle(page)
 
 
-async def test_the_page_comes_back_when_the_gateway_does(tmp_path):
-    async with serving(tmp_path, ScriptedModel(["First.", "Second."])) as house, browser() as chromium:
+async def test_the_page_comes_back_when_the_gateway_does(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(["First.", "Second."])) as house:
         page = await opened(chromium, house)
         await say(page, "One.")
         await page.wait_for_selector("text=First.")
@@ -331,12 +342,9 @@ async def test_the_page_comes_back_when_the_gateway_does(tmp_path):
         assert said == ["One.", "First.", "Two, while nobody listens.", "Second."]
 
 
-async def test_a_reload_in_the_middle_of_an_answer_loses_nothing(tmp_path):
+async def test_a_reload_in_the_middle_of_an_answer_loses_nothing(tmp_path, chromium):
     go_on = asyncio.Event()
-    async with (
-        serving(tmp_path, Held("The first half", go_on, " and the second.")) as house,
-        browser() as chromium,
-    ):
+    async with serving(tmp_path, Held("The first half", go_on, " and the second.")) as house:
         page = await opened(chromium, house)
         await say(page, "Tell me.")
         await page.wait_for_selector("text=The first half")
@@ -348,8 +356,8 @@ async def test_a_reload_in_the_middle_of_an_answer_loses_nothing(tmp_path):
         assert await page.locator(".turn").count() == 2
 
 
-async def test_sessions_are_listed_opened_and_linked(tmp_path):
-    async with serving(tmp_path, ScriptedModel(["Hello."])) as house, browser() as chromium:
+async def test_sessions_are_listed_opened_and_linked(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(["Hello."])) as house:
         page = await opened(chromium, house, "#session=web%3Agarden")
         await say(page, "About the garden.")
         await page.wait_for_selector("text=Hello.")
@@ -370,11 +378,8 @@ async def test_sessions_are_listed_opened_and_linked(tmp_path):
         await page.wait_for_selector(".person >> text=About the garden.")
 
 
-async def test_a_gateway_that_wants_a_token_is_given_one(tmp_path):
-    async with (
-        serving(tmp_path, ScriptedModel(["Hello."]), token="open/sesame=") as house,
-        browser() as chromium,
-    ):
+async def test_a_gateway_that_wants_a_token_is_given_one(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(["Hello."]), token="open/sesame=") as house:
         page = await opened(chromium, house, "#wait")
         await page.fill("#token", "wrong")
         await page.press("#token", "Enter")
@@ -402,13 +407,13 @@ LONG = (
 )
 
 
-async def test_it_fits_a_phone(tmp_path):
+async def test_it_fits_a_phone(tmp_path, chromium):
     turns = [
         LONG,
         Turn(tool_calls=[Call("write_file", {"path": "a" * 200, "content": "y" * 300})]),
         "Done.",
     ]
-    async with serving(tmp_path, ScriptedModel(turns)) as house, browser() as chromium:
+    async with serving(tmp_path, ScriptedModel(turns)) as house:
         page = await opened(chromium, house, viewport=PHONE, has_touch=True, is_mobile=True)
 
         async def check():
@@ -445,11 +450,8 @@ async def test_it_fits_a_phone(tmp_path):
         await page.wait_for_selector(".welcome")
 
 
-async def test_everything_can_be_done_by_keyboard(tmp_path):
-    async with (
-        serving(tmp_path, ScriptedModel([Turn(tool_calls=[WRITE]), "Done."])) as house,
-        browser() as chromium,
-    ):
+async def test_everything_can_be_done_by_keyboard(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel([Turn(tool_calls=[WRITE]), "Done."])) as house:
         page = await opened(chromium, house)
         keys = page.keyboard
         await keys.press("Tab")
@@ -460,7 +462,7 @@ async def test_everything_can_be_done_by_keyboard(tmp_path):
         await keys.press("Shift+Enter")
         await keys.type("two")
         await keys.press("Enter")
-        await page.wait_for_selector(".approval")
+        await page.wait_for_selector(".approval .primary:enabled")
         assert await page.evaluate("document.activeElement.id") == "composer-text"  # not taken away
         for _ in range(20):
             if await page.evaluate("document.activeElement.textContent") == "Approve once":
@@ -476,7 +478,7 @@ async def test_everything_can_be_done_by_keyboard(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_axe_finds_no_serious_fault(tmp_path, scheme):
+async def test_axe_finds_no_serious_fault(tmp_path, chromium, scheme):
     from axe_playwright_python.async_playwright import Axe
 
     read = Turn(reasoning="Hm.", text="I look.", tool_calls=[Call("list_files", {"path": "."})])
@@ -485,7 +487,7 @@ async def test_axe_finds_no_serious_fault(tmp_path, scheme):
         "- [x] b\n\n```py\nx\n```\n"
     )
     turns = [read, text, Turn(tool_calls=[WRITE]), "Done."]
-    async with serving(tmp_path, ScriptedModel(turns)) as house, browser() as chromium:
+    async with serving(tmp_path, ScriptedModel(turns)) as house:
         page = await opened(chromium, house, color_scheme=scheme, reduced_motion="reduce")
 
         async def check():
@@ -518,9 +520,9 @@ async def test_axe_finds_no_serious_fault(tmp_path, scheme):
         await check()
 
 
-async def test_a_long_conversation_is_shown_from_its_end(tmp_path):
+async def test_a_long_conversation_is_shown_from_its_end(tmp_path, chromium):
     model = ScriptedModel(["An answer of some *length*, on two\n\nlines."], repeat=True)
-    async with serving(tmp_path, model) as house, browser() as chromium:
+    async with serving(tmp_path, model) as house:
         for number in range(150):
             said = {
                 "content": f"Question {number}.",
@@ -595,8 +597,8 @@ async def test_a_recording_reaches_the_gateway(tmp_path):
             assert page.problems == []
 
 
-async def test_a_browser_without_a_microphone_says_so(tmp_path):
-    async with serving(tmp_path, ScriptedModel(["hi"])) as house, browser() as chromium:
+async def test_a_browser_without_a_microphone_says_so(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house:
         page = await opened(chromium, house)
         await page.click("#record")
         await page.wait_for_selector(".note.problem >> text=microphone")

@@ -196,7 +196,7 @@ async def test_a_message_that_makes_no_sense_is_refused_and_nothing_is_recorded(
         ('{"text": "no type"}', "type"),
         ('{"type": "message", "text": 7}', "string"),
         ('{"type": "approval", "id": "x", "answer": "maybe"}', "approve"),
-        ("{\"type\": \"message\", \"text\": \"\\\\ud800\"}", "escape"),
+        ('{"type": "message", "text": "\\\\ud800"}', "escape"),
     ],
 )
 async def test_a_frame_that_makes_no_sense_is_told_and_the_connection_stays(

@@ -1,6 +1,7 @@
 """The specification's own test kit, every vector on both surfaces, through a whole app."""
 
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from agent_hooks.ctk import load_vectors
@@ -26,7 +27,7 @@ def cases():
                 yield pytest.param(vector, surface, id=f"{name}-{surface}-{profile_of(vector)}")
 
 
-@pytest.mark.parametrize(("vector", "surface"), cases())
+@pytest.mark.parametrize(("vector", "surface"), list(cases()))
 async def test_a_vector_passes(vector, surface):
     result = await run(vector, SURFACES[surface])
     assert (result.status, result.failures) == ("pass", []), result.detail
@@ -60,6 +61,21 @@ def test_a_vector_is_counted_once_whatever_the_surface():
     told = report(found)
     assert "passed on a declared surface: 1 of 1" in told
     assert "| AH-1 | sequential/run_all | core | skip | pass |" in told
+
+
+def test_the_page_has_the_report():
+    page = (Path(__file__).parents[2] / "docs/agent-hooks.md").read_text(encoding="utf-8")
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| AH-CTK")]
+    told = {name: (profile, *states) for name, profile, _, *states in lines}
+    assert told == {
+        name: (
+            profile_of(vector),
+            "skip" if name in INCREMENTAL else "pass",
+            "fail" if name in BUFFERED else "pass",
+        )
+        for name, vector in VECTORS.items()
+    }
+    assert "passed on a declared surface: 75 of 75" in page
 
 
 class TestWhatTheKitDoesNotLookAt:

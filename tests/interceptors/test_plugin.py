@@ -1,6 +1,9 @@
 """Interceptors that the settings name judge what an app does, and what they say is done."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -300,7 +303,7 @@ async def test_a_subagent_is_judged_as_part_of_the_persons_session(
     judged_by("allow")
     async with app.running():
         await app.sessions.open("s")
-        await app.subagents.run(Task("do it", label="helper"), parent="s")
+        await app.subagents.run_all([Task("do it", label="helper")], parent="s")
     assert echo == ["x"]
     calls = [c for c in seen if c["interception_point"] == "pre_tool_call"]
     assert [(c["session"]["id"], c["agent"]["id"]) for c in calls] == [("s", "helper")]
@@ -382,3 +385,67 @@ class TestSettings:
         judged_by("allow", declaration="hooks.json")
         with pytest.raises(ConfigError, match="a declaration says everything"):
             await say(app)
+
+
+async def test_calls_that_run_together_are_judged_one_by_one(app, scripted, judged_by, echo, seen):
+    calls = [Call("echo", {"text": str(number)}, f"c{number}") for number in range(5)]
+    scripted(Turn(tool_calls=calls), "done")
+    judged_by("allow")
+    await say(app)
+    sequences = [context["sequence"] for context in seen]
+    assert sorted(set(sequences)) == list(range(len(seen)))
+    for point in ("pre_tool_call", "post_tool_call"):
+        own = [c["tool_call"]["id"] for c in seen if c["interception_point"] == point]
+        assert sorted(own) == ["c0", "c1", "c2", "c3", "c4"]
+
+
+async def test_a_turn_that_is_resumed_is_judged_where_it_goes_on(app, scripted, judged_by, echo, seen):
+    scripted(CALL, "done")
+    judged_by("no_echo")
+    async with app.running():
+        tape = await app.tape("s")
+        started = {"status": "started", "turn_id": "t", "envelope": None, "system": ""}
+        raw = {"id": "c1", "name": "echo", "arguments": '{"text": "x"}'}
+        asked = {"role": "assistant", "content": "", "tool_calls": [raw]}
+        said = {"role": "user", "content": "go"}
+        await tape.append_many(
+            [("turn", started), ("message", {"message": said}), ("message", {"message": asked})]
+        )
+        await app.resume("s")
+    assert echo == []
+    assert "pre_tool_call" in points(seen)
+
+
+def run_hookline(home, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "hookline", *arguments],
+        capture_output=True, text=True, check=False, cwd=home,
+        env={**os.environ, "HOOKLINE_HOME": str(home), "NO_COLOR": "1"},
+    )  # fmt: skip
+
+
+def test_the_command_line_says_in_a_line_why_it_does_not_run(tmp_path):
+    (tmp_path / "config.toml").write_text('[agent_hooks]\ninterceptors = ["nowhere:policy"]\n')
+    (tmp_path / "script.toml").write_text('[[turns]]\ntext = "never"\n')
+    done = run_hookline(tmp_path, "run", "hi", "--model", f"scripted:{tmp_path}/script.toml")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "nowhere:policy cannot be imported" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_of_the_sdk_is_imported_without_the_section(tmp_path):
+    (tmp_path / "script.toml").write_text('[[turns]]\ntext = "hello"\n')
+    code = (
+        "import sys; from hookline.cli import main\n"
+        f"sys.argv[1:] = ['run', 'hi', '--model', 'scripted:{tmp_path}/script.toml']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('agent_hooks' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=True, cwd=tmp_path,
+        env={**os.environ, "HOOKLINE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout.split() == ["hello", "False"]

@@ -398,7 +398,7 @@ class TestReload:
             await app.process_inbound({"content": "second"})
         assert SEEN == ["startup", "old", "reload", "new"]
         assert [m["content"] for m in model.requests[1].messages] == ["first", "one", "second"]
-        assert str(done) == "1 hook file, 2 handlers"
+        assert str(done) == "3 hook files, 4 handlers"  # with those that are shipped
         assert fired.count("session_start") == 2
 
     async def test_handlers_keep_their_place(self, app, profile):
@@ -425,7 +425,7 @@ class TestReload:
             assert SEEN == ["a", "B"]
             assert "a.py:1: '(' was never closed; its last working version stays" in told
             (profile / "a.py").write_text(says("A"))
-            assert str(await app.hook_files.reload()) == "2 hook files, 2 handlers"
+            assert str(await app.hook_files.reload()) == "4 hook files, 4 handlers"
             assert not app.failures
             await app.hooks.emit(AgentEndEvent())
             assert SEEN[2:] == ["A", "B"]
@@ -520,11 +520,11 @@ hooks = [("agent_end", wait), ("agent_end", then)]
         async with app.running(), app.hook_files.watching(told.put_nowait):
             profile.mkdir(parents=True)
             (profile / "b.py").write_text(says("b"))
-            while "2 hook files" not in await asyncio.wait_for(told.get(), 30):
+            while "4 hook files" not in await asyncio.wait_for(told.get(), 30):
                 pass
             (profile / "b.py").write_text("nothing")
             while "NameError" not in await asyncio.wait_for(told.get(), 30):
                 pass
             (profile / "b.py").unlink()
-            while "1 hook file," not in await asyncio.wait_for(told.get(), 30):
+            while "3 hook files," not in await asyncio.wait_for(told.get(), 30):
                 pass

@@ -16,7 +16,8 @@ from .site import Site
 def names(app):
     """The plugins that do not come with Hookline, in their order."""
     present = [name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None]
-    return [s.name for s in app.plugins.states() if s.name in present and s.source != "hookline"]
+    shipped = [state.name for state in app.plugins.states() if state.source == "hookline"]
+    return [name for name in present if name not in shipped]
 
 
 def told(app):

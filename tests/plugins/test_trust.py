@@ -162,7 +162,7 @@ class TestHookFiles:
         other = Hookline(home=app.home, workspace=app.workspace)
         other.load_hooks(packages=False)
         other.hook_files.load()
-        assert other.hook_files.files == []
+        assert all(file.name.startswith("builtin/") for file in other.hook_files.files)
 
     async def test_what_it_imports_must_be_trusted_too(self, app, project):
         (project / "_shared.py").write_text("WORD = 'harmless'")
@@ -231,7 +231,8 @@ class TestHookFiles:
                     invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
                 )  # fmt: skip
         app.hook_files.load()
-        assert (SEEN, [file.name for file in app.hook_files.files]) == ([], ["project/a.py"])
+        assert SEEN == []
+        assert "project/a.py" in [file.name for file in app.hook_files.files]
 
     @pytest.mark.parametrize("link", ["file", "folder", "hidden folder"])
     async def test_links_out_of_the_project_are_refused(self, app, tmp_path, link):

@@ -18,7 +18,9 @@ async def main() -> None:
     app.load_hooks(packages=False)
     # Each has a session of its own: what they compete for is the moment.
     app.hooks.register("resolve_session", lambda message: Triggers.__name__ + str(id(app)))
-    app.hooks.register("agent_start", lambda event, ctx: print(app.runs[ctx.session_id].envelope["content"]))
+    app.hooks.register(
+        "agent_start", lambda event, ctx: print(app.runs[ctx.session_id].envelope["content"])
+    )
     model = ScriptedModel(["ok"], repeat=True)
     app.models.add(model)
     app.model = model.name

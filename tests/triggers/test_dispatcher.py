@@ -102,7 +102,8 @@ def test_the_hooks_themselves_may_be_passed(hooks):
 
 
 @pytest.mark.parametrize(
-    ("hook", "says"), [("trigger_strat", "did you mean 'trigger_start'"), ("trigger_routes", "collect_")]
+    ("hook", "says"),
+    [("trigger_strat", "did you mean 'trigger_start'"), ("trigger_routes", "collect_")],
 )
 def test_another_hook_is_refused(hooks, hook, says):
     with pytest.raises(TriggerError, match=says):

@@ -57,7 +57,11 @@ async def test_an_answer_that_a_plugin_renders_goes_there_too(app, scripted, sen
     app.hooks.register(
         "render_outbound",
         lambda message, model_output: [
-            {"content": model_output.upper(), "channel": message["channel"], "chat_id": message["chat_id"]}
+            {
+                "content": model_output.upper(),
+                "channel": message["channel"],
+                "chat_id": message["chat_id"],
+            }
         ],
     )
     async with serving() as triggers:
@@ -277,7 +281,10 @@ async def test_a_turn_that_takes_too_long_to_end_goes_on_at_the_next_start(
     async with serving() as triggers:
         await triggers.drained()
         record = await triggers.ledger.find("orders", "long")
-        heard = [e.payload["message"]["content"] for e in await app.store().entries("orders:ada", kinds={"message"})]
+        heard = [
+            e.payload["message"]["content"]
+            for e in await app.store().entries("orders:ada", kinds={"message"})
+        ]
     assert record.state == "done"
     assert heard == ["Order 17 came.", "Thank you."]
     assert sent == [("telegram", "ada", "Thank you.")]
@@ -312,9 +319,15 @@ async def test_another_process_does_not_take_over_what_a_living_one_has(app, scr
     [
         ("[triggers.a]\n", "[triggers.a] has no type: there are cron, webhook, queue, watch"),
         ('[triggers.a]\ntype = "corn"\n', "the unknown type 'corn'; did you mean 'cron'?"),
-        ('[triggers.a]\ntype = "queue"\nmessage = "{a b}"\n', "triggers.a.message: '{a b}' is no field"),
+        (
+            '[triggers.a]\ntype = "queue"\nmessage = "{a b}"\n',
+            "triggers.a.message: '{a b}' is no field",
+        ),
         ('[triggers.a]\ntype = "queue"\ntries = 0\n', "triggers.a.tries: "),
-        ('[triggers.a]\ntype = "queue"\nbroker = "redis://x"\n', "triggers.a.broker: must be an address"),
+        (
+            '[triggers.a]\ntype = "queue"\nbroker = "redis://x"\n',
+            "triggers.a.broker: must be an address",
+        ),
         ('triggers = "no"\n', "triggers must be a table"),
     ],
 )

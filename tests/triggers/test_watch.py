@@ -94,7 +94,9 @@ async def test_only_the_changes_that_are_asked_for(settings, scripted, inbox, wa
         assert await heard(triggers, model, 1) == ["deleted: inbox/a.txt"]
 
 
-async def test_a_folder_that_is_not_there_is_told_and_stops_nobody(app, settings, scripted, serving, errors):
+async def test_a_folder_that_is_not_there_is_told_and_stops_nobody(
+    app, settings, scripted, serving, errors
+):
     settings(SETTINGS + '[triggers.jobs]\ntype = "queue"\npoll = 0.01\n')
     model = scripted("ok")
     async with serving() as triggers:

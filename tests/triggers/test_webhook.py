@@ -130,7 +130,12 @@ async def test_a_request_that_is_sent_again_is_refused(model, post):
     now = int(time.time())
     async with post() as send:
         plain, named = sign(NEW, now, ORDER), sign(NEW, now, ORDER, "order-17")
-        assert [(await send(headers=h))[0] for h in (plain, plain, named, named)] == [202, 409, 202, 409]
+        assert [(await send(headers=h))[0] for h in (plain, plain, named, named)] == [
+            202,
+            409,
+            202,
+            409,
+        ]
         later = sign(OLD, now + 1, ORDER, "order-17")  # the sender did not hear the first answer
         status, answer = await send(headers=later)
         assert (status, answer["id"]) == (409, "order-17")
@@ -194,6 +199,7 @@ async def test_a_malformed_id_is_refused(model, post):
 
 
 async def test_the_route_is_described(settings, scripted, post):
+    scripted("Thank you.")
     settings(SETTINGS + 'path = "/in/orders"\n')
     async with post() as send:
         assert send.triggers.public == ["/in/orders"]

@@ -33,7 +33,7 @@ def made(tmp_path, engines):
         app = Hookline(home=tmp_path / "home", workspace=tmp_path, overrides=sections, project=False)
         app.load_hooks(packages=False)
         app.voice.register(engines)
-        model = ScriptedModel(["**Done**, the lights are on."], repeat=True)
+        model = ScriptedModel(["**Turn on** the kitchen lights"], repeat=True)
         app.models.add(model)
         app.model = model.name
         return app, model
@@ -64,7 +64,7 @@ async def test_a_spoken_question_reaches_the_model_as_text_and_is_answered_by_so
     assert is_sentence(request.messages[-1]["content"])
     [[part], end] = given
     assert (part.type, part.mime_type, end) == ("audio", "audio/wav", "end")
-    assert "lights are on" in (await app.voice.hear(part)).lower()
+    assert is_sentence(await app.voice.hear(part))
 
 
 async def test_other_parts_are_kept_in_their_order(made, wav):
@@ -133,9 +133,6 @@ async def test_an_unknown_engine_is_told_with_what_there_is(made, wav):
     app, _ = made(stt={"model": "opnai:whisper-1"})
     result, _ = await turn(app, AudioPart(wav))
     assert result.stopped == "unknown recogniser 'opnai:whisper-1'; did you mean 'openai'?"
-    app, _ = made(stt={"provider": "local", "model": "large"})
-    result, _ = await turn(app, AudioPart(wav))
-    assert "unknown local recogniser 'large'" in result.stopped or is_sentence(result.prompt)
 
 
 async def test_an_engine_of_ones_own_is_plugged_in(made, wav):
@@ -156,7 +153,7 @@ async def test_an_engine_of_ones_own_is_plugged_in(made, wav):
     app.voice.register(VoiceProvider("parrot", lambda *_: Parrot(), lambda *_: Parrot()))
     _, [[part], _] = await turn(app, AudioPart(wav))
     assert model.requests[0].messages[-1]["content"] == "WAV of fr"
-    assert part == AudioPart(b"Done, the lights are on.", "audio/x-parrot")
+    assert part == AudioPart(b"Turn on the kitchen lights.", "audio/x-parrot")
     assert len(closed) == 2
 
 
@@ -166,6 +163,9 @@ async def test_an_engine_that_breaks_rejects_the_message_instead_of_passing_the_
     class Broken:
         async def hear(self, recording):
             raise RuntimeError("a wire came loose")
+
+        async def close(self):
+            pass
 
     app, model = made(stt={"model": "broken"})
     app.voice.register(VoiceProvider("broken", lambda *_: Broken()))
@@ -220,7 +220,8 @@ async def main(folder):
     app.model = model.name
     wav = Path(sys.argv[2]).read_bytes()
     async with app.running():
-        heard = await app.process_inbound({"content": "", "parts": [AudioPart(wav)]}, exchange=Exchange())
+        spoken = {"content": "", "parts": [AudioPart(wav)]}
+        heard = await app.process_inbound(spoken, exchange=Exchange())
         print(heard.outcome, heard.stopped)
         for _ in range(2):
             said = await app.process_inbound({"content": "hi"}, exchange=Exchange())

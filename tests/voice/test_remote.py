@@ -39,8 +39,9 @@ class Service:
     async def _answered(self, request, usual):
         if self.answer is not None:
             return await self.answer(request) if callable(self.answer) else self.answer
-        if request.headers.get("Authorization") != f"Bearer {KEY}":
-            error = {"error": {"message": f"Incorrect API key: {KEY}", "code": "invalid_api_key"}}
+        given = request.headers.get("Authorization", "")
+        if given != f"Bearer {KEY}":
+            error = {"error": {"message": f"Incorrect API key: {given}", "code": "invalid_api_key"}}
             return web.json_response(error, status=401)
         return usual
 
@@ -131,7 +132,7 @@ async def failures(speech, service, wav, kind=ModelFailed, *, key=KEY, **provide
             assert isinstance(caught.value, kind), repr(caught.value)
             text = str(caught.value)
             assert "\n" not in text
-            assert KEY not in text
+            assert key not in text
             assert caught.value.__context__ is None
             found.append(text)
     return found

@@ -25,6 +25,8 @@ from hookline.models import Model, ModelRequest
 from .errors import Blocked, CutOff, Unjudged
 from .segments import WHOLE, HeldBack, Streaming
 
+CUT_OFF = "the model's answer was cut off before its end"
+
 Emit = Callable[[StreamEvent], Awaitable[None]]
 
 
@@ -88,7 +90,7 @@ class ModelTurn:
                 collect(answer, text, event)
         answer.text = "".join(text)
         if not answer.finish_reason:
-            raise CutOff("the model's answer was cut off before its end")
+            raise CutOff(CUT_OFF)
         return answer
 
     async def _stream(
@@ -159,7 +161,7 @@ class ModelTurn:
                     event = StreamEvent("tool_call", answer.tool_calls[-1])
                 held.add(event)
         if not answer.finish_reason:
-            raise Unjudged
+            raise Unjudged if held.judged else CutOff(CUT_OFF)
         answer.text = held.content
         verdict = await self._judge(result_of(request, answer.text, answer), ctx)
         for event in released(held, answer, verdict.changes):
@@ -193,7 +195,7 @@ class ModelTurn:
                     await emit(event)
         answer.text, answer.reasoning = "".join(text), "".join(reasoning)
         if not answer.finish_reason:
-            raise CutOff("the model's answer was cut off before its end")
+            raise CutOff(CUT_OFF)
         if self._end.live:
             await self._end.fire(MessageEndEvent(answer.message), ctx)
         return answer

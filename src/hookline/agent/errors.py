@@ -23,8 +23,8 @@ class CutOff(AgentError):
     """A model's stream ended before the answer was complete."""
 
 
-class Unjudged(Blocked, CutOff):
-    """A model's stream ended before everything that was held back of it could be judged."""
+class Unjudged(Blocked):
+    """A model's stream broke off after a part of it was judged: the rest never will be."""
 
     def __init__(self) -> None:
         super().__init__("the model's answer", "it ended before all of it could be judged", None)

@@ -34,6 +34,8 @@ class HeldBack:
 
     def __init__(self, streaming: Streaming = WHOLE) -> None:
         self.released = ""
+        self.judged = False
+        """Whether a verdict covers the beginning of the answer."""
         self.events: list[StreamEvent] = []
         self._text: list[str] = []
         self._size = 0
@@ -62,6 +64,7 @@ class HeldBack:
 
         Reasoning goes with it. Tool calls stay: they are judged with the whole answer.
         """
+        self.judged = True
         tail = self.tail(content)
         end = max(len(tail) - self._overlap, 0)
         ready, kept = tail[:end], tail[end:]

@@ -33,10 +33,12 @@ class Asking:
         self._app = app
         self._hooks: dict[str, list[CommandHook]] = {}
         self._transcripts = Transcripts(app.home, app.workspace)
+        self._environ: dict[bytes, bytes] = {}
         self._background: set[asyncio.Task[Any]] = set()
 
     def use(self, hooks: Iterable[CommandHook]) -> None:
-        """Have these hooks from now on."""
+        """Have these hooks from now on, in the environment as it is now."""
+        self._environ = environment(str(self._app.workspace))
         self._hooks = {}
         for hook in hooks:
             self._hooks.setdefault(hook.event, []).append(hook)
@@ -120,20 +122,23 @@ class Asking:
         store = self._app.get_tape_store()
         if store is None or not session_id:
             return str(self._transcripts.path(session_id or "none"))
-        return str(await self._transcripts.write(store, session_id))
+        try:
+            return str(await self._transcripts.write(store, session_id))
+        except (OSError, HooklineError) as error:  # a hook judges the call, not the transcript
+            log.warning("command_hook.transcript session=%s: %s", session_id, error_text(error))
+            return str(self._transcripts.path(session_id))
 
     # --- one hook -------------------------------------------------------------------------------
 
     async def _one(self, hook: CommandHook, body: Body) -> Answer:
         """One hook's answer; whatever goes wrong is an answer too."""
-        environ = environment(str(self._app.workspace))
         try:
             if hook.url:
                 from .http import post
 
-                return of_output(hook, await post(hook, await body.get(), environ))
+                return of_output(hook, await post(hook, await body.get(), os.environ))
             words = command_of(hook)
-            ended = await run(words, body.get, self._app.workspace, environ, hook.timeout)
+            ended = await run(words, body.get, self._app.workspace, self._environ, hook.timeout)
             return of_command(hook, ended)
         except OSError as error:
             return failed(hook, f"it cannot be started: {error.strerror or error}")

@@ -3,6 +3,7 @@
 import os
 
 
-def environment(workspace: str) -> dict[str, str]:
-    """Those of this process, and where the project is."""
-    return {**os.environ, "CLAUDE_PROJECT_DIR": workspace, "HOOKLINE_PROJECT_DIR": workspace}
+def environment(workspace: str) -> dict[bytes, bytes]:
+    """Those of this process as it is now, and where the project is; in bytes, as a process takes them."""
+    place = os.fsencode(workspace)
+    return {**os.environb, b"CLAUDE_PROJECT_DIR": place, b"HOOKLINE_PROJECT_DIR": place}

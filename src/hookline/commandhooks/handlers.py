@@ -98,7 +98,7 @@ class Handlers:
         answers = await self._asking.ask(
             "PreToolUse",
             ctx,
-            names.subjects(event.tool_name),
+            self._subjects(event.tool_name),
             self._about(event.tool_name, event.input, event.tool_call_id),
         )
         if not answers:
@@ -162,14 +162,27 @@ class Handlers:
         else:
             name = "PostToolUse"
             about["tool_response"] = names.shown_response(tool, given, text, self._app.workspace)
-        return await self._asking.ask(name, ctx, names.subjects(tool), about)
+        return await self._asking.ask(name, ctx, self._subjects(tool), about)
 
     def _about(self, tool: str, given: dict[str, Any], call_id: str) -> dict[str, Any]:
+        served = self._of_server(tool)
         return {
-            "tool_name": names.shown_name(tool, given),
+            "tool_name": served or names.shown_name(tool, given),
             "tool_input": names.shown_input(tool, given, self._app.workspace),
             "tool_use_id": call_id,
         }
+
+    def _subjects(self, tool: str) -> tuple[str, ...]:
+        served = self._of_server(tool)
+        return (served, tool) if served else names.subjects(tool)
+
+    def _of_server(self, tool: str) -> str:
+        """The format's name of a tool that an MCP server has; empty for any other."""
+        registry = self._app.tools
+        spec = registry.get(tool).spec if tool in registry else None
+        if spec is None or "mcp" not in spec.tags:
+            return ""
+        return names.of_server(spec.namespace or "server", spec.name)
 
     # --- stopping -------------------------------------------------------------------------------
 

@@ -41,6 +41,11 @@ def subjects(tool: str) -> tuple[str, ...]:
     return (*NAMES.get(tool, ()), tool)
 
 
+def of_server(server: str, name: str) -> str:
+    """The name of an MCP server's tool."""
+    return f"mcp__{server}__{name}"
+
+
 def shown_name(tool: str, given: Mapping[str, Any]) -> str:
     """The name that a hook is told."""
     if tool == "edit_file" and len(_list(given.get("edits"))) > 1:

@@ -39,7 +39,7 @@ async def run(
     command: Sequence[str],
     given: Callable[[], Awaitable[bytes]],
     folder: Path,
-    environ: Mapping[str, str],
+    environ: Mapping[bytes, bytes],
     timeout: float,
 ) -> Ended:
     """Run a command in a process group of its own; `OSError` where it cannot be started."""

@@ -94,6 +94,9 @@ def admitted(project: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
     if "triggers" in taken:
         del taken["triggers"]
         refused["triggers"] = "only your own files start turns that nobody asked for"
+    for name in ("gateway", "channels"):
+        if taken.pop(name, None) is not None:
+            refused[name] = "only your own files say who may come in, and how"
     for name in ("agent_hooks", "streaming"):
         if taken.pop(name, None) is not None:
             refused[name] = "only your own files say how answers and calls are judged"

@@ -30,6 +30,7 @@ class IdInUse(HooklineError, ValueError):
 class Reply:
     """Who waits for the answer to one message."""
 
+    id: str
     taker: Taker
     closes: bool
     """Whether nothing more is for this taker after the answer."""
@@ -90,7 +91,7 @@ class FrameChannel(Channel):
         }
         if parts:
             envelope["parts"] = parts
-        self._replies[key] = Reply(taker, closes)
+        self._replies[key] = Reply(shown, taker, closes)
         try:
             await self._handle(envelope)
         except BaseException:
@@ -132,6 +133,12 @@ class FrameChannel(Channel):
 
     async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
         """Send a piece of the answer."""
+        reply = self._reply(inbound)
+        if reply is not None:
+            frame = event_frame(reply.id, event)
+            if frame is not None:
+                reply.taker.put(frame)
+            return
         frame = event_frame(self._id(inbound), event)
         if frame is not None:
             self._put(inbound, frame)

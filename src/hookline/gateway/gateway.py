@@ -154,7 +154,22 @@ class Gateway:
             await stack.enter_async_context(self.app.running())
             stack.push_async_callback(self.stop)
             await self.start()
+            if self.app.hooks["trigger_init"].count() or self.app.config.section("triggers"):
+                await self._start_triggers(stack)
             yield self
+
+    async def _start_triggers(self, stack: AsyncExitStack) -> None:
+        """Start the triggers after the channels that their answers go to; they stop before them."""
+        from fastapi import APIRouter
+
+        from hookline.triggers import Triggers
+
+        triggers = Triggers(self.app)
+        stack.push_async_callback(triggers.stop, self.settings.drain)
+        await triggers.start()
+        if routes := triggers.routes():
+            self.routers.append(APIRouter(routes=routes))
+            self.public += triggers.public
 
     async def start(self) -> None:
         """Start the channels; from then on messages are taken. Cut-off turns come first."""

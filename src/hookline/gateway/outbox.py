@@ -7,9 +7,17 @@ from asyncio import Future, get_running_loop
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from .frames import Frame
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+def encode(frame: Frame) -> str:
+    """A frame as JSON."""
+    try:
+        return to_json(frame, fallback=str).decode()
+    except PydanticSerializationError:  # half a surrogate pair, from a tool's output say
+        return json.dumps(frame, default=str)
 
 
 class Taker(Protocol):
@@ -44,7 +52,7 @@ class Outbox:
 
     def encode(self, frame: Frame) -> str:
         """A frame as it goes out."""
-        return _encode(frame)
+        return encode(frame)
 
     def put(self, frame: Frame) -> None:
         """Add a frame."""
@@ -93,7 +101,7 @@ class EventOutbox(Outbox):
 
     def encode(self, frame: Frame) -> str:
         """A frame as an event."""
-        return f"event: {frame['type']}\ndata: {_encode(frame)}\n\n"
+        return f"event: {frame['type']}\ndata: {encode(frame)}\n\n"
 
 
 class Gathered:

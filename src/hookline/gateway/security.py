@@ -57,6 +57,7 @@ class Security:
     ) -> None:
         self._app = app
         self._settings = settings
+        self._is_local = settings.is_local
         self._limiter = limiter
         self._public = tuple(public)
         self._count = count
@@ -70,6 +71,7 @@ class Security:
             return
         is_http = scope["type"] == "http"
         if is_http:
+            scope["hookline.send"] = send
             send = self._dressed(scope, send)
         try:
             headers = Headers(scope=scope)
@@ -88,10 +90,10 @@ class Security:
 
     def _check_host(self, headers: Headers) -> None:
         """A page of another site that made its own name point here must not get in."""
-        if not self._settings.is_local and not self._settings.hosts:
+        if not self._is_local and not self._settings.hosts:
             return  # any name may lead here, and a token is needed
         name = host_name(headers.get("host", ""))
-        if name not in self._hosts and not (_is_address(name) and not self._settings.is_local):
+        if name not in self._hosts and not (_is_address(name) and not self._is_local):
             raise Refused(421, "this gateway is not called by that name; see hosts in [gateway]")
 
     def _check_origin(self, headers: Headers) -> None:

@@ -144,11 +144,16 @@ def make_server(gateway: Gateway) -> Server:
 async def serve(gateway: Gateway, *, started: Callable[[str], Any] | None = None) -> None:
     """Run the gateway until SIGTERM, SIGINT or a channel ends it; SIGHUP reloads.
 
-    HTTP is served when something wants to be: a channel with routes, or `gateway.routers`.
+    HTTP is served when something wants to be: a channel with routes, `gateway.routers`, a webhook.
     """
     gateway.settings.check()
     with _signals(gateway):
-        wanted = gateway.routers or any(_routes(channel) for channel in gateway.channels.values())
+        triggers = gateway.app.config.section("triggers").values()
+        wanted = (
+            gateway.routers
+            or any(_routes(channel) for channel in gateway.channels.values())
+            or any(trigger.get("type") == "webhook" for trigger in triggers)
+        )
         listening = listen(gateway.settings.host, gateway.settings.port) if wanted else None
         async with gateway.running():
             if listening is not None:

@@ -72,6 +72,7 @@ class Connection:
         """Its process, where it is a program."""
         self._changed = changed
         self._client: Client | None = None
+        self._listed: list[Listed] = []
         self._task: asyncio.Task[None] | None = None
         self._tried = asyncio.Event()
         self._down = asyncio.Event()
@@ -177,11 +178,12 @@ class Connection:
         settings = self.server.settings()
         self.program = None
         self._lost = self._relist = self._was_up = False
+        prepared = await self._prepared(settings)  # our own time, not the server's
         limit = asyncio.timeout(settings.start_timeout)
         async with AsyncExitStack() as stack:
             try:
                 async with limit:
-                    client = await stack.enter_async_context(await self._prepared(settings))
+                    client = await stack.enter_async_context(prepared)
                     listed = await _every_tool(client)
             except TimeoutError:
                 if not limit.expired():
@@ -221,7 +223,10 @@ class Connection:
 
         try:
             async with asyncio.timeout(settings.start_timeout):
-                self._take(settings, await _every_tool(client))
+                listed = await _every_tool(client)
+            if listed == self._listed:
+                return
+            self._take(settings, listed)
         except (MCPError, ValueError, TimeoutError) as error:
             self.problems = [f"its tools changed, and cannot be listed: {error_text(error)}"]
         self._changed(self)
@@ -235,6 +240,7 @@ class Connection:
         while tools is not None and tools.list_changed:
             try:
                 async with client.listen(tools_list_changed=True) as stream:
+                    self._note(relist=True)  # they may have changed before anybody listened
                     async for _ in stream:
                         self._note(relist=True)
             except ListenNotSupportedError:
@@ -242,7 +248,6 @@ class Connection:
             except (MCPError, SubscriptionLost, TimeoutError):
                 pass
             await asyncio.sleep(_LAST_WORDS)
-            self._note(relist=True)
 
     def _note(self, *, lost: bool = False, relist: bool = False) -> None:
         self._lost = self._lost or lost
@@ -308,7 +313,7 @@ class Connection:
         from .tools import tool_of
 
         wanted = [tool for tool in listed if settings.tools.takes(tool.name)]
-        self.problems = []
+        self._listed, self.problems = listed, []
         if len(wanted) > MOST:
             self.problems.append(
                 f"it has {len(wanted):,} tools, of which the first {MOST} are taken; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
         workspace: Path
         hooks: Hooks
-
         plugins: Any
         config: Any
         trust: Any
@@ -90,7 +88,8 @@ class McpPlugin:
 
     async def ready(self) -> None:
         """Wait until each server is connected, or its first attempt has failed."""
-        await asyncio.gather(*(connection.tried() for connection in self.connections.values()))
+        for connection in [*self.connections.values()]:
+            await connection.tried()
 
     async def _before_a_turn(self) -> dict[str, Any]:
         await self.ready()
@@ -98,12 +97,14 @@ class McpPlugin:
 
     async def close(self) -> None:
         """Close every connection; their tools go."""
+        from asyncio import gather
+
         connections = [*self.connections.values()]
         self.connections.clear()
         if self._off is not None:
             self._off()
             self._off = None
-        await asyncio.gather(*(connection.close() for connection in connections))
+        await gather(*(connection.close() for connection in connections))
         for name in [*self._taken]:
             self._take_back(name)
 

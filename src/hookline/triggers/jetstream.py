@@ -172,8 +172,8 @@ async def connected(trigger: QueueTrigger, *, patient: bool = True) -> AsyncGene
             address,
             name=f"hookline {trigger.name}",
             connect_timeout=5,
-            reconnect_time_wait=1,
-            max_reconnect_attempts=-1 if patient else 0,
+            reconnect_time_wait=1 if patient else 0.1,
+            max_reconnect_attempts=-1 if patient else 1,  # 0 is for ever
             allow_reconnect=patient,
             error_cb=failed if patient else None,
             reconnected_cb=back,

@@ -1,4 +1,4 @@
-// What is shown of one answer: text and reasoning as they grow, tool calls, sounds and pictures, its end.
+// What is shown of one answer: text and reasoning as they grow, tool calls, sounds and pictures.
 import { announce, code, diff, element, isDiff } from "./elements.js";
 import { Growing, markdown } from "./markdown.js";
 
@@ -31,7 +31,12 @@ export class Answer {
       const place = element("div", { className: "prose" });
       this.growing = new Growing(place);
       if (kind === "reasoning") {
-        this.thought = element("details", { className: "reasoning", open: true }, element("summary", { textContent: "Reasoning" }), place);
+        this.thought = element(
+          "details",
+          { className: "reasoning", open: true },
+          element("summary", { textContent: "Reasoning" }),
+          place,
+        );
         this.node.append(this.thought);
       } else {
         this.said = this.growing;
@@ -72,7 +77,8 @@ export class Answer {
 
   part(part) {
     this.#settle();
-    if (part.type === "text") this.node.append(element("div", { className: "prose" }, ...markdown(part.text)));
+    if (part.type === "text")
+      this.node.append(element("div", { className: "prose" }, ...markdown(part.text)));
     else this.node.append(media(part, this.speaks));
   }
 
@@ -86,9 +92,11 @@ export class Answer {
     // Pieces may have been missed, or a plugin may have changed the answer after it was streamed.
     if (text && !this.said) this.text(text);
     this.#settle();
-    if (text && this.said.text.trim() !== text.trim()) this.said.place.replaceChildren(...markdown(text));
+    if (text && this.said.text.trim() !== text.trim())
+      this.said.place.replaceChildren(...markdown(text));
     for (const call of this.calls.values()) call.stop();
-    const note = NOTES[outcome]?.(reason) ?? (reason && outcome === "answered" ? `Ended early: ${reason}.` : "");
+    const note =
+      NOTES[outcome]?.(reason) ?? (reason && outcome === "answered" ? `Ended early: ${reason}.` : "");
     if (note) this.note(note, outcome === "cancelled" ? "" : "problem");
     announce(note || text || "The answer is complete.");
   }
@@ -109,7 +117,12 @@ class ToolCall {
     this.title = element("strong");
     this.gist = element("span", { className: "gist" });
     this.body = element("div", { className: "tool-body" });
-    this.node = element("details", { className: "tool" }, element("summary", {}, this.mark, this.title, this.gist), this.body);
+    this.node = element(
+      "details",
+      { className: "tool" },
+      element("summary", {}, this.mark, this.title, this.gist),
+      this.body,
+    );
     this.node.addEventListener("toggle", () => this.#fill());
     this.done = false;
     this.#state("running");
@@ -146,8 +159,12 @@ class ToolCall {
 
   #fill() {
     if (!this.node.open) return;
-    this.body.replaceChildren(element("h3", { textContent: "Arguments" }), code(pretty(this.given), "json"));
-    if (this.content !== undefined) this.body.append(element("h3", { textContent: "Result" }), shown(this.content));
+    this.body.replaceChildren(
+      element("h3", { textContent: "Arguments" }),
+      code(pretty(this.given), "json"),
+    );
+    if (this.content !== undefined)
+      this.body.append(element("h3", { textContent: "Result" }), shown(this.content));
   }
 }
 
@@ -157,7 +174,10 @@ function shown(content, all = false) {
   const text = cut ? content.slice(0, LONG) : content;
   const box = element("div", {}, isDiff(text) ? diff(text) : code(text || "(nothing)"));
   if (cut) {
-    const more = element("button", { type: "button", textContent: `Show all ${content.length.toLocaleString()} characters` });
+    const more = element("button", {
+      type: "button",
+      textContent: `Show all ${content.length.toLocaleString()} characters`,
+    });
     more.addEventListener("click", () => box.replaceWith(shown(content, true)));
     box.append(more);
   }
@@ -174,7 +194,8 @@ export function parsed(given) {
   }
 }
 
-export const pretty = (value) => (typeof value === "string" ? value : JSON.stringify(value, undefined, 2));
+export const pretty = (value) =>
+  typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
 
 function gist(given) {
   const values = typeof given === "object" ? Object.values(given) : [given];
@@ -184,17 +205,27 @@ function gist(given) {
 
 /** A sound or a picture. A picture at some address is not loaded: that would tell its owner. */
 export function media(part, plays = false) {
-  if (!part.data) return element("p", { className: "note", textContent: `[${part.type}: ${part.url ?? part.mime_type ?? "not kept"}]` });
+  if (!part.data)
+    return element("p", {
+      className: "note",
+      textContent: `[${part.type}: ${part.url ?? part.mime_type ?? "not kept"}]`,
+    });
   const bytes = Uint8Array.from(atob(part.data), (char) => char.charCodeAt(0));
   const kind = part.type === "image" ? /^image\/(png|jpeg|gif|webp)$/ : /^(audio|video)\//;
-  if (!kind.test(part.mime_type ?? "")) return element("p", { className: "note", textContent: `[${part.type}: ${part.mime_type}]` });
+  if (!kind.test(part.mime_type ?? ""))
+    return element("p", { className: "note", textContent: `[${part.type}: ${part.mime_type}]` });
   const address = URL.createObjectURL(new Blob([bytes], { type: part.mime_type }));
   if (part.type === "image") {
     const picture = element("img", { src: address, alt: "Picture in the answer" });
     picture.addEventListener("load", () => URL.revokeObjectURL(address));
     return picture;
   }
-  const player = element("audio", { src: address, controls: true, preload: "auto", "aria-label": "Recording" });
+  const player = element("audio", {
+    src: address,
+    controls: true,
+    preload: "auto",
+    "aria-label": "Recording",
+  });
   // A browser may want a click first; the player is there for it.
   if (plays) player.play().catch(() => {});
   return player;

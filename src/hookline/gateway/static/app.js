@@ -63,7 +63,8 @@ class Page {
   down(seconds) {
     this.state("lost", "Not connected");
     this.loads += 1; // a history that still comes is not that of the next connection
-    for (const message of this.sent.values()) if (!message.accepted) message.node.dataset.state = "waiting";
+    for (const message of this.sent.values())
+      if (!message.accepted) message.node.dataset.state = "waiting";
     this.#idle();
     this.banner(`The connection to the gateway is lost. Trying again in ${seconds} s.`, true);
   }
@@ -73,7 +74,9 @@ class Page {
     const turn = (this.loads += 1);
     let found;
     try {
-      found = await request(`/api/sessions/${encodeURIComponent(this.sessions.current)}?limit=${HISTORY}`);
+      found = await request(
+        `/api/sessions/${encodeURIComponent(this.sessions.current)}?limit=${HISTORY}`,
+      );
     } catch (problem) {
       if (turn !== this.loads) return;
       found = { messages: [], busy: false };
@@ -85,14 +88,20 @@ class Page {
     if (found.busy) this.running.add("");
     const early = this.early ?? [];
     this.early = undefined;
-    for (const frame of early) if (found.busy || !LATE.has(frame.type) || this.sent.has(frame.id)) this.take(frame);
+    for (const frame of early)
+      if (found.busy || !LATE.has(frame.type) || this.sent.has(frame.id)) this.take(frame);
     this.#resend(found.messages);
     this.#busy();
   }
 
   /** Send what the gateway did not get; ask where that is not certain. */
   #resend(messages) {
-    const recent = new Set(messages.slice(-20).filter((entry) => entry.role === "user").map((entry) => entry.text));
+    const recent = new Set(
+      messages
+        .slice(-20)
+        .filter((entry) => entry.role === "user")
+        .map((entry) => entry.text),
+    );
     for (const [id, message] of [...this.sent]) {
       const { frame } = message;
       if (message.accepted || (message.tried && recent.has(frame.text))) {
@@ -104,7 +113,12 @@ class Page {
       if (!message.tried) this.#send(message);
       else {
         const again = element("button", { type: "button", textContent: "Send again" });
-        const note = element("p", { className: "note problem" }, "It is not certain that this arrived. ", again);
+        const note = element(
+          "p",
+          { className: "note problem" },
+          "It is not certain that this arrived. ",
+          again,
+        );
         again.addEventListener("click", () => {
           note.remove();
           this.#send(message);
@@ -157,8 +171,11 @@ class Page {
   }
 
   answer(id) {
-    const answer = this.conversation.answer(id);
-    answer.speaks ||= !!this.sent.get(id)?.frame.parts?.some((part) => part.type === "audio");
+    const known = this.conversation.answers.get(id);
+    if (known) return known;
+    if (!this.sessions.isListed) this.sessions.refresh().catch(() => {}); // the end asks again
+    const answer = this.conversation.begin(id);
+    answer.speaks = !!this.sent.get(id)?.frame.parts?.some((part) => part.type === "audio");
     return answer;
   }
 
@@ -245,6 +262,10 @@ const TAKERS = {
 const given = fragment();
 if (given.token) {
   token.set(given.token);
-  history.replaceState(null, "", given.session ? `#session=${encodeURIComponent(given.session)}` : location.pathname);
+  history.replaceState(
+    null,
+    "",
+    given.session ? `#session=${encodeURIComponent(given.session)}` : location.pathname,
+  );
 }
 new Page();

@@ -1,12 +1,14 @@
 // Questions that wait for a person: the exact call, and what may be answered.
 import { parsed, pretty } from "./answer.js";
-import { announce, code, diff, element } from "./elements.js";
+import { announce, code, diff, element, visible } from "./elements.js";
 
 const ANSWERS = [
   ["approve", "Approve once", "primary"],
   ["session", "Approve for this session", ""],
   ["reject", "Reject", "danger"],
 ];
+
+const SETTLING = 300; // milliseconds: a click that was meant for something else answers nothing
 
 export class Approvals {
   /** `answer(id, word)` sends an answer and says whether it could. */
@@ -16,18 +18,31 @@ export class Approvals {
   }
 
   show({ id, question, tool, arguments: given, diff: changes }) {
-    const title = element("h2", { id: `approval-${id}`, textContent: question || `Run ${tool}?` });
+    const title = element("h2", {
+      id: `approval-${id}`,
+      textContent: visible(question || `Run ${tool}?`),
+    });
     const buttons = ANSWERS.map(([word, label, kind]) => {
-      const button = element("button", { type: "button", className: kind, textContent: label });
+      const button = element("button", {
+        type: "button",
+        className: kind,
+        textContent: label,
+        disabled: true,
+      });
+      setTimeout(() => (button.disabled = false), SETTLING);
       button.addEventListener("click", () => this.answer(id, word) && this.#close(card));
       return button;
     });
-    const card = element("div", { className: "approval", role: "group", "aria-labelledby": title.id }, title);
+    const card = element(
+      "div",
+      { className: "approval", role: "group", "aria-labelledby": title.id },
+      title,
+    );
     card.dataset.id = id;
-    const call = code(pretty(parsed(given)), tool);
+    const call = code(visible(pretty(parsed(given))), tool);
     if (changes) {
       const exact = element("details", {}, element("summary", { textContent: "The exact call" }), call);
-      card.append(element("div", { className: "what" }, diff(changes), exact));
+      card.append(element("div", { className: "what" }, diff(visible(changes)), exact));
     } else card.append(element("div", { className: "what" }, call));
     card.append(element("div", { className: "buttons" }, ...buttons));
     this.place.querySelector(`[data-id="${CSS.escape(id)}"]`)?.remove();
@@ -43,6 +58,8 @@ export class Approvals {
   #close(card) {
     const next = card.nextElementSibling ?? card.previousElementSibling;
     card.remove();
-    (next?.querySelector("button") ?? document.getElementById("composer-text")).focus({ preventScroll: true });
+    (next?.querySelector("button") ?? document.getElementById("composer-text")).focus({
+      preventScroll: true,
+    });
   }
 }

@@ -23,7 +23,9 @@ export class Composer {
     });
     this.field.addEventListener("input", () => this.#grow());
     this.field.addEventListener("keydown", (event) => this.#key(event));
-    byId("record").addEventListener("click", () => (this.recorder.isRecording ? this.recorder.stop() : this.recorder.start()));
+    byId("record").addEventListener("click", () =>
+      this.recorder.isRecording ? this.recorder.stop() : this.recorder.start(),
+    );
     byId("discard").addEventListener("click", () => this.recorder.stop(false));
     byId("cancel").addEventListener("click", () => on.cancel());
   }
@@ -47,7 +49,7 @@ export class Composer {
     this.on.say(text);
   }
 
-  /** Enter sends, with Shift it is a new line; on a touch screen there is no Shift, and a button to send. */
+  /** Enter sends, with Shift it is a new line; a touch screen has no Shift, but a button to send. */
   #key(event) {
     if (event.isComposing) return;
     if (event.key === "Enter" && !event.shiftKey && !TOUCH.matches) {

@@ -23,7 +23,9 @@ export async function request(path) {
   if (response.status === 401 || response.status === 403) throw new Unauthorised();
   const body = await response.json().catch(() => ({}));
   if (!response.ok) {
-    const problem = new Error(body.detail ?? body.error?.message ?? `The gateway answered ${response.status}.`);
+    const problem = new Error(
+      body.detail ?? body.error?.message ?? `The gateway answered ${response.status}.`,
+    );
     throw Object.assign(problem, { status: response.status });
   }
   return body;

@@ -34,14 +34,11 @@ export class Conversation {
     return turn;
   }
 
-  /** The answer to a message, begun where it is not there. */
-  answer(id) {
-    let answer = this.answers.get(id);
-    if (!answer) {
-      answer = new Answer(this.calls);
-      this.answers.set(id, answer);
-      this.turns.append(answer.node);
-    }
+  /** Begin the answer to a message. */
+  begin(id) {
+    const answer = new Answer(this.calls);
+    this.answers.set(id, answer);
+    this.turns.append(answer.node);
     return answer;
   }
 
@@ -54,9 +51,14 @@ export class Conversation {
   /** Show what was said before; of a long conversation the last part, and more when asked. */
   history(entries, busy = false) {
     this.clear();
-    if (!entries.length) this.turns.append(element("p", { className: "welcome", textContent: "What can I do for you?" }));
+    if (!entries.length)
+      this.turns.append(element("p", { className: "welcome", textContent: "What can I do for you?" }));
     let from = Math.max(0, entries.length - PAGE);
-    const earlier = element("button", { type: "button", className: "earlier", textContent: "Show earlier messages" });
+    const earlier = element("button", {
+      type: "button",
+      className: "earlier",
+      textContent: "Show earlier messages",
+    });
     earlier.addEventListener("click", () => {
       const height = this.log.scrollHeight;
       const until = from;
@@ -89,14 +91,27 @@ export class Conversation {
   #remember(answer, entry) {
     if (entry.reasoning) {
       const text = element("div", { className: "prose" }, ...markdown(entry.reasoning));
-      answer.node.append(element("details", { className: "reasoning" }, element("summary", { textContent: "Reasoning" }), text));
+      answer.node.append(
+        element(
+          "details",
+          { className: "reasoning" },
+          element("summary", { textContent: "Reasoning" }),
+          text,
+        ),
+      );
     }
     if (entry.role === "tool") {
-      answer.result({ call_id: entry.call_id, name: entry.name, content: entry.text, is_error: entry.is_error });
+      answer.result({
+        call_id: entry.call_id,
+        name: entry.name,
+        content: entry.text,
+        is_error: entry.is_error,
+      });
       return;
     }
     if (entry.text) answer.node.append(element("div", { className: "prose" }, ...markdown(entry.text)));
-    for (const call of entry.tool_calls) answer.call({ call_id: call.id, name: call.name, arguments: call.arguments });
+    for (const call of entry.tool_calls)
+      answer.call({ call_id: call.id, name: call.name, arguments: call.arguments });
   }
 
   toEnd() {

@@ -37,19 +37,36 @@ export function code(text, language = "") {
     }
     setTimeout(() => (copy.textContent = "Copy"), 1500);
   });
-  const head = element("div", { className: "code-head" }, element("span", { textContent: language }), copy);
+  const head = element(
+    "div",
+    { className: "code-head" },
+    element("span", { textContent: language }),
+    copy,
+  );
   const box = element("pre", { tabIndex: 0 }, body);
   return element("div", { className: "code" }, head, box);
 }
 
 /** A unified diff with its lines coloured; the signs stay, so that colour is not all there is. */
 export function diff(text) {
-  const lines = text.replace(/\n$/, "").split("\n").map((line) => {
-    const kind = /^(---|\+\+\+)( |$)/.test(line) ? "file" : { "+": "added", "-": "removed", "@": "hunk" }[line[0]];
-    return element("span", { className: kind ? `line ${kind}` : "line", textContent: `${line}\n` });
-  });
+  const lines = text
+    .replace(/\n$/, "")
+    .split("\n")
+    .map((line) => {
+      const kind = /^(---|\+\+\+)( |$)/.test(line)
+        ? "file"
+        : { "+": "added", "-": "removed", "@": "hunk" }[line[0]];
+      return element("span", { className: kind ? `line ${kind}` : "line", textContent: `${line}\n` });
+    });
   return element("pre", { className: "diff", tabIndex: 0 }, element("code", {}, ...lines));
 }
+
+/** A text with what nobody sees written out: signs without width, or that turn the writing round. */
+export const visible = (text) =>
+  text.replace(
+    /[\p{Cf}\p{Co}\p{Cn}\u2028\u2029]|(?![\n\t])\p{Cc}/gu,
+    (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`,
+  );
 
 /** Whether a text is a unified diff. */
 export const isDiff = (text) => /^--- .*\n\+\+\+ .*\n@@ /m.test(text.slice(0, 4000));

@@ -1,5 +1,5 @@
-// What stands inside a line of Markdown: code, emphasis, links, line breaks. The text is read once, what
-// is open at a time is bounded, and marks that find no partner stay what they are: text.
+// What stands inside a line of Markdown: code, emphasis, links, line breaks. The text is read once,
+// what is open at a time is bounded, and marks that find no partner stay what they are: text.
 import { element } from "./elements.js";
 
 const OPEN = 24; // marks and brackets that may wait at once, which bounds the nesting too
@@ -51,7 +51,12 @@ function tokens(text) {
       skip(at + length);
     } else if (char === "]") {
       const index = open.findLastIndex((token) => token.bracket);
-      const target = index >= 0 && text[at + 1] === "(" ? /^\(\s*<?([^\s()<>]{1,2000})>?(?:\s+["'][^"']{0,300}["'])?\s*\)/.exec(text.slice(at + 1, at + 2400)) : null;
+      const target =
+        index >= 0 && text[at + 1] === "("
+          ? /^\(\s*<?([^\s()<>]{1,2000})>?(?:\s+["'][^"']{0,300}["'])?\s*\)/.exec(
+              text.slice(at + 1, at + 2400),
+            )
+          : null;
       if (target) {
         flush(at);
         Object.assign(open[index], { text: "", begin: "a", href: target[1] });
@@ -59,8 +64,14 @@ function tokens(text) {
         skip(at + 1 + target[0].length);
       } else at += 1;
       if (index >= 0) open.length = index;
-    } else if ((char === "h" || char === "<") && (char === "<" || !/\w/.test(text[at - 1] ?? "")) && /^<?https?:\/\//.test(text.slice(at, at + 9))) {
-      const url = /^https?:\/\/[^\s<>"`|\\^{}]+/.exec(text.slice(char === "<" ? at + 1 : at, at + 2000))?.[0].replace(/[.,;:!?'*_~)\]]+$/, "");
+    } else if (
+      (char === "h" || char === "<") &&
+      (char === "<" || !/\w/.test(text[at - 1] ?? "")) &&
+      /^<?https?:\/\//.test(text.slice(at, at + 9))
+    ) {
+      const url = /^https?:\/\/[^\s<>"`|\\^{}]+/
+        .exec(text.slice(char === "<" ? at + 1 : at, at + 2000))?.[0]
+        .replace(/[.,;:!?'*_~)\]]+$/, "");
       const length = (url?.length ?? 0) + (char === "<" ? 2 : 0);
       if (url && (char !== "<" || text[at + length - 1] === ">")) {
         flush(at);
@@ -91,7 +102,10 @@ function marks(text, at, length, open, found, wait) {
     const index = open.findLastIndex((token) => token.char === char && token.size <= left);
     if (index < 0 || open.slice(index).some((token) => token.bracket)) break;
     const partner = open[index];
-    Object.assign(partner, { text: "", begin: char === "~" ? "del" : partner.size === 2 ? "strong" : "em" });
+    Object.assign(partner, {
+      text: "",
+      begin: char === "~" ? "del" : partner.size === 2 ? "strong" : "em",
+    });
     found.push({ end: partner });
     open.length = index;
     left -= partner.size;
@@ -106,7 +120,8 @@ function marks(text, at, length, open, found, wait) {
 }
 
 /** Code between backticks may have a space on each side to keep them apart. */
-const unpadded = (text) => (text.trim() && text.startsWith(" ") && text.endsWith(" ") ? text.slice(1, -1) : text);
+const unpadded = (text) =>
+  text.trim() && text.startsWith(" ") && text.endsWith(" ") ? text.slice(1, -1) : text;
 
 const run = (text, at) => {
   let end = at;
@@ -162,6 +177,12 @@ function link(address) {
   } catch {
     return element("span", { title: address });
   }
-  if (!["http:", "https:", "mailto:"].includes(target.protocol)) return element("span", { title: address });
-  return element("a", { href: target.href, target: "_blank", rel: "noopener noreferrer", title: target.href });
+  if (!["http:", "https:", "mailto:"].includes(target.protocol))
+    return element("span", { title: address });
+  return element("a", {
+    href: target.href,
+    target: "_blank",
+    rel: "noopener noreferrer",
+    title: target.href,
+  });
 }

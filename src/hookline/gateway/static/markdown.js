@@ -42,7 +42,10 @@ export class Growing {
     this.waiting = false;
     const started = performance.now();
     const lines = this.text.slice(this.settled).split("\n");
-    const made = blocks(lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line)), 0);
+    const made = blocks(
+      lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line)),
+      0,
+    );
     for (const node of this.open) node.remove();
     this.place.append(...made.map((block) => block.node));
     const last = made.at(-1);
@@ -117,7 +120,8 @@ function list(lines, at, depth) {
     const indent = match[1].length + match[2].length + Math.min(match[3]?.length ?? 1, 4);
     const body = [match[4] ?? ""];
     next += 1;
-    while (next < lines.length && belongs(lines, next, indent)) body.push(outdent(lines[next++], indent));
+    while (next < lines.length && belongs(lines, next, indent))
+      body.push(outdent(lines[next++], indent));
     made.append(item(body, depth));
     // A blank line between two items does not end the list.
     let ahead = next;
@@ -130,7 +134,10 @@ function list(lines, at, depth) {
 /** Whether a line goes on with an item: indented, or a paragraph's lazy continuation. */
 function belongs(lines, at, indent) {
   const line = lines[at];
-  if (!line.trim()) return at + 1 < lines.length && width(lines[at + 1]) >= Math.min(indent, 2) && !!lines[at + 1].trim();
+  if (!line.trim())
+    return (
+      at + 1 < lines.length && width(lines[at + 1]) >= Math.min(indent, 2) && !!lines[at + 1].trim()
+    );
   if (width(line) >= Math.min(indent, 2)) return true;
   return !!lines[at - 1].trim() && !ITEM.test(line) && !starts(line);
 }
@@ -148,31 +155,59 @@ function item(body, depth) {
     const done = task[1] !== " ";
     body[0] = body[0].slice(task[0].length);
     made.className = "task";
-    made.append(element("span", { role: "img", "aria-label": done ? "done" : "to do", textContent: done ? "☑ " : "☐ " }));
+    made.append(
+      element("span", {
+        role: "img",
+        "aria-label": done ? "done" : "to do",
+        textContent: done ? "☑ " : "☐ ",
+      }),
+    );
   }
   const nodes = blocks(body, depth + 1).map((inner) => inner.node);
   // An item with one paragraph reads as a line, not as a text of its own.
   const tight = nodes.filter((node) => node.tagName === "P").length === 1;
-  made.append(...nodes.flatMap((node) => (tight && node.tagName === "P" ? [...node.childNodes] : [node])));
+  made.append(
+    ...nodes.flatMap((node) => (tight && node.tagName === "P" ? [...node.childNodes] : [node])),
+  );
   return made;
 }
 
-const cells = (line) => line.trim().replace(/^\||(?<!\\)\|$/g, "").split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll("\\|", "|"));
+const cells = (line) =>
+  line
+    .trim()
+    .replace(/^\||(?<!\\)\|$/g, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim().replaceAll("\\|", "|"));
 const isTable = (lines, at) =>
-  lines[at].includes("|") && at + 1 < lines.length && lines[at + 1].includes("-") &&
-  cells(lines[at + 1]).every((cell) => /^:?-+:?$/.test(cell)) && cells(lines[at]).length === cells(lines[at + 1]).length;
+  lines[at].includes("|") &&
+  at + 1 < lines.length &&
+  lines[at + 1].includes("-") &&
+  cells(lines[at + 1]).every((cell) => /^:?-+:?$/.test(cell)) &&
+  cells(lines[at]).length === cells(lines[at + 1]).length;
 
 function table(lines, at) {
-  const sides = cells(lines[at + 1]).map((cell) => (cell.endsWith(":") ? (cell.startsWith(":") ? "middle" : "end") : ""));
+  const sides = cells(lines[at + 1]).map((cell) =>
+    cell.endsWith(":") ? (cell.startsWith(":") ? "middle" : "end") : "",
+  );
   const row = (line, name) => {
     const texts = cells(line);
-    return element("tr", {}, ...sides.map((side, column) => element(name, { className: side }, inline(texts[column] ?? ""))));
+    return element(
+      "tr",
+      {},
+      ...sides.map((side, column) => element(name, { className: side }, inline(texts[column] ?? ""))),
+    );
   };
   const head = element("thead", {}, row(lines[at], "th"));
   const body = element("tbody");
   let next = at + 2;
-  while (next < lines.length && lines[next].trim() && !starts(lines[next])) body.append(row(lines[next++], "td"));
-  const box = element("div", { className: "table", tabIndex: 0, role: "region", "aria-label": "Table" });
+  while (next < lines.length && lines[next].trim() && !starts(lines[next]))
+    body.append(row(lines[next++], "td"));
+  const box = element("div", {
+    className: "table",
+    tabIndex: 0,
+    role: "region",
+    "aria-label": "Table",
+  });
   box.append(element("table", {}, head, body));
   return [box, next];
 }

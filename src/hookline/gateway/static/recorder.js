@@ -15,7 +15,9 @@ export class Recorder {
 
   async start() {
     if (!navigator.mediaDevices || !window.MediaRecorder) {
-      this.on.failed("Recording needs a secure page: open it through https, or on the machine itself as localhost.");
+      this.on.failed(
+        "Recording needs a secure page: open it through https, or on the machine itself as localhost.",
+      );
       return;
     }
     let stream;
@@ -40,7 +42,8 @@ export class Recorder {
       this.on.stopped();
       if (!this.keep) return;
       const type = recorder.mimeType.split(";")[0] || "audio/webm";
-      if (pieces.length) this.on.recorded({ type: "audio", mime_type: type, data: await base64(new Blob(pieces)) });
+      if (pieces.length)
+        this.on.recorded({ type: "audio", mime_type: type, data: await base64(new Blob(pieces)) });
       else this.on.failed("Nothing was recorded.");
     };
     recorder.start();

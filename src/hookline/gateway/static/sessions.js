@@ -28,7 +28,9 @@ export class Sessions {
     this.list = byId("session-list");
     this.panel = byId("sessions");
     this.menu = byId("menu");
-    this.menu.addEventListener("click", () => this.#fold(this.menu.getAttribute("aria-expanded") === "true"));
+    this.menu.addEventListener("click", () =>
+      this.#fold(this.menu.getAttribute("aria-expanded") === "true"),
+    );
     byId("scrim").addEventListener("click", () => this.#fold(true));
     this.panel.addEventListener("keydown", (event) => event.key === "Escape" && this.#fold(true));
     byId("new-session").addEventListener("click", () => (location.hash = address(fresh())));
@@ -51,11 +53,33 @@ export class Sessions {
     this.#mark();
   }
 
-  /** Fetch the list anew. */
+  /** Whether the list has the session that is open. */
+  get isListed() {
+    return [...this.list.querySelectorAll("a")].some((link) => link.title === this.current);
+  }
+
+  /** Fetch the list anew; asked in the meantime, once more, since it may be old already. */
   async refresh() {
+    this.wanted = true;
+    if (this.fetching) return;
+    this.fetching = true;
+    try {
+      while (this.wanted) {
+        this.wanted = false;
+        await this.#fetch();
+      }
+    } finally {
+      this.fetching = false;
+    }
+  }
+
+  async #fetch() {
     const found = await request("/api/sessions?limit=100");
     const lines = found.map(({ id, name, preview, updated }) => {
-      const when = element("time", { textContent: ago(updated), dateTime: new Date(updated * 1000).toISOString() });
+      const when = element("time", {
+        textContent: ago(updated),
+        dateTime: new Date(updated * 1000).toISOString(),
+      });
       const title = element("span", { className: "title", textContent: name || preview || id });
       return element("li", {}, element("a", { href: address(id), title: id }, title, when));
     });

@@ -1,0 +1,626 @@
+"""Approvals: bound to a call, kept over restarts, shared with subagents, over when their time is."""
+
+import asyncio
+import json
+import os
+import stat
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from hookline.app import Hookline
+from hookline.hooks import Decision
+from hookline.models import Call, ScriptedModel, Turn
+from hookline.policy import Policy
+from hookline.policy.answers import Answer
+from hookline.policy.approvals import UNUSED, ApprovalError, Approvals, call_hash
+from hookline.policy.chain import records
+
+from ..cli.test_chat import Terminal, environment
+
+SCRIPT = """
+from hookline.models.script import Call, Turn
+
+put = Call("write_file", {"path": "notes.txt", "content": "one\\n2\\nthree\\n"})
+edit = Call("edit_file", {"path": "notes.txt", "edits": [{"old": "two", "new": "zwei"}]})
+turns = [
+    Turn("Writing.", match="put", tool_calls=[put]),
+    Turn("Put it there.", match="put"),
+    Turn("Editing.", match="edit", tool_calls=[edit]),
+    Turn("Edited it.", match="edit"),
+]
+repeat = True
+"""
+
+
+def request(**changes):
+    asked = {
+        "tool": "put",
+        "arguments": {"path": "a"},
+        "session_id": "s",
+        "lineage": ["s"],
+        "call_id": "c1",
+        "workspace": "/w",
+        "question": "run put?",
+    }
+    return {**asked, **changes}
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def approvals(tmp_path, clock):
+    return Approvals(tmp_path / "home" / "approvals.db", clock=clock)
+
+
+def granted(approvals, answer, **changes):
+    return approvals.answer(approvals.ask(request(**changes)), answer, by="ada")
+
+
+# --- what people say ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("y", Answer(True)),
+        (" YES ", Answer(True)),
+        ("approve", Answer(True)),
+        ("session", Answer(True, "session")),
+        ("always", Answer(True, "session")),
+        ("10", Answer(True, "until", 600)),
+        ("10m", Answer(True, "until", 600)),
+        ("2 hours", Answer(True, "until", 7200)),
+        ("30 s", Answer(True, "until", 30)),
+        ("", Answer(False)),
+        ("n", Answer(False)),
+        ("reject", Answer(False)),
+        ("0", Answer(False, reason="0")),
+        ("no, use git mv", Answer(False, reason="use git mv")),
+        ("N: not there", Answer(False, reason="not there")),
+        ("use the other folder", Answer(False, reason="use the other folder")),
+        ("yes please", Answer(False, reason="yes please")),
+        ("not now", Answer(False, reason="not now")),
+    ],
+)
+def test_what_is_no_yes_is_a_no_with_its_reason(said, meant):
+    assert Answer.read(said) == meant
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+def test_a_yes_is_for_this_call_once(approvals):
+    assert approvals.allowed(request()) is None
+    granted(approvals, "yes")
+    assert approvals.allowed(request(call_id="c2")) is None
+    assert approvals.allowed(request()).scope == "once"
+    assert approvals.allowed(request()) is None  # used up
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"arguments": {"path": "b"}},
+        {"arguments": {"path": "a", "content": ""}},
+        {"tool": "sh"},
+        {"workspace": "/elsewhere"},
+        {"session_id": "t", "lineage": ["t"]},
+        {"session_id": "s/guess", "lineage": ["s/guess"]},  # named like a subagent, and none
+        {"hash": "forged", "arguments": {"path": "b"}},
+    ],
+)
+def test_an_approval_is_bound_to_the_call_the_workspace_and_the_session(approvals, other):
+    granted(approvals, "session")
+    assert approvals.allowed(request(**other)) is None
+    assert approvals.allowed(request(call_id="c9")) is not None
+
+
+def test_the_session_counts_for_its_subagents_and_they_ask_for_it(approvals):
+    granted(approvals, "session")
+    deep = {"session_id": "s/a/b", "lineage": ["s/a/b", "s/a", "s"]}
+    assert approvals.allowed(request(**deep)).session_id == "s"
+    granted(approvals, "session", arguments={"path": "deep"}, **deep)
+    assert approvals.allowed(request(arguments={"path": "deep"})) is not None
+
+
+def test_one_for_a_time_is_gone_when_the_time_is(approvals, clock):
+    granted(approvals, "10 minutes")
+    clock.now += 599
+    assert approvals.allowed(request(call_id="c2")) is not None
+    clock.now += 1
+    assert approvals.allowed(request(call_id="c2")) is None
+    assert approvals.list() == []
+    assert [grant.state(clock.now) for grant in approvals.list(everything=True)] == ["expired"]
+
+
+def test_a_yes_that_nobody_came_for_is_gone_after_a_while(approvals, clock):
+    granted(approvals, "yes")
+    clock.now += UNUSED
+    assert approvals.allowed(request()) is None
+
+
+def test_a_question_that_is_over_cannot_be_answered(approvals, clock):
+    question = approvals.ask(request())
+    assert [one.id for one in approvals.pending()] == [question]
+    assert [one.id for one in approvals.pending("s")] == [question]
+    assert approvals.pending("t") == []
+    clock.now += 600
+    assert approvals.pending() == []
+    with pytest.raises(ApprovalError, match="is over: it was denied"):
+        approvals.answer(question, "yes")
+    assert approvals.allowed(request()) is None
+
+
+def test_the_first_answer_counts(approvals):
+    question = approvals.ask(request())
+    approvals.answer(question, "no", by="ada")
+    with pytest.raises(ApprovalError, match="was answered already"):
+        approvals.answer(question, "yes", by="bob")
+    with pytest.raises(ApprovalError, match="no question 'nope'"):
+        approvals.answer("nope", "yes")
+
+
+def test_a_call_that_is_asked_about_again_keeps_its_question(approvals):
+    assert approvals.ask(request()) == approvals.ask(request())
+    assert approvals.ask(request(call_id="c2")) != approvals.ask(request())
+
+
+def test_a_grant_is_revoked_once(approvals):
+    grant = granted(approvals, "session")
+    approvals.revoke(grant.id)
+    assert approvals.allowed(request()) is None
+    with pytest.raises(ApprovalError, match="no approval"):
+        approvals.revoke(grant.id)
+
+
+def test_the_file_is_its_owners(approvals):
+    granted(approvals, "yes")
+    assert stat.S_IMODE(approvals.path.stat().st_mode) == 0o600
+
+
+async def test_waiting_hears_what_another_process_answers(tmp_path):
+    approvals = Approvals(tmp_path / "approvals.db")
+    question = approvals.ask(request())
+    waiting = asyncio.create_task(approvals.wait(question))
+    code = (
+        "import sys; from pathlib import Path; from hookline.policy.approvals import Approvals; "
+        "Approvals(Path(sys.argv[1])).answer(sys.argv[2], 'session', by='bob')"
+    )
+    arguments = [sys.executable, "-c", code, str(approvals.path), question]
+    await (await asyncio.create_subprocess_exec(*arguments)).wait()
+    assert await waiting == Answer(True, "session")
+
+
+# --- through the runner ---------------------------------------------------------------------------
+
+
+async def test_the_request_says_everything_that_a_door_needs(app, call, counted):
+    asked = []
+    app.hooks.register("resolve_approval", lambda request: asked.append(request) or "approve")
+    await call("put", Policy(), path="a")
+    [one] = asked
+    assert one["hash"] == call_hash("put", {"path": "a"})
+    assert one["id"].startswith("ask_")
+    assert one["lineage"] == ["s"]
+    assert one["diff"] is None
+    assert {"question", "tool", "arguments", "session_id", "call_id", "user", "channel"} <= set(one)
+
+
+async def test_session_is_asked_once_and_the_grant_is_among_the_rulings(app, call, counted):
+    asked = []
+
+    def answer(request):
+        asked.append(request)
+        app.approvals.answer(request["id"], "session", by="ada")
+        return "approve"
+
+    app.hooks.register("resolve_approval", answer)
+    _, first = await call("put", Policy(), path="a")
+    _, second = await call("put", Policy(), path="a")
+    outcome, _ = await call("put", Policy(), path="b")
+    assert outcome.ran
+    assert counted.runs == ["a", "a", "b"]
+    assert len(asked) == 2
+    assert "for the session by ada" in first[-1].reason
+    assert second[-1].by.startswith("approval ap_")
+    assert second[-1].decision is Decision.ALLOW
+
+
+async def test_a_no_tells_the_model_why(app, call, counted):
+    def answer(request):
+        app.approvals.answer(request["id"], "no, use the other folder", by="ada")
+        return "reject"
+
+    app.hooks.register("resolve_approval", answer)
+    outcome, rulings = await call("put", Policy(), path="a")
+    assert outcome.content == (
+        "put was rejected: run put? (the person says: use the other folder)"
+    )
+    assert rulings[-1].decision is Decision.DENY
+    assert counted.runs == []
+
+
+async def test_a_door_that_says_yes_where_no_was_written_down_is_not_heard(app, call, counted):
+    def answer(request):
+        app.approvals.answer(request["id"], "no")
+        return "approve"
+
+    app.hooks.register("resolve_approval", answer)
+    await call("put", Policy(), path="a")
+    assert counted.runs == []
+
+
+async def test_what_the_door_does_to_the_request_changes_nothing(app, call, counted):
+    def answer(request):
+        request["arguments"]["path"] = "elsewhere"
+        request["tool"] = "sh"
+        return "approve"
+
+    app.hooks.register("resolve_approval", answer)
+    await call("put", Policy(), path="a")
+    assert counted.runs == ["a"]
+    assert app.approvals.list(everything=True)[0].call == 'put {"path": "a"}'
+
+
+async def test_a_question_that_nobody_answers_is_denied(app, call, counted):
+    app.given_policy = Policy(seconds=0.05)
+
+    async def never(request):
+        await asyncio.Event().wait()
+
+    app.hooks.register("resolve_approval", never)
+    outcome, _ = await call("put", Policy(), path="a")
+    assert "needs approval and nobody answered" in outcome.content
+    assert counted.runs == []
+    assert app.approvals.pending() == []
+
+
+async def test_an_answer_from_elsewhere_ends_the_waiting(app, call, counted):
+    async def never(request):
+        await asyncio.to_thread(app.approvals.answer, request["id"], "session", by="page")
+        await asyncio.Event().wait()
+
+    app.hooks.register("resolve_approval", never)
+    outcome, rulings = await call("put", Policy(), path="a")
+    assert outcome.ran
+    assert "by page" in rulings[-1].reason
+
+
+async def test_a_call_that_is_cancelled_leaves_no_question(app, call, counted):
+    waits = asyncio.Event()
+
+    async def never(request):
+        waits.set()
+        await asyncio.Event().wait()
+
+    app.hooks.register("resolve_approval", never)
+    running = asyncio.create_task(call("put", Policy(), path="a"))
+    await waits.wait()
+    assert len(app.approvals.pending()) == 1
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert app.approvals.pending() == []
+    assert counted.runs == []
+
+
+@pytest.mark.parametrize("broken", ["unwritable", "nonsense"])
+async def test_what_cannot_be_kept_is_denied(app, call, counted, broken):
+    app.home.mkdir(exist_ok=True)
+    if broken == "nonsense":
+        app.approvals.path.write_bytes(b"this is no database" * 100)
+    else:
+        app.approvals.path.mkdir()
+    app.hooks.register("resolve_approval", lambda request: "approve")
+    outcome, rulings = await call("put", Policy(), path="a")
+    assert "needs approval, which cannot be given" in outcome.content
+    assert rulings[-1].decision is Decision.DENY
+    assert counted.runs == []
+
+
+async def test_grants_are_on_the_audit_log_and_unrecorded_ones_are_none(app, call, counted):
+    app.home.mkdir(exist_ok=True)
+    (app.home / "config.toml").write_text("[audit]\nenabled = true\n")
+    app.config.reload()
+
+    def answer(request):
+        app.approvals.answer(request["id"], "session", by="ada")
+        return "approve"
+
+    app.hooks.register("resolve_approval", answer)
+    await call("put", Policy(), path="a")
+    kinds = [(r["kind"], r["outcome"]) for r in records(app.safeguards.audit_path)]
+    assert kinds == [("grant", "allowed"), ("decision", "allowed")]
+    app.approvals.revoke(app.approvals.list()[0].id)
+    assert [r["kind"] for r in records(app.safeguards.audit_path)][-1] == "revoke"
+    app.safeguards.audit_path.write_text("cut")
+    app.safeguards.auditor.log._known = None
+    outcome, _ = await call("put", Policy(), path="b")
+    assert not outcome.ran
+    assert app.approvals.list() == []
+
+
+async def test_the_session_is_one_for_subagents_at_depth_two(app, counted, scripted):
+    app.given_policy = Policy()
+    asked = []
+
+    def answer(request):
+        asked.append(request)
+        app.approvals.answer(request["id"], "session", by="ada")
+        return "approve"
+
+    app.hooks.register("resolve_approval", answer)
+    depths = []
+    app.hooks.register("tool_execution_start", lambda event, ctx: depths.append(ctx.depth))
+    put = Call("put", {"path": "a"})
+    scripted(
+        Turn(tool_calls=[Call("delegate", {"tasks": ["middle"]})], match="go"),
+        Turn("Done.", match="go"),
+        Turn(tool_calls=[Call("delegate", {"tasks": ["inner"]})], match="middle"),
+        Turn("Done.", match="middle"),
+        Turn(tool_calls=[put], match="inner|again"),
+        Turn("Done.", match="inner|again"),
+        repeat=True,
+    )
+    async with app.running():
+        await app.process_inbound({"content": "go", "session_id": "s"})
+        await app.process_inbound({"content": "again", "session_id": "s"})
+    assert counted.runs == ["a", "a"]
+    assert depths == [0, 1, 2, 0]
+    assert [(one["depth"], one["lineage"][-1]) for one in asked] == [(2, "s")]
+
+
+# --- restarts -------------------------------------------------------------------------------------
+
+RUN = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from hookline.app import Hookline
+from hookline.models import Call, ScriptedModel, Turn
+from hookline.policy import Policy
+
+home, mode = Path(sys.argv[1]), sys.argv[2]
+app = Hookline(home=home, workspace=home, policy=Policy())
+app.load_hooks(packages=False)
+put = Call("write_file", {"path": "made.txt", "content": "x"}, id="call_7")
+app.models.add(ScriptedModel([Turn(tool_calls=[put]), "Done."] if mode != "resume" else ["Done."]))
+app.model = "scripted"
+
+
+def answer(request):
+    if mode == "die":
+        app.approvals.answer(request["id"], sys.argv[3], by="ada")
+        os.kill(os.getpid(), signal.SIGKILL)
+    print("asked", flush=True)
+    return None
+
+
+app.hooks.register("resolve_approval", answer)
+
+
+async def main():
+    async with app.running():
+        if mode == "resume":
+            await app.resume("s")
+        else:
+            await app.process_inbound({"content": "go", "session_id": "s"})
+
+
+asyncio.run(main())
+"""
+
+
+def run(home, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", RUN, str(home), *arguments],
+        capture_output=True, text=True, check=False, env=os.environ,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", ["once", "session", "10 minutes"])
+def test_an_approval_survives_a_process_that_is_killed(tmp_path, answer):
+    died = run(tmp_path, "die", answer)
+    assert died.returncode == -9, died.stderr
+    assert not (tmp_path / "made.txt").exists()
+    resumed = run(tmp_path, "resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.stdout == ""
+    assert (tmp_path / "made.txt").read_text() == "x"
+    (tmp_path / "made.txt").unlink()
+    again = run(tmp_path, "again")
+    assert (tmp_path / "made.txt").exists() is (answer != "once")
+    assert again.stdout == ("asked\n" if answer == "once" else "")
+
+
+def test_a_no_survives_neither_more_nor_less_than_the_call(tmp_path):
+    assert run(tmp_path, "die", "no").returncode == -9
+    assert run(tmp_path, "resume").stdout == "asked\n"
+    assert not (tmp_path / "made.txt").exists()
+
+
+# --- in a chat ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path):
+    workspace, home = tmp_path / "work", tmp_path / "home"
+    workspace.mkdir()
+    home.mkdir()
+    (workspace / "notes.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    return SimpleNamespace(
+        workspace=workspace, home=home, model=f"scripted:{tmp_path / 'script.py'}", app=""
+    )
+
+
+@pytest.fixture
+def terminal(place):
+    opened = []
+
+    def open_():
+        opened.append(Terminal(place))
+        opened[-1].see_prompt()
+        return opened[-1]
+
+    yield open_
+    for each in opened:
+        each.child.close(force=True)
+
+
+def hookline(place, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "hookline", *arguments], capture_output=True, text=True, check=False,
+        env=environment(place), cwd=place.workspace,
+    )  # fmt: skip
+
+
+def test_the_person_sees_the_call_and_the_diff_before_anything_is_written(terminal, place):
+    chat = terminal()
+    chat.type("put\r")
+    chat.see(r'run write_file\?\n  write_file \{"path": "notes.txt", "content": "one')
+    chat.see(r"(?m)^\s+-two$")
+    chat.see(r"(?m)^\s+\+2$")
+    chat.see(r"allow it\?")
+    assert (place.workspace / "notes.txt").read_text() == "one\ntwo\nthree\n"
+    pending = json.loads(hookline(place, "policy", "approvals", "--json").stdout)["pending"]
+    assert [one["request"]["tool"] for one in pending] == ["write_file"]
+    chat.type("y\r")
+    chat.see("Put it there.")
+    assert (place.workspace / "notes.txt").read_text() == "one\n2\nthree\n"
+
+
+def test_a_no_with_a_reason_reaches_the_model(terminal, place):
+    chat = terminal()
+    chat.type("edit\r")
+    chat.see(r"(?m)^\s+\+zwei$")
+    chat.see(r"allow it\?")
+    chat.type("no, in English\r")
+    chat.see(r"was rejected: run edit_file\? \(the person says: in English")
+    chat.see_prompt()
+    assert (place.workspace / "notes.txt").read_text() == "one\ntwo\nthree\n"
+
+
+def test_minutes_hold_over_a_restart_until_they_are_revoked(terminal, place):
+    chat = terminal()
+    chat.type("put\r")
+    chat.see(r"allow it\?")
+    chat.type("10\r")
+    chat.see("Put it there.")
+    chat.see_prompt()
+    chat.type("\x04")
+    assert chat.end() == 0
+    [grant] = json.loads(hookline(place, "policy", "approvals", "--json").stdout)["granted"]
+    assert (grant["scope"], grant["session_id"]) == ("until", "terminal:chat")
+    again = terminal()
+    (place.workspace / "notes.txt").write_text("one\n")
+    again.type("put\r")
+    again.see("Put it there.")
+    again.see_prompt()
+    assert "allow it?" not in again.text
+    done = hookline(place, "policy", "approvals", "--revoke", grant["id"])
+    assert done.stdout.startswith("revoked: write_file")
+    again.type("put\r")
+    again.see(r"allow it\?")
+    wrong = hookline(place, "policy", "approvals", "--revoke", grant["id"])
+    assert wrong.returncode == 2
+    assert "no approval" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+
+
+def test_a_question_in_a_chat_is_answered_from_another_terminal(terminal, place):
+    chat = terminal()
+    chat.type("put\r")
+    chat.see(r"allow it\?")
+    told = json.loads(hookline(place, "policy", "approvals", "--json").stdout)
+    [question] = told["pending"]
+    done = hookline(place, "policy", "approvals", "--answer", question["id"], "yes")
+    assert done.returncode == 0, done.stderr
+    chat.see("Put it there.")
+    assert (place.workspace / "notes.txt").read_text() == "one\n2\nthree\n"
+
+
+def test_a_headless_run_is_denied_and_told_how_to_allow(place):
+    done = hookline(place, "run", "put", "--model", place.model)
+    assert "nobody is here to approve it: write_file" in done.stderr
+    assert "`hookline run --yes` approves" in done.stderr
+    assert (place.workspace / "notes.txt").read_text() == "one\ntwo\nthree\n"
+    assert hookline(place, "policy", "approvals").stdout.startswith("nothing waits")
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["file", "environment", "command line", "project"])
+async def test_one_setting_closes_every_gate(tmp_path, monkeypatch, how):
+    home, project = tmp_path / "home", tmp_path / "work" / ".hookline"
+    home.mkdir()
+    project.mkdir(parents=True)
+    overrides = {}
+    if how == "environment":
+        monkeypatch.setenv("HOOKLINE_POLICY__FAIL_CLOSED", "true")
+    elif how == "command line":
+        overrides = {"policy": {"fail_closed": True}}
+    else:
+        place = home if how == "file" else project
+        (place / "config.toml").write_text("[policy]\nfail_closed = true\n")
+    app = Hookline(home=home, workspace=project.parent, overrides=overrides)
+    app.load_hooks(packages=False)
+    app.models.add(ScriptedModel(["Hello."]))
+    app.model = "scripted"
+
+    def broken(event):
+        raise RuntimeError("broken")
+
+    app.hooks.register("input", broken)
+    async with app.running():
+        result = await app.process_inbound({"content": "hello"})
+    assert result.outcome == "blocked"
+
+
+def test_a_project_cannot_open_what_the_user_closed(tmp_path):
+    home, project = tmp_path / "home", tmp_path / "work" / ".hookline"
+    home.mkdir()
+    project.mkdir(parents=True)
+    (home / "config.toml").write_text("[policy]\nfail_closed = true\n[policy.approvals]\nseconds = 5\n")
+    (project / "config.toml").write_text(
+        "[policy]\nfail_closed = false\n[policy.approvals]\nseconds = 50\n"
+    )
+    app = Hookline(home=home, workspace=project.parent)
+    assert app.policy.fail_closed
+    assert app.approvals.seconds == 5
+
+
+def test_the_environment_and_the_command_line_set_the_default(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOOKLINE_POLICY__DEFAULT", "deny")
+    assert Hookline(home=tmp_path, workspace=tmp_path).policy.default == "deny"
+    said = {"policy": {"default": "ask"}}
+    assert Hookline(home=tmp_path, workspace=tmp_path, overrides=said).policy.default == "ask"
+
+
+def test_wrong_settings_are_named(place):
+    (place.home / "config.toml").write_text(
+        '[policy]\nfail_closd = true\n[redaction]\ndetectors = ["keyz"]\n[audit]\npayload = true\n'
+    )
+    told = hookline(place, "config", "show").stderr
+    assert "policy.fail_closd: unknown key 'fail_closd'; did you mean 'fail_closed'" in told
+    assert "redaction.detectors" in told
+    assert "audit.payload: unknown key 'payload'; did you mean 'payloads'" in told
+
+
+def test_the_hash_knows_no_order_of_arguments_and_nothing_else_is_the_same():
+    one = call_hash("t", {"b": 1, "a": ["\ud800", {"x": None}]})
+    assert one == call_hash("t", {"a": ["\ud800", {"x": None}], "b": 1})
+    assert one != call_hash("t", {"a": ["\ud800", {"x": 0}], "b": 1})

@@ -1,0 +1,287 @@
+"""Redaction: what is found, where it is taken out, and that a redactor which fails leaks nothing."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookline.catalog.parts import ImagePart, TextPart
+from hookline.cli.tape import exported
+from hookline.models import Call, Turn
+from hookline.policy import PolicyError
+from hookline.policy.redaction import PIECE, RedactionSettings, Redactor, pieces
+from hookline.tape import MemoryStore, import_
+from hookline.tools import tool
+from hookline.tools.registry import Registry
+
+from .test_audit import app_with, hookline
+
+KEY = "AKIA" + "IOSFODNN7EXAMPLE"
+GITHUB = "ghp_" + "a1B2" * 9
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA PRIVATE KEY-----"
+CARD = "4111 1111 1111 1111"
+ON = '[redaction]\nenabled = true\n[policy]\ndefault = "allow"\n'
+
+
+@pytest.fixture(scope="module")
+def redactor():
+    return Redactor()
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"key={KEY}.", "key=[redacted aws access key]."),
+        (f"push with {GITHUB}", "push with [redacted github token]"),
+        (f"{JWT}!", "[redacted json web token]!"),
+        (f"a\n{PEM}\nb", "a\n[redacted private key]\nb"),
+        (PEM[:50], "[redacted private key]"),  # cut off before its end
+        ("sk-ant-api03-" + "x" * 40, "[redacted key]"),
+        ("Authorization: Bearer " + "a1" * 12, "Authorization: [redacted authorization]"),
+        ("postgres://me:hunter2@db/x", "postgres:[redacted basic auth credentials]db/x"),
+        ("write to ada@lovelace.org.", "write to [redacted email]."),
+        (f"card {CARD}, thanks", "card [redacted card], thanks"),
+        ("4111-1111-1111-1111", "[redacted card]"),
+        ("5555555555554444", "[redacted card]"),
+    ],
+)
+def test_what_is_found(redactor, text, kept):
+    assert redactor.text(text) == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111 1111 1111 1112",  # the check digit is wrong
+        "1731600000000",  # a time
+        "0000 0000 0000 0000",
+        "def f(password: str) -> str: ...",
+        "user@localhost and @decorator",
+        "https://example.org/a?b=c#d",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "input_tokens: 1200",
+    ],
+)
+def test_what_is_left_alone(redactor, text):
+    assert redactor.text(text) == text
+
+
+def test_nested_data_is_copied_with_names_and_fields(redactor):
+    data = {
+        "to": ["ada@lovelace.org", {"card": CARD, "n": 1, "none": None}],
+        "ada@lovelace.org": 1,
+        "bob@lovelace.org": 2,
+        "api_key": "short",
+        "input_tokens": "12",
+        "parts": (TextPart(f"see {KEY}"), ImagePart(b"x")),
+    }
+    before = json.dumps(data, default=repr)
+    found = redactor.redact(data)
+    assert json.dumps(data, default=repr) == before
+    assert found["to"] == ["[redacted email]", {"card": "[redacted card]", "n": 1, "none": None}]
+    assert [found["[redacted email]"], found["[redacted email] "]] == [1, 2]
+    assert found["api_key"] == "[redacted secret]"
+    assert found["input_tokens"] == "12"
+    assert found["parts"] == (TextPart("see [redacted aws access key]"), ImagePart(b"x"))
+
+
+def test_redacting_twice_is_redacting_once(redactor):
+    text = " ".join([KEY, GITHUB, JWT, PEM, CARD, "ada@lovelace.org"])
+    once = redactor.text(text)
+    assert redactor.text(once) == once
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_a_secret_is_found_whatever_stands_around_it(redactor, before, after):
+    assert KEY not in redactor.text(f"{before} {KEY} {after}")
+
+
+def test_a_long_text_is_searched_in_parts_and_none_is_lost(redactor):
+    line = "x" * 78 + "\n"
+    text = line * 3000 + f"{KEY}\n" + line * 3000 + PEM.replace("\n", "\n" + line * 2000) + "\nend"
+    assert "".join(pieces(text)) == text
+    assert len([*pieces(text)]) > len(text) // (2 * PIECE)
+    found = redactor.text(text)
+    assert KEY not in found
+    assert "MIIEow" not in found
+    assert found.endswith("[redacted private key]\nend")
+
+
+def test_settings_say_what_is_looked_for_and_what_is_allowed():
+    redactor = Redactor.of(
+        RedactionSettings(
+            detectors=["emails"],
+            patterns={"ticket": r"T-\d+"},
+            allow=[r".*@example\.com"],
+            replace="<{kind}>",
+        )
+    )
+    text = f"{KEY} ada@lovelace.org bot@example.com T-12"
+    assert redactor.text(text) == f"{KEY} <email> bot@example.com <ticket>"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"detectors": ["emial"]}, "no detector 'emial'; did you mean 'emails'"),
+        ({"allow": ["("]}, "is no regular expression"),
+        ({"patterns": {"x": "["}}, "is no regular expression"),
+        ({"replace": "{what}"}, "may have {kind} in it"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(wrong, told):
+    with pytest.raises(ValueError, match=told.replace("{", r"\{")):
+        RedactionSettings(**wrong)
+
+
+# --- before the tape ------------------------------------------------------------------------------
+
+
+def telling(app, text):
+    @tool(side_effects="read", registry=Registry(), name="tell")
+    def tell() -> str:
+        return text
+
+    app.tools.add(tell)
+
+
+async def go(app, text="go"):
+    async with app.running():
+        await app.process_inbound({"content": text, "session_id": "s"})
+        return await app.store().entries("s")
+
+
+def turns():
+    return [Turn(tool_calls=[Call("tell", {})]), f"It is {GITHUB}."]
+
+
+async def test_results_are_kept_redacted_and_the_turn_sees_them_live(tmp_path):
+    app = app_with(tmp_path, ON, turns())
+    telling(app, f"the key is {KEY}")
+    entries = await go(app)
+    [result] = [entry for entry in entries if entry.kind == "tool_result"]
+    assert result.payload["content"] == "the key is [redacted aws access key]"
+    seen = app.models.get("scripted").requests[-1].messages[-1]["content"]
+    assert seen == f"the key is {KEY}"
+    assert KEY.encode() not in b"".join(f.read_bytes() for f in app.home.iterdir() if f.is_file())
+
+
+async def test_nothing_is_redacted_unless_it_is_on(tmp_path):
+    app = app_with(tmp_path, '[policy]\ndefault = "allow"\n', turns())
+    telling(app, KEY)
+    entries = await go(app)
+    assert [e.payload["content"] for e in entries if e.kind == "tool_result"] == [KEY]
+
+
+async def test_messages_are_redacted_where_that_is_configured_and_calls_stay(tmp_path):
+    config = ON.replace("enabled = true\n", 'enabled = true\nstored = ["results", "messages"]\n')
+    said = Turn(f"Using {GITHUB}.", tool_calls=[Call("tell", {"x": KEY})])
+    app = app_with(tmp_path, config, [said, "Done."])
+    telling(app, "ok")
+    entries = await go(app, f"my key is {KEY}")
+    messages = [entry.payload["message"] for entry in entries if entry.kind == "message"]
+    assert messages[0]["content"] == "my key is [redacted aws access key]"
+    assert messages[1]["content"] == "Using [redacted github token]."
+    assert KEY in json.dumps(messages[1]["tool_calls"])  # a resumed turn makes the same call
+    started = next(entry for entry in entries if entry.kind == "turn")
+    assert KEY not in json.dumps(started.payload)
+
+
+async def test_a_redactor_that_fails_leaks_nothing(tmp_path):
+    app = app_with(tmp_path, ON, turns())
+    telling(app, f"the key is {KEY}")
+
+    def broken(text):
+        raise RuntimeError("broken")
+
+    app.safeguards.redactor._find.append(broken)
+    entries = await go(app)
+    [result] = [entry for entry in entries if entry.kind == "tool_result"]
+    assert KEY not in json.dumps(result.payload)
+    assert "withheld" in result.payload["content"]
+
+
+async def test_it_comes_after_every_plugin_that_rewrites(tmp_path):
+    app = app_with(tmp_path, ON, turns())
+    telling(app, "x")
+    app.hooks.register("tool_result_persist", lambda result: f"{result} {KEY}", trylast=True)
+    entries = await go(app)
+    [result] = [entry for entry in entries if entry.kind == "tool_result"]
+    assert result.payload["content"] == "x [redacted aws access key]"
+
+
+async def test_long_outputs_that_are_kept_in_files_are_redacted(tmp_path):
+    app = app_with(tmp_path, ON, turns())
+    telling(app, "line of text\n" * 10_000 + f"{KEY}\n" + "more\n" * 10_000)
+    await go(app)
+    [kept] = (app.home / "outputs").glob("*")
+    assert KEY not in kept.read_text()
+    assert "[redacted aws access key]" in kept.read_text()
+
+
+# --- exports --------------------------------------------------------------------------------------
+
+
+async def test_exports_are_redacted_and_can_be_read_again(tmp_path):
+    app = app_with(tmp_path, ON, turns())
+    telling(app, "nothing")
+    async with app.running():
+        await app.process_inbound({"content": f"mail ada@lovelace.org {KEY}", "session_id": "s"})
+        redactor, store = app.safeguards.exporting, app.store()
+        lines = await exported(store, ["s"], html=False, redactor=redactor)
+        page = await exported(store, None, html=True, redactor=redactor)
+        whole = await exported(store, ["s"], html=False)
+    for secret in (KEY, GITHUB, "ada@lovelace.org"):
+        assert secret in whole
+        assert secret not in lines
+        assert secret not in page
+    assert "[redacted email]" in page
+    copy = MemoryStore()
+    done = await import_(copy, lines.splitlines())
+    assert done.added == whole.count("\n") - 1
+
+
+async def test_the_command_exports_redacted_unless_told_otherwise(tmp_path):
+    app = app_with(tmp_path, ON, ["Hello."])
+    async with app.running():
+        await app.process_inbound({"content": "I am ada@lovelace.org", "session_id": "s"})
+    done = hookline(app.home, "tape", "export", "-")
+    assert done.returncode == 0, done.stderr
+    assert "ada@lovelace.org" not in done.stdout
+    assert "[redacted email]" in done.stdout
+    done = hookline(app.home, "tape", "export", "-", HOOKLINE_REDACTION__EXPORTED="false")
+    assert "ada@lovelace.org" in done.stdout
+
+
+# --- start ----------------------------------------------------------------------------------------
+
+
+def test_the_libraries_are_loaded_when_something_is_redacted_and_not_before(tmp_path):
+    (tmp_path / "config.toml").write_text(ON)
+    code = (
+        "import asyncio, sys; from pathlib import Path; from hookline.app import Hookline\n"
+        "app = Hookline(home=Path(sys.argv[1]), workspace=Path(sys.argv[1])); app.load_hooks()\n"
+        "async def main():\n"
+        "    async with app.running(): pass\n"
+        "asyncio.run(main()); print('detect_secrets' in sys.modules, 'stdnum' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False False\n"
+
+
+async def test_a_library_that_is_missing_stops_the_run(tmp_path, monkeypatch):
+    app = app_with(tmp_path, ON, ["Hello."])
+    monkeypatch.setitem(sys.modules, "stdnum", None)
+    monkeypatch.delitem(sys.modules, "stdnum")
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if "site-packages" not in p])
+    for name in [n for n in sys.modules if n.split(".")[0] in ("stdnum", "detect_secrets")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(PolicyError, match=r"needs .*pip install 'hookline\[redaction\]'"):
+        with app.safeguards.attached():
+            pass

@@ -246,15 +246,18 @@ def measure(conversations: int, rounds: int) -> dict[str, Any]:
     import uvloop
 
     found: dict[str, list[Load]] = {"bare": [], "ours": []}
-    with server("bare") as (bare, bare_port), server("ours") as (ours, our_port):
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            for turn in range(rounds + 1):  # the first one warms both up
-                for which, port, pid in (("bare", bare_port, bare.pid), ("ours", our_port, ours.pid)):
-                    progress(f"{which}, round {turn} of {rounds}")
-                    load = runner.run(drive(port, conversations, pid, turn * conversations))
-                    if turn:
-                        found[which].append(load)
-            held = runner.run(idle(our_port, ours.pid, 1000))
+    with (
+        server("bare") as (bare, bare_port),
+        server("ours") as (ours, our_port),
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        for turn in range(rounds + 1):  # the first one warms both up
+            for which, port, pid in (("bare", bare_port, bare.pid), ("ours", our_port, ours.pid)):
+                progress(f"{which}, round {turn} of {rounds}")
+                load = runner.run(drive(port, conversations, pid, turn * conversations))
+                if turn:
+                    found[which].append(load)
+        held = runner.run(idle(our_port, ours.pid, 1000))
     starts = [(start_to_ready(), import_fastapi()) for _ in range(max(3, rounds))]
     best = {which: max(loads, key=lambda load: load.per_second) for which, loads in found.items()}
     return {
@@ -319,9 +322,8 @@ def main() -> None:
             f"{which:8}{row['chunks_per_second']:12,.0f}{row['p99_ms']:10.1f}"
             f"{row['seconds']:10.2f}{row['cpu_seconds']:8.2f}"
         )
-    print(
-        f"ready after {found['ready_seconds']:.2f} s; import fastapi {found['import_fastapi_seconds']:.2f} s"
-    )
+    ready, imported = found["ready_seconds"], found["import_fastapi_seconds"]
+    print(f"ready after {ready:.2f} s; import fastapi {imported:.2f} s")
     made = checks(found)
     passed = print_outcomes(made)
     if options.json:

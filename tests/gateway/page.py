@@ -104,3 +104,33 @@ async def browser(*flags: str) -> AsyncIterator[Any]:
             yield found
         finally:
             await found.close()
+
+
+async def opened(chromium, house, fragment="", connects=True, **options):
+    """A page of its own, connected; what goes wrong in it fails the test."""
+    context = await chromium.new_context(**options)
+    page = await context.new_page()
+    page.set_default_timeout(20_000)
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on(
+        "console",
+        lambda said: page.problems.append(said.text) if "Content Security" in said.text else None,
+    )
+    await page.goto(house.address + fragment)
+    if connects:
+        await connected(page)
+    return page
+
+
+async def connected(page):
+    await page.wait_for_selector('#state[data-state="connected"]')
+
+
+async def say(page, text):
+    await page.fill("#composer-text", text)
+    await page.click("#send")
+
+
+async def idle(page):
+    await page.wait_for_selector("#cancel", state="hidden")

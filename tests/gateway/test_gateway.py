@@ -103,7 +103,7 @@ async def test_a_channel_that_does_not_start_stops_the_start_and_is_named(app, s
     good = Mailbox("good")
     app.hooks.add(Post(good, Broken("broken")))
     gateway = Gateway(app, enabled=["good", "broken"])
-    with pytest.raises(ChannelFailed, match="'broken' did not start: .*no such socket"):
+    with pytest.raises(ChannelFailed, match=r"'broken' did not start: .*no such socket"):
         async with gateway.running():
             pass
     assert good.log == ["start", "stop"]

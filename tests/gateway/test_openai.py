@@ -93,15 +93,12 @@ async def test_errors_are_those_that_the_client_knows(served, scripted):
                 await ai.chat.completions.create(model="hookline", messages=hello)
             with pytest.raises(openai.UnprocessableEntityError, match="at least 1 item"):
                 await ai.chat.completions.create(model="hookline", messages=[])
+            oops = [{"role": "user", "content": [{"type": "image_url", "image_url": "oops"}]}]
             with pytest.raises(openai.UnprocessableEntityError, match="malformed"):
-                content = [{"type": "image_url", "image_url": "oops"}]
-                await ai.chat.completions.create(
-                    model="hookline", messages=[{"role": "user", "content": content}]
-                )
+                await ai.chat.completions.create(model="hookline", messages=oops)
+            stream = await ai.chat.completions.create(model="hookline", messages=hello, stream=True)
             with pytest.raises(openai.APIError, match="broken"):
-                stream = await ai.chat.completions.create(model="hookline", messages=hello, stream=True)
-                async for _ in stream:
-                    pass
+                [chunk async for chunk in stream]
 
 
 async def test_nobody_is_asked_for_approval_there(served, scripted, app):

@@ -215,7 +215,8 @@ text = "Done."
     hooks = tmp_path / "home" / "profiles" / "default" / "hooks"
     hooks.mkdir(parents=True)
     (hooks / "noisy.py").write_text(
-        "def noisy(event):\n    print('this is no frame', flush=True)\nhooks = [('agent_start', noisy)]\n"
+        "def noisy(event):\n    print('this is no frame', flush=True)\n"
+        "hooks = [('agent_start', noisy)]\n"
     )
     with embedded(tmp_path, script, POLICY__DEFAULT="ask") as agent:
         agent.write(type="message", id="m1", text="go")

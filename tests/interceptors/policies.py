@@ -32,6 +32,10 @@ def no_secrets():
     return Rule("input", Verdict.deny(reason="no"), lambda c: "secret" in c["input"]["content"])
 
 
+def no_a():
+    return Rule("pre_tool_call", Verdict.deny(reason="no a"), lambda c: c["target"] == {"text": "a"})
+
+
 def once():
     calls = []
 

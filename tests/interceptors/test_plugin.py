@@ -399,6 +399,17 @@ async def test_calls_that_run_together_are_judged_one_by_one(app, scripted, judg
         assert sorted(own) == ["c0", "c1", "c2", "c3", "c4"]
 
 
+async def test_calls_with_one_id_are_judged_each(app, scripted, judged_by, echo, seen):
+    calls = [Call("echo", {"text": text}, "same") for text in ("a", "b")]
+    model = scripted(Turn(tool_calls=calls), "done")
+    judged_by("allow", "no_a")
+    await say(app)
+    assert echo == ["b"]
+    values = [c["target"] for c in seen if c["interception_point"] == "post_tool_call"]
+    assert "said b" in values
+    assert "no a" in str(model.requests[1].messages)
+
+
 async def test_a_turn_that_is_resumed_is_judged_where_it_goes_on(app, scripted, judged_by, echo, seen):
     scripted(CALL, "done")
     judged_by("no_echo")

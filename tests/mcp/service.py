@@ -58,6 +58,7 @@ class Guarded:
 listener = socket.socket()
 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0))
+listener.listen()  # whoever knows the port may connect, and waits until it is served
 app = Guarded(server.streamable_http_app())
 print(listener.getsockname()[1], flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])

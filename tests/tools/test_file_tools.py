@@ -36,6 +36,10 @@ def test_the_builtin_tools_have_plain_names_and_say_what_they_do():
         "fetch_url": "external",
         "todo": "none",
         "read_output": "read",
+        "tape_search": "read",
+        "tape_read": "read",
+        "tape_handoff": "none",
+        "delegate": "none",
     }
     for schema in tools.schemas():
         assert schema["description"]

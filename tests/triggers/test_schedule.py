@@ -22,8 +22,8 @@ def moments(expression: str, zone: str, start: str, hours: float) -> list[str]:
     return [datetime.fromtimestamp(m, UTC).strftime("%d %H:%M") for m in found]
 
 
-# In Berlin 02:00 became 03:00 on 29 March 2026, and 03:00 became 02:00 on 25 October 2026 (01:00 UTC);
-# in New York 02:00 became 03:00 on 8 March (07:00 UTC), and 02:00 became 01:00 on 1 November (06:00 UTC).
+# In Berlin 02:00 became 03:00 on 29 March 2026, and 03:00 became 02:00 on 25 October (01:00 UTC); in
+# New York 02:00 became 03:00 on 8 March (07:00 UTC), and 02:00 became 01:00 on 1 November (06:00 UTC).
 TABLE = [
     # a skipped time runs right after the gap, once, and the days around it are as always
     ("30 2 * * *", BERLIN, "2026-03-28T00:00", 72, ["28 01:30", "29 01:00", "30 00:30"]),

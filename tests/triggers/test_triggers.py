@@ -1,4 +1,4 @@
-"""Triggers in the app: the same pipeline and gates, the answer where it belongs, nothing lost or twice."""
+"""Triggers in the app: the same pipeline and gates, nothing lost, nothing twice."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from hookline import hookimpl
 from hookline.config import ConfigError
 from hookline.events import InputEventResult, MessageReceiveResult
 from hookline.models.script import Fault, Turn
-from hookline.triggers import TriggerEvent, Triggers, TriggersStopping
+from hookline.triggers import Ledger, TriggerError, TriggerEvent, Triggers, TriggersStopping
 
 from .conftest import said
 
@@ -132,8 +132,9 @@ async def test_a_dead_letter_may_be_tried_again(scripted, serving):
     async with serving() as triggers:
         await triggers.enqueue("orders", ORDER, "bad")
         await dead_letters(triggers, 1)
-        assert await triggers.ledger.revive("orders", "bad")
-        assert not await triggers.ledger.revive("orders", "other")
+        await triggers.revive("orders", "bad")
+        with pytest.raises(TriggerError, match="no dead letter 'other'"):
+            await triggers.revive("orders", "other")
         await settled_as(triggers, "bad", "done")
 
 
@@ -259,6 +260,20 @@ def run_crashing(home, point):
 
 
 @pytest.mark.usefixtures("orders")
+async def test_an_event_that_ends_every_process_does_not_do_so_for_ever(app, scripted, serving):
+    model = scripted("never")
+    ledger = Ledger(app.home)
+    _, record = await ledger.claim(TriggerEvent("orders", ORDER, id="deadly"), "process-0")
+    for number in range(1, 8):
+        record = await ledger.take_over(record, f"process-{number}")
+    async with serving() as triggers:
+        (letter,) = await triggers.ledger.dead("orders")
+    await ledger.close()
+    assert (letter.event.id, letter.note) == ("deadly", "6 processes ended in the middle of it")
+    assert model.requests == []
+
+
+@pytest.mark.usefixtures("orders")
 async def test_a_turn_that_takes_too_long_to_end_goes_on_at_the_next_start(
     app, scripted, sent, serving
 ):
@@ -332,9 +347,12 @@ async def test_another_process_does_not_take_over_what_a_living_one_has(app, scr
     ],
 )
 def test_a_wrong_section_is_refused_by_name(app, settings, text, says):
-    with pytest.raises(ConfigError) as refused:
+    def read():
         settings(text)
         Triggers(app)
+
+    with pytest.raises(ConfigError) as refused:
+        read()
     assert says in str(refused.value)
 
 

@@ -1,4 +1,4 @@
-"""The hook files that come with Hookline, loaded before anyone else's.
+"""The hook files that come with Hookline, loaded before anyone else's: `stt.py` and `tts.py`.
 
 Files whose name starts with `_`, like this one, are not hook files.
 """

@@ -48,11 +48,7 @@ def run_gateway(app: Hookline, service: Service) -> None:
         settings = settings_of(app.config, host=service.host, port=service.port, token=service.token)
         settings.check()
         gateway = Gateway(app, enabled=service.channels, settings=settings)
-        if not service.reload:
-            await serve(gateway, started=tell)
-            return
-        async with app.hook_files.watching(lambda text: typer.echo(f"hookline: {text}", err=True)):
-            await serve(gateway, started=tell)
+        await serve(gateway, started=tell, changed=tell_change if service.reload else None)
 
     try:
         run_loop(main())
@@ -71,6 +67,11 @@ def run_loop(main: Any) -> None:
         new_event_loop = None
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(main)
+
+
+def tell_change(text: str) -> None:
+    """Say what came of a change of hook files."""
+    print(f"hookline: {text}", file=sys.stderr, flush=True)
 
 
 def tell(address: str) -> None:

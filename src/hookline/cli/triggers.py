@@ -72,8 +72,7 @@ def dead(app: Hookline, name: str, retry: str | None) -> None:
         triggers.trigger(name)
         if retry is None:
             return await triggers.ledger.dead(name)
-        if not await triggers.ledger.revive(name, retry):
-            raise BadInput(f"trigger {name!r} has no dead letter {retry!r}")
+        await triggers.revive(name, retry)
         return []
 
     for record in _with(app, look):

@@ -6,8 +6,8 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Coroutine, Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from hookline.catalog.context import HookContext
@@ -54,7 +54,7 @@ class Asking:
         chosen = self._chosen(event, subjects, about)
         if not chosen:
             return []
-        body = Body(self._body(event, ctx, about))
+        body = Body(partial(self._body, event, ctx, about), shared=len(chosen) > 1)
         for hook in chosen:
             if hook.background:
                 self.later(self._told(hook, body, ctx.session_id))
@@ -166,11 +166,17 @@ class Asking:
 class Body:
     """The JSON that the hooks of one event get, made once, while their processes start."""
 
-    def __init__(self, made: Coroutine[Any, Any, bytes]) -> None:
-        self._made = asyncio.ensure_future(made)
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, bytes]], *, shared: bool) -> None:
+        self._make = make
+        self._shared = shared
+        self._made: asyncio.Task[bytes] | None = None
 
     async def get(self) -> bytes:
-        """All of it; whoever waits may be cancelled, and the others still get it."""
+        """All of it; where several wait, one may be cancelled and the others still get it."""
+        if not self._shared:
+            return await self._make()
+        if self._made is None:
+            self._made = asyncio.create_task(self._make())
         return await asyncio.shield(self._made)
 
 

@@ -4,6 +4,6 @@ import os
 
 
 def environment(workspace: str) -> dict[bytes, bytes]:
-    """Those of this process as it is now, and where the project is; in bytes, as a process takes them."""
+    """Those of this process as it is now, and where the project is; as a process takes them."""
     place = os.fsencode(workspace)
     return {**os.environb, b"CLAUDE_PROJECT_DIR": place, b"HOOKLINE_PROJECT_DIR": place}

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
 from typing import Any
 
@@ -141,10 +141,17 @@ def make_server(gateway: Gateway) -> Server:
     )
 
 
-async def serve(gateway: Gateway, *, started: Callable[[str], Any] | None = None) -> None:
+async def serve(
+    gateway: Gateway,
+    *,
+    started: Callable[[str], Any] | None = None,
+    changed: Callable[[str], Any] | None = None,
+) -> None:
     """Run the gateway until SIGTERM, SIGINT or a channel ends it; SIGHUP reloads.
 
     HTTP is served when something wants to be: a channel with routes, `gateway.routers`, a webhook.
+    `started` is told the address. With `changed`, hook files are loaded anew when they change, and it
+    is told what came of it.
     """
     gateway.settings.check()
     with _signals(gateway):
@@ -155,7 +162,10 @@ async def serve(gateway: Gateway, *, started: Callable[[str], Any] | None = None
             or any(trigger.get("type") == "webhook" for trigger in triggers)
         )
         listening = listen(gateway.settings.host, gateway.settings.port) if wanted else None
-        async with gateway.running():
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(gateway.running())
+            if changed is not None:
+                await stack.enter_async_context(gateway.app.hook_files.watching(changed))
             if listening is not None:
                 await _serve_http(gateway, listening, started)
                 return

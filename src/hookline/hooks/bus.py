@@ -17,7 +17,7 @@ from .observers import Subscriber
 from .reducers import notify
 from .scope import Scope
 from .spec import Catalog, Event, HookSpec, Source
-from .trace import Sink
+from .trace import Chosen, Sink, Watch
 
 if TYPE_CHECKING:
     from .manager import PluginManager
@@ -36,6 +36,7 @@ class Hooks:
         self._closed = fail_closed
         self.subscribers: tuple[Subscriber, ...] = ()
         self.sinks: tuple[Sink, ...] = ()
+        self.watches: tuple[Watch, ...] = ()
         self.nested: dict[Any, Any] = {}
         """Scope keys, each with the one that it is nested in."""
         self._counter = count(1)
@@ -184,8 +185,14 @@ class Hooks:
         entry = Subscriber(callable_name(subscriber), call)
         return self._observe("subscribers", entry)
 
-    def trace(self, sink: Sink) -> Off:
-        """Observe every dispatch, with what each implementation did."""
+    def trace(self, sink: Sink, *, chosen: Chosen | None = None) -> Off:
+        """Observe every dispatch, with what each implementation did.
+
+        With `chosen`, only those of hooks that have something attached and that it picks; all other
+        hooks stay as they are.
+        """
+        if chosen is not None:
+            return self._observe("watches", Watch(sink, chosen))
         return self._observe("sinks", sink)
 
     def fail_closed(self) -> None:

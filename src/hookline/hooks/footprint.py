@@ -28,7 +28,7 @@ class Footprint:
     def __enter__(self) -> Footprint:
         hooks = self._hooks
         self._span = (hooks.next_seq(), 0)  # one counter orders everything that is attached
-        self._observers = (*hooks.subscribers, *hooks.sinks)
+        self._observers = (*hooks.subscribers, *hooks.sinks, *hooks.watches)
         self._declared = list(hooks.catalog)
         self._plugins = self._names()
         return self
@@ -39,7 +39,7 @@ class Footprint:
         hooks = self._hooks
         self._span = (self._span[0], hooks.next_seq())
         before = set(map(id, self._observers))
-        after = (*hooks.subscribers, *hooks.sinks)
+        after = (*hooks.subscribers, *hooks.sinks, *hooks.watches)
         self._observers = tuple(each for each in after if id(each) not in before)
         known = set(self._declared)
         self._declared = [name for name in hooks.catalog if name not in known]
@@ -70,5 +70,6 @@ class Footprint:
             return
         hooks.subscribers = tuple(each for each in hooks.subscribers if id(each) not in gone)
         hooks.sinks = tuple(each for each in hooks.sinks if id(each) not in gone)
+        hooks.watches = tuple(each for each in hooks.watches if id(each) not in gone)
         for name in hooks.catalog:
             hooks[name].changed()

@@ -14,6 +14,7 @@ from .observers import observed
 from .plan import Plan, require
 from .reducers import CAPTURE, DENY, SKIP, Collect, Errors, First, Reducer
 from .spec import HookSpec
+from .trace import Sink
 from .wrappers import wrapped
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ class Hook:
         if only is not None:
             chosen = [i for i in chosen if id(i) in only]
         reducer, errors = self._face(face)
+        sinks = self._sinks(chosen)
         plan = Plan(
             self.spec,
             tuple(i for i in chosen if not i.wrapper),
@@ -198,7 +200,7 @@ class Hook:
             sync=sync,
             passed=passed,
             emits=face == "emit",
-            traced=bool(self._hooks.sinks),
+            traced=bool(sinks),
         )
         require(plan)
         wrappers = tuple(i for i in chosen if i.wrapper) if face in ("call", "emit") else ()
@@ -206,7 +208,7 @@ class Hook:
         layered = wrapped(core, plan, wrappers) if wrappers else core
         subscribers = self._hooks.subscribers if self.spec.event is not None else ()
         if plan.emits or plan.traced or subscribers:
-            layered = observed(layered, plan, tuple(subscribers), tuple(self._hooks.sinks))
+            layered = observed(layered, plan, tuple(subscribers), sinks)
         base = (
             layered
             if layered is core and reducer.name != "around"
@@ -219,6 +221,12 @@ class Hook:
             return self.function(face, sync=sync, passed=passed, key=key, without=without, only=only)
 
         return by_scope(self.spec, passed, base, self._scopes, self._hooks.nested, under)
+
+    def _sinks(self, chosen: list[Implementation]) -> tuple[Sink, ...]:
+        """Who looks on where these are attached."""
+        hooks = self._hooks
+        watches = hooks.watches if chosen else ()
+        return (*hooks.sinks, *(w.sink for w in watches if w.chosen(self.spec, chosen)))
 
     def _scope_parameter(self) -> str:
         return (self.spec.scope or "").partition(".")[0]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .errors import HookTimeout, NotAwaited
 from .verdict import Decision, Verdict
@@ -31,6 +31,11 @@ class Call:
     fields: tuple[str, ...] = ()
     """The event's fields that it changed."""
     error: BaseException | None = None
+    value: Any = None
+    """What it returned, where that is no ruling."""
+    ruling: int | None = None
+    """Which ruling of the verdict's trail is its own."""
+    implementation: Implementation | None = field(default=None, repr=False)
 
 
 @dataclass(slots=True)
@@ -50,6 +55,15 @@ class Dispatch:
 
 
 Sink = Callable[[Dispatch], Any]
+Chosen = Callable[["HookSpec", "Sequence[Implementation]"], bool]
+"""Whether dispatches of a hook with these attached are of interest; asked when they are compiled."""
+
+
+class Watch(NamedTuple):
+    """A sink for some hooks: where it does not look, nothing is compiled for it."""
+
+    sink: Sink
+    chosen: Chosen
 
 
 class Recorder:
@@ -66,7 +80,7 @@ class Recorder:
     def returned(self, impl: Implementation, started: float, value: Any) -> None:
         """An implementation came back."""
         did: Did = "none" if value is None else "rewrote" if self._chained else "value"
-        self._add(impl, started, did)
+        self._add(impl, started, did, value=value)
 
     def ruled(self, impl: Implementation, started: float, verdict: Verdict[Any]) -> None:
         """An implementation's result was folded into the verdict."""
@@ -75,7 +89,7 @@ class Recorder:
         did: Did = "rewrote" if changed else "value"
         if ruling.decision is not Decision.ALLOW:
             did = "denied" if ruling.decision is Decision.DENY else "asked"
-        self._add(impl, started, did, changed)
+        self._add(impl, started, did, changed, ruling=len(verdict.trail) - 1)
 
     def failed(self, impl: Implementation, started: float, error: BaseException) -> None:
         """An implementation raised, or what it returned could not be used."""
@@ -106,6 +120,10 @@ class Recorder:
         did: Did,
         fields: tuple[str, ...] = (),
         error: BaseException | None = None,
+        value: Any = None,
+        ruling: int | None = None,
     ) -> None:
         duration = perf_counter() - started
-        self._record.calls.append(Call(impl.name, started, duration, did, fields, error))
+        self._record.calls.append(
+            Call(impl.name, started, duration, did, fields, error, value, ruling, impl)
+        )

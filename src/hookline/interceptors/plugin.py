@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from agent_hooks import (
     AgentContext,
@@ -91,6 +91,9 @@ ENDING = (
 )
 """Where a deny ends the turn."""
 
+CallKey: TypeAlias = tuple[str, str]
+"""A session and the id of a tool call; models may use an id twice."""
+
 guard = partial(hookimpl, guard=True, trylast=True)
 
 
@@ -99,11 +102,11 @@ class Intercepted:
     """One session, as interceptors see it; its subagents are part of it."""
 
     builder: AgentContextBuilder
-    permitted: set[str] = field(default_factory=set[str])
+    permitted: set[CallKey] = field(default_factory=set[CallKey])
     """The tool calls that were let through and have no result yet."""
-    judged: set[str] = field(default_factory=set[str])
+    judged: set[CallKey] = field(default_factory=set[CallKey])
     """Those of them that have not been run yet."""
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    values: dict[CallKey, Any] = field(default_factory=dict[CallKey, Any])
     """What tools returned, until it is judged."""
     denied: bool = False
     """Whether the last turn ended with a deny."""
@@ -246,15 +249,16 @@ class AgentHooks:
         )
         if not proceeds:
             return ToolCallEventResult(block=True, reason=reason)
-        self._session(ctx.session_id).judged.add(event.tool_call_id)
+        self._session(ctx.session_id).judged.add((ctx.session_id, event.tool_call_id))
         return None if arguments == event.input else ToolCallEventResult(input=arguments)
 
     @hookimpl(tryfirst=True)
     async def authorize_action(self, action: dict[str, Any]) -> bool | None:
         """`pre_tool_call` where something around a tool runs it once more; the first run is judged."""
         session = self._session(action["session_id"])
-        if action["call_id"] in session.judged:
-            session.judged.discard(action["call_id"])
+        key = (action["session_id"], action["call_id"])
+        if key in session.judged:
+            session.judged.discard(key)
             return None
         if InterceptionPoint.PRE_TOOL_CALL.value not in self._points:
             return None
@@ -273,15 +277,13 @@ class AgentHooks:
         if record.proceeds and not isinstance(arguments, dict):
             raise Unusable("the arguments of a tool must stay an object")
         if record.proceeds:
-            session.permitted.add(call_id)
+            session.permitted.add((ctx.session_id, call_id))
         return record.proceeds, told(record), cast("dict[str, Any]", arguments)
 
     @guard()
     async def after_tool_call(self, call: ToolCall, result: Any, session_id: str) -> None:
         """Remember what a tool returned; the model is shown it as text."""
-        session = self._session(session_id)
-        if call.id in session.permitted:
-            session.values[call.id] = result
+        self._session(session_id).values[session_id, call.id] = result
 
     @guard()
     async def tool_result(
@@ -289,12 +291,14 @@ class AgentHooks:
     ) -> ToolResultEventResult | None:
         """`post_tool_call`, for each call that interceptors let through, also where it failed."""
         session = self._session(ctx.session_id)
-        if event.tool_call_id not in session.permitted:
-            return None
-        session.permitted.discard(event.tool_call_id)
-        session.judged.discard(event.tool_call_id)
-        returned = session.values.pop(event.tool_call_id, "")
+        key = (ctx.session_id, event.tool_call_id)
+        permitted = key in session.permitted
+        session.permitted.discard(key)
+        session.judged.discard(key)
+        returned = session.values.pop(key, "")
         if InterceptionPoint.POST_TOOL_CALL.value not in self._points:
+            return None
+        if not event.ran and not permitted:
             return None
         value = plain_value(returned, event.content)
         context = session.builder.post_tool_call(

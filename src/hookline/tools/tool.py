@@ -15,7 +15,6 @@ The function is called by the runner and by nobody else, so that no call goes ar
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -108,8 +107,10 @@ class Tool:
         """What a call with these values would change; None where the tool cannot tell."""
         if self._preview is None:
             return None
+        from asyncio import to_thread
+
         try:
-            return await asyncio.to_thread(self._preview, values, context)
+            return await to_thread(self._preview, values, context)
         except Exception as error:  # the call itself will say more; the question is asked all the same
             return f"[this call would fail: {error}]"
 

@@ -155,11 +155,11 @@ class Ledger:
 
         def take(db: sqlite3.Connection) -> Record | None:
             changed = db.execute(
-                "UPDATE events SET owner = ? "
+                "UPDATE events SET owner = ?, tries = tries + 1 "
                 "WHERE trigger = ? AND id = ? AND state = 'started' AND owner = ?",
                 (owner, record.event.trigger, record.event.id, record.owner),
             ).rowcount
-            return replace(record, owner=owner) if changed else None
+            return replace(record, owner=owner, tries=record.tries + 1) if changed else None
 
         return await self._file.write(take)
 

@@ -38,6 +38,13 @@ class QueueSettings(TriggerSettings):
     poll: float = Field(default=1.0, gt=0)
     """Seconds between two looks at the table."""
     tries: int = Field(default=3, ge=1)
+    """How often a turn that fails is made, until the event is a dead letter."""
+    backoff: float = Field(default=5.0, ge=0)
+    """Seconds before the second try; each further one waits twice as long."""
+
+    def patience(self) -> tuple[int, float]:
+        """How often a turn that fails is made, and the seconds before the second try."""
+        return self.tries, self.backoff
 
     @field_validator("broker")
     @classmethod
@@ -72,6 +79,12 @@ class QueueTrigger(RunningTrigger[QueueSettings]):
 
             return event.id, await publish(self, event)
         return event.id, await self.context.ledger.enqueue(event)
+
+    async def revive(self, event_id: str) -> bool:
+        """Let a dead letter wait again; False where there is none with this id."""
+        if self.settings.broker is not None:
+            raise NotImplementedError
+        return await self.context.ledger.revive(self.name, event_id)
 
     async def take(self, event: TriggerEvent) -> Receipt:
         """Emit an event; one that no message can be made of is a dead letter."""

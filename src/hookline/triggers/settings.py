@@ -51,10 +51,10 @@ class TriggerSettings(BaseModel):
     """Where the answer goes; without one it is only on the tape."""
     chat: TemplateText = "default"
     """The chat within the channel."""
-    tries: int = Field(default=1, ge=1)
-    """How often a turn that fails is made, until the event is a dead letter."""
-    backoff: float = Field(default=5.0, ge=0)
-    """Seconds before the second try; each further one waits twice as long."""
+
+    def patience(self) -> tuple[int, float]:
+        """How often a turn that fails is made, and the seconds before the second try."""
+        return 1, 0.0
 
     def check(self) -> None:
         """Refuse, with `ValueError`, what the fields together cannot mean."""

@@ -79,6 +79,10 @@ class Trigger(Generic[S]):
         """Put an event where the trigger finds it: its id, and whether it is new."""
         raise NotImplementedError
 
+    async def revive(self, event_id: str) -> bool:
+        """Let a dead letter wait again; False where there is none with this id."""
+        raise NotImplementedError
+
 
 class RunningTrigger(Trigger[S]):
     """A trigger with a task of its own. When that fails it is told, and begins again."""

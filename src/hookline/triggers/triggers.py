@@ -177,6 +177,20 @@ class Triggers:
                 f"`hookline triggers fire {name}` makes a turn of it"
             ) from None
 
+    async def revive(self, name: str, event_id: str) -> None:
+        """Let a dead letter of a queue in the home wait again."""
+        trigger = self.trigger(name)
+        trigger.context = self.context
+        try:
+            found = await trigger.revive(event_id)
+        except NotImplementedError:
+            raise TriggerError(
+                f"trigger {name!r} has no queue in the home, where an event could wait again; "
+                "send it anew"
+            ) from None
+        if not found:
+            raise TriggerError(f"trigger {name!r} has no dead letter {event_id!r}")
+
     def trigger(self, name: str) -> Trigger[Any]:
         """A trigger of the settings, by name."""
         if name not in self.configured:

@@ -36,6 +36,10 @@ AT_ONCE = 64
 """Turns of triggers that run at the same time; further events are recorded and wait."""
 PARKING = 5.0
 """Seconds that parked turns get to write down where they stopped."""
+FORGET_EVERY = 1000
+"""Turns after which events that are long over are forgotten."""
+TAKEN_OVER = 5
+"""How often an event is taken over from a process that ended: it may be what ends them."""
 LOOK_BACK = 500
 """How many turns of a session are looked at for one that was begun before a crash."""
 
@@ -60,6 +64,7 @@ class Turns:
         self._alive = Lock(self._lock_of(self.owner))
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._running: set[asyncio.Task[Settled]] = set()
+        self._count = 0
 
     def open(self) -> None:
         """Let others know that this process lives, before it takes anything."""
@@ -107,18 +112,21 @@ class Turns:
         except Exception as error:
             return await self._fail(record, error)
         await self._ledger.settle(event, "done", result.stopped or "")
+        self._count += 1
+        if self._count % FORGET_EVERY == 0:
+            await self._ledger.forget(event.trigger)
         return Settled("done", result)
 
     async def _fail(self, record: Record, error: Exception) -> Settled:
-        settings = self._settings_of(record.event.trigger)
+        tries, backoff = self._settings_of(record.event.trigger).patience()
         log.warning(
             "trigger.turn_failed trigger=%s id=%s try=%d of %d: %s",
-            record.event.trigger, record.event.id, record.tries, settings.tries, error_text(error),
+            record.event.trigger, record.event.id, record.tries, tries, error_text(error),
         )  # fmt: skip
-        if record.tries >= settings.tries:
+        if record.tries >= tries:
             await self._ledger.settle(record.event, "dead", error_text(error))
             return Settled("dead", error=error)
-        due = self._clock.now() + settings.backoff * 2 ** (record.tries - 1)
+        due = self._clock.now() + backoff * 2 ** (record.tries - 1)
         await self._ledger.settle(record.event, "failed", error_text(error), due=due)
         return Settled("failed", error=error, due=due)
 
@@ -137,6 +145,10 @@ class Turns:
                 continue
             taken = await self._ledger.take_over(record, self.owner)
             if taken is None:
+                continue
+            if taken.tries > TAKEN_OVER + self._settings_of(taken.event.trigger).patience()[0]:
+                note = f"{TAKEN_OVER + 1} processes ended in the middle of it"
+                await self._ledger.settle(taken.event, "dead", note)
                 continue
             try:
                 envelope = envelope_of(taken.event)

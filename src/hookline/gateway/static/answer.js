@@ -103,7 +103,8 @@ export class Answer {
 }
 
 const NOTES = {
-  cancelled: () => "Stopped.",
+  cancelled: (reason) =>
+    reason === "parked" ? "The gateway goes down; it continues at the next start." : "Stopped.",
   blocked: (reason) => `Blocked: ${reason || "a rule does not allow it"}`,
   rejected: (reason) => `Not accepted: ${reason || "no reason was given"}`,
   dropped: (reason) => `Dropped: ${reason || "no reason was given"}`,

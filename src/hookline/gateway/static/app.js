@@ -21,6 +21,8 @@ class Page {
       up: () => this.up(),
       down: (seconds) => this.down(seconds),
       unauthorised: () => this.askForToken(),
+      refused: (why) => this.refused(why),
+      tooLarge: () => this.tooLarge(),
     });
     this.approvals = new Approvals(byId("approvals"), (id, answer) => this.answerApproval(id, answer));
     this.sessions = new Sessions((session) => this.open(session));
@@ -69,6 +71,21 @@ class Page {
     this.banner(`The connection to the gateway is lost. Trying again in ${seconds} s.`, true);
   }
 
+  refused(why) {
+    this.loads += 1;
+    this.state("lost", "Not connected");
+    this.problem(`This session cannot be opened: ${why}.`);
+  }
+
+  /** The gateway hangs up on a message that is too large; sent again, it would be again. */
+  tooLarge() {
+    for (const [id, message] of this.sent) {
+      if (!message.tried || message.accepted) continue;
+      this.sent.delete(id);
+      this.unsent = "The last message was not sent: it is larger than the gateway takes.";
+    }
+  }
+
   /** Show what was said before, then what came in the meantime. */
   async load() {
     const turn = (this.loads += 1);
@@ -91,6 +108,8 @@ class Page {
     for (const frame of early)
       if (found.busy || !LATE.has(frame.type) || this.sent.has(frame.id)) this.take(frame);
     this.#resend(found.messages);
+    if (this.unsent) this.problem(this.unsent);
+    this.unsent = undefined;
     this.#busy();
   }
 
@@ -186,9 +205,12 @@ class Page {
   }
 
   #busy() {
-    this.composer.busy(this.running.size > 0);
+    const busy = this.running.size > 0;
     const waits = byId("approvals").childElementCount > 0;
-    document.title = waits ? "● Hookline waits for you" : "Hookline";
+    const title = waits ? "● Hookline waits for you" : "Hookline";
+    // This is asked with every piece of an answer; the page is touched only where something changed.
+    if (byId("cancel").hidden === busy) this.composer.busy(busy);
+    if (document.title !== title) document.title = title;
   }
 
   // --- what is said about it ------------------------------------------------------------------

@@ -5,6 +5,8 @@ const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15_000;
 const PING_EVERY = 25_000;
 const PONG_WITHIN = 10_000;
+const BAD_SESSION = 4400; // codes with which the gateway closes a connection
+const TOO_LARGE = 1009;
 const TOKEN = "hookline.token";
 const SUBPROTOCOL = /^[!#$%&'*+.^_`|~\w-]+$/; // what may stand in a header as a word
 
@@ -33,7 +35,7 @@ export async function request(path) {
 
 /** Keeps a WebSocket to one session open. */
 export class Connection {
-  /** `on` has `frame(frame)`, `up()`, `down(seconds)` and `unauthorised()`. */
+  /** `on` has `frame(frame)`, `up()`, `down(seconds)`, `unauthorised()`, `refused(why)`, `tooLarge()`. */
   constructor(on) {
     this.on = on;
     this.session = "";
@@ -89,7 +91,13 @@ export class Connection {
       const frame = JSON.parse(data);
       if (frame.type !== "pong") this.on.frame(frame);
     };
-    socket.onclose = () => this.#lost(socket, opened);
+    socket.onclose = ({ code, reason }) => {
+      if (socket !== this.socket) return;
+      if (code === TOO_LARGE) this.on.tooLarge();
+      if (code !== BAD_SESSION) return void this.#lost(socket, opened);
+      this.#drop();
+      this.on.refused(reason);
+    };
   }
 
   /** A connection may be dead without anybody having said so. */

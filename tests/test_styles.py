@@ -95,7 +95,9 @@ class TestThePipelineStyle:
         assert capsys.readouterr().out == "from the parent"
 
     async def test_tools_come_with_the_import_of_their_module(self, app, scripted):
-        source = "from hookline import tool\n\n@tool\ndef borrowed(title: str) -> str:\n    return title\n"
+        source = (
+            "from hookline import tool\n\n@tool\ndef borrowed(title: str) -> str:\n    return title\n"
+        )
         module = types.ModuleType("my_extension_tools")
         sys.modules["my_extension_tools"] = module
         try:
@@ -159,7 +161,9 @@ class TestTheEventStyle:
 class TestTheRunnerStyle:
     def test_mutation_points_chain_and_observation_points_collect(self):
         runner = hookline.catalog.Hooks()
-        runner.register("before_tool_call", lambda tool_name, arguments, agent_id: {**arguments, "a": 1})
+        runner.register(
+            "before_tool_call", lambda tool_name, arguments, agent_id: {**arguments, "a": 1}
+        )
         runner.register("before_tool_call", lambda arguments: {**arguments, "b": arguments["a"] + 1})
         runner.register("bootstrap_files", lambda agent_id: [f"for {agent_id}"])
         modified = runner.run(

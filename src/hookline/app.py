@@ -23,6 +23,7 @@ from hookline.catalog.context import HookContext
 from hookline.catalog.envelope import Envelope, State
 from hookline.catalog.events.session import ShutdownReason
 from hookline.catalog.parts import Prompt
+from hookline.catalog.place import at, new_turn
 from hookline.home import home as default_home
 from hookline.hookfiles import HookFiles
 from hookline.lanes import Lanes
@@ -411,15 +412,17 @@ class Hookline:
         exchange: Exchange | None = None,
     ) -> TurnResult:
         """Process one inbound message to the end; a door with a channel passes its `exchange`."""
-        return await self.pipeline.process(
-            envelope, stream=stream, session_id=session_id, exchange=exchange
-        )
+        with at(new_turn()):
+            return await self.pipeline.process(
+                envelope, stream=stream, session_id=session_id, exchange=exchange
+            )
 
     async def resume(
         self, session_id: str, *, stream: Listener | None = None, exchange: Exchange | None = None
     ) -> TurnResult | None:
         """Continue the session's cut-off turn where it stopped; None when there is none."""
-        return await self.pipeline.resume(session_id, stream=stream, exchange=exchange)
+        with at(new_turn()):
+            return await self.pipeline.resume(session_id, stream=stream, exchange=exchange)
 
     async def is_cut_off(self, session_id: str) -> bool:
         """Whether a turn of this session was begun and never finished."""

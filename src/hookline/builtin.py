@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hookline.attachments import prompt_of
 from hookline.catalog.envelope import Envelope, State, address_of, field_of
 from hookline.catalog.parts import Prompt, TextPart
+from hookline.catalog.place import here, new_turn
 from hookline.catalog.stream import AsyncStreamEvents
 from hookline.hooks import hookimpl
 
@@ -88,6 +89,9 @@ class BuiltinPlugin:
 
         app = self.app
         resume = state.get("resume")
+        place = here()
+        if place is None or place.session_id != session_id:
+            place = new_turn()
         run = AgentRun(
             prompt=prompt,
             ctx=app.context(session_id),
@@ -102,6 +106,7 @@ class BuiltinPlugin:
             options=app.options,
             tool_choice=app.tool_choice,
             envelope=state.get("message"),
+            turn_id=place.turn_id,
             resume=resume if isinstance(resume, CutOffTurn) else None,
         )
         app.runs[session_id] = run

@@ -15,6 +15,7 @@ from hookline.agent.errors import Blocked, Cancelled
 from hookline.catalog.envelope import Envelope, State, address_of, check_envelope, content_of
 from hookline.catalog.events.agent import InputEvent, OutputEvent, SavePointEvent, SettledEvent
 from hookline.catalog.parts import Prompt
+from hookline.catalog.place import here
 from hookline.catalog.stream import AsyncStreamEvents
 from hookline.catalog.turn import Admission
 from hookline.hooks import HooklineError
@@ -65,6 +66,7 @@ class Pipeline:
                 if rejected is not None:
                     return TurnResult("", outcome="rejected", stopped=rejected)
             session_id = session_id or await self.resolve_session(message)
+            self._arrived(session_id)
             return await self._admit(message, session_id, stream, exchange)
         except _Reported as reported:
             raise reported.error from None
@@ -83,6 +85,7 @@ class Pipeline:
             cut = await cut_off_turn(await self._app.tape(session_id))
             if cut is None:
                 return None
+            self._arrived(session_id, cut.turn_id)
             message = cut.envelope or {"content": "", "session_id": session_id}
             try:
                 result = await self._continue(cut, message, session_id, stream)
@@ -100,6 +103,13 @@ class Pipeline:
         if named is not None:
             return named
         return ":".join(address_of(message))
+
+    @staticmethod
+    def _arrived(session_id: str, turn_id: str = "") -> None:
+        """Tell whoever watches the turn at hand which one it is."""
+        place = here()
+        if place is not None:
+            place.session_id, place.turn_id = session_id, turn_id or place.turn_id
 
     # --- admission ----------------------------------------------------------------------------
 

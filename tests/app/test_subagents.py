@@ -258,7 +258,8 @@ class TestLimits:
 
     async def test_a_named_one_that_would_wait_for_itself_is_refused(self, app, scripted):
         app.subagents.define(Role(name="scout", context="named"))
-        model = scripted(Turn(tool_calls=[Call("delegate", {"tasks": ["look"], "role": "scout"})]), "ok")
+        call = Call("delegate", {"tasks": ["look"], "role": "scout"})
+        model = scripted(Turn(tool_calls=[call]), "ok")
         assert (await start(app)).model_output == "ok"
         assert any("in this line already" in text for text in results(model))
 
@@ -321,8 +322,9 @@ class TestMany:
 
         app.tools.add(work)
         app.hooks.register("subagent_end", lambda e: ended.append(e.status))
+        tasks = [f"t{n}" for n in range(100)]
         scripted(
-            Turn(tool_calls=[Call("delegate", {"tasks": [f"t{n}" for n in range(100)]})], match="start"),
+            Turn(tool_calls=[Call("delegate", {"tasks": tasks})], match="start"),
             Turn(tool_calls=[Call("work")]),
         )
         async with app.running():

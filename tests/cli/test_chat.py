@@ -384,7 +384,7 @@ class TestSessions:
             ("/name my talk", r"called my talk"),
             ("/resume", r"→ terminal:chat .*my talk"),
             ("/new work", r"a new session: work"),
-            ("/think high", r"thinking: high"),
+            ("/think hi\t", r"thinking: high"),
             ("/think harder", r"✗ thinking must be one of off, low, medium, high"),
             ("/resume my talk", r"session terminal:chat"),
             ("/tree 99", r"✗ the tree has the numbers 1 to"),

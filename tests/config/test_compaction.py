@@ -14,6 +14,6 @@ def test_the_settings_are_taken(app):
 
 def test_a_wrong_one_is_named(app):
     app.home.mkdir(parents=True)
-    (app.home / "config.toml").write_text('[compaction]\nkeeps = 10\n')
-    with pytest.raises(ConfigError, match="compaction.keeps.*did you mean 'keep'"):
+    (app.home / "config.toml").write_text("[compaction]\nkeeps = 10\n")
+    with pytest.raises(ConfigError, match=r"compaction\.keeps.*did you mean 'keep'"):
         _ = app.limits

@@ -370,7 +370,7 @@ class TestScopes:
         view.close()
         assert not hooks["greet"].live
 
-    async def test_a_nested_scope_sees_the_handlers_of_the_one_around_it_until_it_is_undone(self, hooks):
+    async def test_a_nested_scope_sees_the_handlers_around_it_until_it_is_undone(self, hooks):
         outer = hooks.scope("parent")
         outer.register("greet", lambda: "outer")
         undo = hooks.nest("child", within="parent")

@@ -23,6 +23,7 @@ from hookline.tools.tool import Tool
 
 HERE = "default:default"
 
+
 @pytest.fixture
 def runs(app):
     """How often each tool ran; `shell` is replaced by one that counts."""

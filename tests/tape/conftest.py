@@ -1,23 +1,35 @@
-"""The stores that the contract is tested with. PostgreSQL joins here."""
+"""The stores that the contract is tested with."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from hookline.tape import Entry, MemoryStore, SQLiteStore, Tape, TapeStore
+from hookline.tape.postgres import PostgresStore
 
-STORES: dict[str, Callable[[Path], TapeStore]] = {
-    "memory": lambda directory: MemoryStore(),
-    "sqlite": lambda directory: SQLiteStore(directory / "tape.db"),
-}
+from .. import postgres
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TapeStore]:
-    opened = STORES[request.param](tmp_path)
+    if request.param == "memory":
+        opened: TapeStore = MemoryStore()
+    elif request.param == "sqlite":
+        opened = SQLiteStore(tmp_path / "tape.db")
+    else:
+        schema = request.getfixturevalue("schema")
+        opened = await PostgresStore.open(postgres.url(), schema=schema, timeout=5.0)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def schema() -> Iterator[str]:
+    """The name of a schema of the test's own."""
+    name = postgres.new_schema()
+    yield name
+    postgres.drop(name)
 
 
 @pytest.fixture

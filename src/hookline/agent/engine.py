@@ -32,6 +32,7 @@ from hookline.catalog.events.message import (
     TurnStartEvent,
 )
 from hookline.catalog.parts import Prompt
+from hookline.catalog.place import Place, move_to
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 from hookline.hooks import Hooks
 from hookline.models import ContextOverflow, Model, ModelRequest
@@ -204,6 +205,8 @@ class Engine:
 
     async def _run(self, run: AgentRun, emit: Emit) -> None:
         journal = TapeJournal(run.tape)
+        turn = Place(run.ctx.session_id, run.resume.turn_id if run.resume else run.turn_id)
+        move_to(turn)
         await self._prepare(run, journal)
         step: Step = "ended" if await self._take_up(run, journal, emit) else "more"
         if step == "more" and self._answered(run):
@@ -216,8 +219,10 @@ class Engine:
                     f"the agent stopped after {run.limits.steps} model turns without an answer"
                 )
             await self._let_in(run, journal, emit)
+            move_to(Place(turn.session_id, turn.turn_id, index))
             step = await self._step(run, journal, emit, index, watch)
             index += 1
+            move_to(turn)
         if self._end.live:
             await self._end.fire(AgentEndEvent(list(run.messages)), run.ctx)
         if self._on_turn_end.live:

@@ -18,6 +18,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -83,6 +84,7 @@ def create_app(gateway: Gateway) -> FastAPI:
     for kind, status in STATUS.items():
         app.add_exception_handler(kind, _answer(status))
     app.add_exception_handler(LookupError, _answer(404))
+    app.add_exception_handler(RequestValidationError, _invalid)
     from .routes.health import health_routes
 
     app.include_router(health_routes(gateway))
@@ -104,12 +106,28 @@ def _public(channel: Any) -> tuple[str, ...]:
 
 
 def _answer(status: int) -> Callable[[Request, Exception], Any]:
-    async def answer(_: Request, error: Exception) -> JSONResponse:
+    async def answer(request: Request, error: Exception) -> JSONResponse:
         if not isinstance(error, HooklineError):
             raise error
-        return JSONResponse({"detail": str(error)}, status)
+        return JSONResponse(_problem(request, str(error)), status)
 
     return answer
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    """What is wrong with a request, field by field, without repeating what was sent."""
+    assert isinstance(error, RequestValidationError)
+    found = [{name: fault[name] for name in ("type", "loc", "msg")} for fault in error.errors()]
+    return JSONResponse(_problem(request, found), 422)
+
+
+def _problem(request: Request, detail: Any) -> dict[str, Any]:
+    """A problem; for OpenAI clients also where they look for it."""
+    if not request.url.path.startswith("/v1/"):
+        return {"detail": detail}
+    told = detail if isinstance(detail, str) else "; ".join(f"{f['loc']}: {f['msg']}" for f in detail)
+    error = {"message": told, "type": "invalid_request_error", "code": None, "param": None}
+    return {"detail": detail, "error": error}
 
 
 class Server(uvicorn.Server):
@@ -208,7 +226,7 @@ async def _serve_http(
 
 @contextmanager
 def _signals(gateway: Gateway) -> Generator[None]:
-    """SIGTERM and SIGINT end it in good order, a second one at once; SIGHUP reloads."""
+    """SIGTERM and SIGINT end it in good order; SIGHUP reloads."""
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":
         yield

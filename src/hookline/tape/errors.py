@@ -105,3 +105,29 @@ class NotATape(TapeError, ValueError):
 
 class TapeTooNew(TapeError, ValueError):
     """The file was written by a newer version."""
+
+
+class TapeTooOld(TapeError, ValueError):
+    """The database was made by an older version, and nobody allowed bringing it up to date."""
+
+
+class TapeDenied(TapeError, PermissionError):
+    """The database does not let this user in, or not do this."""
+
+
+class TapeUncertain(TapeUnavailable):
+    """The database went away during an append: whether the entries were kept is not known."""
+
+
+class BadSchema(TapeError, ValueError):
+    """A name that a schema of a database cannot have."""
+
+    def __init__(self, schema: str) -> None:
+        super().__init__(
+            f"{schema!r} cannot be the schema of a tape; use small letters, digits and underscores, "
+            "such as 'hookline'"
+        )
+
+
+class ForeignHome(TapeError, ValueError):
+    """The database keeps the tapes of another home."""

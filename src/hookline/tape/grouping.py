@@ -82,7 +82,7 @@ class Writers:
         except asyncio.CancelledError as cancelled:
             if waiting.done.cancelled():  # then it will be passed over
                 raise
-            _cancel_later(cancelled)  # it was written, and whoever appended must know
+            cancel_later(cancelled)  # it was written, and whoever appended must know
         if waiting.error is not None:
             raise waiting.error
 
@@ -125,7 +125,7 @@ class Writers:
             each.error = error
 
 
-def _cancel_later(cancelled: asyncio.CancelledError) -> None:
+def cancel_later(cancelled: asyncio.CancelledError) -> None:
     """Take a cancellation back, and let it come at the next chance."""
     task = asyncio.current_task()
     assert task is not None

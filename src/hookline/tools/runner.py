@@ -34,6 +34,7 @@ from hookline.catalog.events.tool import (
     ToolResultEvent,
 )
 from hookline.catalog.parts import Content
+from hookline.catalog.place import at, call as call_place
 from hookline.hooks import Decision, HooklineError, Hooks, Ruling, Verdict
 from hookline.hooks.errors import error_text
 
@@ -169,6 +170,10 @@ class ToolRunner:
 
     async def admit(self, requested: Requested, caller: Caller) -> Admitted:
         """Pass a call through the gates; one that is let through is on the tape afterwards."""
+        with at(call_place(caller.ctx.session_id, requested.id)):
+            return await self._admit(requested, caller)
+
+    async def _admit(self, requested: Requested, caller: Caller) -> Admitted:
         ctx = caller.ctx
         arguments, fault = parse(requested.arguments)
         call = ToolCall(requested.id, requested.name, arguments, ctx.agent_id, ctx.session_id)
@@ -278,6 +283,10 @@ class ToolRunner:
 
     async def execute(self, admitted: Admitted, caller: Caller) -> ToolOutcome:
         """Run an admitted call, or tell why it does not run, and keep what came of it."""
+        with at(call_place(caller.ctx.session_id, admitted.call.id)):
+            return await self._execute(admitted, caller)
+
+    async def _execute(self, admitted: Admitted, caller: Caller) -> ToolOutcome:
         ctx, call = caller.ctx, admitted.call
         error: Exception | None = None
         ran = admitted.refusal is None

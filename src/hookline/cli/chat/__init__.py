@@ -52,7 +52,7 @@ async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -
     no_color = bool(os.environ.get("NO_COLOR"))
     screen = Screen(Console(color_system=None if no_color else "auto", highlight=False))
     chat = Chat(app, session_id, screen, latest=latest)
-    completer = ChatCompleter(chat.commands.names, lambda: app.workspace)
+    completer = ChatCompleter(chat.commands.names, lambda: app.workspace, chat.choices)
     keyboard = Keyboard(screen, app.home / "chat_history", completer, chat.status)
     screen.note("/help shows the commands, Ctrl-D leaves")
     await chat.run(keyboard, unechoed)

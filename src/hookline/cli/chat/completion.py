@@ -18,27 +18,42 @@ SKIPPED = {"node_modules", "__pycache__", "dist", "build", "target"}
 
 AT = re.compile(r"(?:^|\s)@(\S*)$")
 COMMAND = re.compile(r"/(\S*)$")
+ARGUMENT = re.compile(r"/(\S+)\s+(\S*)$")
 
 Names = Callable[[], Iterable[tuple[str, str]]]
 """The commands that there are, each with a line of help."""
+Choices = Callable[[str], Iterable[str]]
+"""What may follow a command."""
+
+
+def no_choices(command: str) -> Iterable[str]:
+    """Nothing in particular."""
+    return ()
 
 
 class ChatCompleter(Completer):
     """Completes the word before the cursor."""
 
-    def __init__(self, names: Names, workspace: Callable[[], Path]) -> None:
+    def __init__(
+        self, names: Names, workspace: Callable[[], Path], choices: Choices = no_choices
+    ) -> None:
         self._names = names
+        self._choices = choices
         self._workspace = workspace
 
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterator[Completion]:
-        """Commands at the beginning of a message, files after an `@`."""
+        """Commands at the beginning of a message, what they take, and files after an `@`."""
         before = document.text_before_cursor
         if found := COMMAND.fullmatch(before):
             for name, help_ in self._names():
                 if name.startswith(found[1]):
                     yield Completion(f"{name} ", -len(found[1]), display=f"/{name}", display_meta=help_)
+        elif found := ARGUMENT.fullmatch(before):
+            for choice in self._choices(found[1]):
+                if choice.startswith(found[2]):
+                    yield Completion(choice, -len(found[2]))
         elif found := AT.search(before):
             for path in files(self._workspace(), found[1]):
                 end = "" if path.endswith("/") else " "

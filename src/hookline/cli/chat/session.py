@@ -18,6 +18,7 @@ from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
 from hookline.hookfiles import inert_text
+from hookline.models.thinking import LEVELS
 from hookline.person import run_shell
 from hookline.policy.answers import Answer
 from hookline.policy.approvals import ApprovalError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from hookline.app import Hookline
+    from hookline.tape import SessionInfo
     from hookline.turn import TurnResult
 
 SESSION = "terminal:chat"
@@ -58,6 +60,7 @@ class Chat:
         """What the session and its last turn cost, as far as prices are known."""
         self.places = Places(app)
         self.commands = Commands(self)
+        self._sessions: list[SessionInfo] = []
         self._usage: dict[str, Any] = {}
         self._news: list[str] = []
         self._delivered: list[Envelope] = []
@@ -117,6 +120,17 @@ class Chat:
         self.tokens = sum(total(usage) for usage in counted)
         self.cost = sum(price(usage) for usage in counted)
         self.turn_cost = 0.0
+        self._sessions = await self.app.sessions.list(limit=100)
+
+    def choices(self, command: str) -> list[str]:
+        """What the Tab key offers behind a command."""
+        if command in ("resume", "switch"):
+            return [info.id for info in self._sessions]
+        if command == "model":
+            return [model.name for model in self.app.models.available() if model.usable]
+        if command == "think":
+            return list(LEVELS)
+        return list(self.app.hooks.catalog) if command == "hooks" else []
 
     def status(self) -> str:
         """The status line."""

@@ -1,0 +1,109 @@
+"""Full text in PostgreSQL: indexing what was appended since the last search, and finding it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from .index import BATCH, LARGEST_BATCH
+from .postgres_connecting import Connection
+from .postgres_schema import PLACES, lock_of, within
+from .text import Phrase, text_of, words_of
+
+_BEHIND = f"""
+    SELECT number, coalesce(next, number * {PLACES}) FROM {{schema}}.sessions
+    LEFT JOIN {{schema}}.indexed ON session = number
+    WHERE EXISTS (SELECT 1 FROM {{schema}}.entries WHERE seq = coalesce(next, number * {PLACES}))
+    LIMIT %s
+"""
+_NEW = """
+    SELECT seq, time, id, payload FROM {schema}.entries
+    WHERE seq BETWEEN %s AND %s ORDER BY seq LIMIT %s
+"""
+_INSERT = """
+    INSERT INTO {schema}.words (seq, time, id, words) VALUES (%s, %s, %s, array_to_tsvector(%s::text[]))
+"""
+_DONE = """
+    INSERT INTO {schema}.indexed VALUES (%s, %s) ON CONFLICT (session) DO UPDATE SET next = excluded.next
+"""
+_PAGE = 100
+
+
+class WordIndex:
+    """The words of all entries, without their order: phrases are checked in what was found."""
+
+    def __init__(self, schema: str) -> None:
+        self._schema = schema
+        self._behind = within(_BEHIND, schema)
+        self._new = within(_NEW, schema)
+        self._insert = within(_INSERT, schema)
+        self._done = within(_DONE, schema)
+
+    async def catch_up(self, connection: Connection) -> bool:
+        """Index the next entries that are not yet; whether there may be more."""
+        if not await (await connection.execute(self._behind, (1,))).fetchone():
+            return False
+        entries, characters = BATCH, LARGEST_BATCH
+        async with connection.transaction():
+            # Another process may index too: one at a time, and only what is read inside counts.
+            lock = lock_of(f"{self._schema}.words")
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock,))
+            behind = await (await connection.execute(self._behind, (BATCH,))).fetchall()
+            for session, start in behind:
+                done = start
+                places = (start, (session + 1) * PLACES - 1, entries)
+                new: list[tuple[Any, ...]] = []
+                for seq, time, entry_id, payload in await (
+                    await connection.execute(self._new, places)
+                ).fetchall():
+                    new.append((seq, time, entry_id, _words(payload)))
+                    done = seq + 1
+                    entries -= 1
+                    characters -= len(payload)
+                    if characters <= 0:
+                        break
+                await connection.cursor().executemany(self._insert, new)
+                await connection.execute(self._done, (session, done))
+                if entries <= 0 or characters <= 0:
+                    break
+        return True
+
+    async def find(
+        self,
+        connection: Connection,
+        phrases: Sequence[Phrase],
+        places: tuple[int, int] | None,
+        kinds: Sequence[str] | None,
+        offset: int,
+    ) -> list[int]:
+        """A page of the places of entries that have all words of these phrases, newest first."""
+        values: dict[str, Any] = {"query": _query(phrases), "limit": _PAGE, "offset": offset}
+        where = ""
+        if places is not None:
+            where = " AND w.seq BETWEEN %(low)s AND %(high)s"
+            values |= {"low": places[0], "high": places[1]}
+        if kinds is not None:
+            where += " AND (SELECT kind FROM {schema}.entries e WHERE e.seq = w.seq) = ANY(%(kinds)s)"
+            values["kinds"] = list(kinds)
+        statement = (
+            "SELECT w.seq FROM {schema}.words w WHERE w.words @@ %(query)s::tsquery"
+            f"{where} ORDER BY w.time DESC, w.id DESC LIMIT %(limit)s OFFSET %(offset)s"
+        )
+        found = await connection.execute(within(statement, self._schema), values)
+        return [seq for (seq,) in await found.fetchall()]
+
+
+def _words(payload: str) -> list[str]:
+    try:
+        return sorted(set(words_of(text_of(json.loads(payload)))))
+    except ValueError:
+        return []  # reading the entry says that it is damaged; the others can be found all the same
+
+
+def _query(phrases: Sequence[Phrase]) -> str:
+    wanted: list[str] = []
+    for phrase in phrases:
+        wanted += [f"'{word}'" for word in phrase.words]
+        wanted[-1] += ":*" if phrase.prefix else ""
+    return " & ".join(wanted)

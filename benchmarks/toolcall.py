@@ -4,11 +4,11 @@
     python benchmarks/toolcall.py --check           # exit code 1 when the threshold is missed
     python benchmarks/toolcall.py --json result.json
 
-The tool is an async function that adds two numbers; its arguments come as a model's text, and are checked
-against its types by both. Ours is `runner.run` of a loaded app, the whole sequence of hooks and policy with
-nothing attached, with three journals: one that keeps nothing (which is what the other side does too), a
+The tool is an async function that adds two numbers; its arguments come as a model's text, and both
+check them against its types. Ours is `runner.run` of a loaded app, the whole sequence of hooks and
+policy with nothing attached, with three journals: one that keeps nothing (nor does the other side), a
 tape in memory, and a tape on SQLite that is durable before the tool runs and before the model sees the
-result. Theirs is a run of an agent with one tool call, less a run without one (so a model call of a model
+result. Theirs is a run of an agent with one tool call, less a run without one (so a call of a model
 that answers at once is in it), and `ToolManager.handle_call` alone, in which nothing but the tool is.
 The threshold is on the first. Each round times a batch of everything, in a random order.
 """
@@ -58,7 +58,7 @@ class Nowhere:
 async def ours(keeps: str) -> AsyncGenerator[Once]:
     from hookline import Hookline
     from hookline.agent.journal import TapeJournal
-    from hookline.tape.memory import MemoryTapeStore
+    from hookline.tape.memory import MemoryStore
     from hookline.tape.tape import Tape
     from hookline.tools import tool
     from hookline.tools.runner import Caller, Requested
@@ -70,7 +70,7 @@ async def ours(keeps: str) -> AsyncGenerator[Once]:
         async with app.running():
             journal: Any = Nowhere()
             if keeps == "memory":
-                journal = TapeJournal(await Tape.open(MemoryTapeStore(), "s"))
+                journal = TapeJournal(await Tape.open(MemoryStore(), "s"))
             elif keeps == "sqlite":
                 journal = TapeJournal(await app.tape("s"))
             caller = Caller(app.context("s"), journal, app.workspace)
@@ -136,6 +136,8 @@ class Row:
             self.once = await stack.enter_async_context(self.make())
             await self.once()
         except Exception as error:
+            if self.name.startswith("hookline"):
+                raise
             self.once, self.missing = None, why_not(error, "pydantic-ai-slim")
 
     async def run(self) -> None:

@@ -16,12 +16,12 @@ from hookline.agent.engine import Limits
 from hookline.agent.retry import Patience
 from hookline.app import Hookline
 from hookline.catalog import CATALOG
-from hookline.cli.chat.commands import plugin_commands
 from hookline.cli.onboard import Answers, onboard
 from hookline.cli.plugins import brought
 from hookline.events import ToolCallEventResult
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.slash import plugin_commands
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 

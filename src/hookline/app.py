@@ -32,6 +32,7 @@ from hookline.pipeline import NotRunning, Pipeline
 from hookline.safeguards import Safeguards
 from hookline.scope import entered
 from hookline.sessions import Sessions
+from hookline.tracing import Tracing
 from hookline.turn import Listener, TurnResult
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class Hookline:
         self.given_policy = policy
         """The policy, where the settings do not decide on it."""
         self.safeguards = Safeguards(self)
+        self.tracing = Tracing(self)
+        """What is kept of the dispatches of its hooks."""
         self._trust: Trust | None = None
         self.tool_choice: Any = "auto"
         self.plugins = Plugins(self, lambda: self.config.disabled_plugins())
@@ -125,6 +128,10 @@ class Hookline:
             from hookline.mcp.settings import McpSettings
 
             config.declare("mcp", McpSettings)
+        if config.get("tape"):
+            from hookline.tape.settings import TapeSettings
+
+            config.declare("tape", TapeSettings)
         return config
 
     @cached_property
@@ -347,6 +354,7 @@ class Hookline:
             store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
             self._store = self.safeguards.keeping(store)
             stack.callback(setattr, self, "_store", None)
+            await self.tracing.start(stack)
             stack.push_async_callback(self._close_models)
             stack.push_async_callback(self._close_stores)
             stack.push_async_callback(self._close_voice)

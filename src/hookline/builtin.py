@@ -147,11 +147,15 @@ class BuiltinPlugin:
 
     @hookimpl
     async def provide_tape_store(self) -> AsyncIterator[TapeStore]:
-        """One SQLite file in the home, open as long as the scope."""
-        from hookline.tape import SQLiteStore
+        """What `[tape]` names, or one SQLite file in the home; open as long as the scope."""
+        from hookline.tape.opening import open_store
 
-        self.app.home.mkdir(parents=True, exist_ok=True)
-        store = SQLiteStore(self.app.home / "tape.db", lock_timeout=5.0)
+        settings = None
+        if self.app.config.section("tape"):
+            from hookline.tape.settings import TapeSettings
+
+            settings = self.app.config.settings("tape", TapeSettings)
+        store = await open_store(self.app.home, settings)
         try:
             yield store
         finally:

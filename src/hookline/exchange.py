@@ -7,7 +7,7 @@ before its end is marked. A door that passes an `Exchange` to `process_inbound` 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, cast
 
@@ -27,6 +27,10 @@ class Exchange:
     """Sends further parts of the answer; may be async."""
     end: Callable[[TurnResult], Any] | None = None
     """Marks the end of the answer; may be async."""
+    command: Callable[[str, Envelope], Awaitable[str | None]] | None = None
+    """Carries out a slash command of a session and gives what is said to it. Without, none are known."""
+    placed: Callable[[], None] | None = None
+    """Is told once, when the message has its place in the session: the next one may be received."""
     said: str = ""
     is_voice: bool = False
 
@@ -50,6 +54,12 @@ class Exchange:
             message = with_parts(message, verdict.event.parts, verdict.event.text)
             self.said = verdict.event.text
         return message, None
+
+    def place(self) -> None:
+        """The message has its place: no later one of its chat overtakes it now."""
+        placed, self.placed = self.placed, None
+        if placed is not None:
+            placed()
 
     async def send(self, hooks: Hooks, message: Envelope, result: TurnResult, ctx: HookContext) -> None:
         """Publish what handlers add to an answer, then mark its end."""

@@ -16,11 +16,12 @@ from hookline.catalog.envelope import Envelope, State, address_of, check_envelop
 from hookline.catalog.events.agent import InputEvent, OutputEvent, SavePointEvent, SettledEvent
 from hookline.catalog.parts import Prompt
 from hookline.catalog.place import here
-from hookline.catalog.stream import AsyncStreamEvents
+from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 from hookline.catalog.turn import Admission
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.lanes import Lane
+from hookline.slash import written
 from hookline.turn import (
     Listener,
     Outcome,
@@ -28,6 +29,7 @@ from hookline.turn import (
     TurnResult,
     echo,
     one_chunk,
+    shown_to,
     with_content,
     with_context,
 )
@@ -124,12 +126,20 @@ class Pipeline:
             await self._end(message, result, exchange)
             return result
         screened = False
-        if admission.action == "steer" and lane.phase != "idle":
-            message, result = await self._steer(message, session_id)
+        if exchange is not None and exchange.command is not None and written(content_of(message)):
+            message, result = await self._command(message, session_id, stream, exchange)
             if result is not None:
                 await self._end(message, result, exchange)
                 return result
             screened = True
+        if admission.action == "steer" and lane.phase != "idle":
+            message, result = await self._steer(message, session_id, exchange, screened=screened)
+            if result is not None:
+                await self._end(message, result, exchange)
+                return result
+            screened = True
+        if exchange is not None:
+            exchange.place()
         async with lane.turn(ahead=admission.action == "process"):
             result: TurnResult | None = None
             try:
@@ -146,15 +156,39 @@ class Pipeline:
             return answer
         return Admission(answer or "follow_up")
 
-    async def _steer(self, message: Envelope, session_id: str) -> tuple[Envelope, TurnResult | None]:
+    async def _command(
+        self, message: Envelope, session_id: str, stream: Listener | None, exchange: Exchange
+    ) -> tuple[Envelope, TurnResult | None]:
+        """Carry out a slash command beside whatever runs; no result where `input` made it a message."""
+        message, stopped = await self._input(message, session_id)
+        command = written(content_of(message))
+        if stopped is not None or command is None or exchange.command is None:
+            return message, stopped
+        # On the tape first: a command that a crash cuts off is not carried out again.
+        await self._unanswered(session_id, message, "handled", f"/{command[0]}")
+        exchange.place()
+        said = await exchange.command(session_id, message) or "done"
+        if stream is not None:
+            await shown_to(stream, StreamEvent("text", {"delta": said}))
+        result = TurnResult(session_id, model_output=said, outcome="handled")
+        result.outbounds = [echo(message, session_id, said)]
+        await self._dispatch(result.outbounds)
+        return message, result
+
+    async def _steer(
+        self, message: Envelope, session_id: str, exchange: Exchange | None, *, screened: bool
+    ) -> tuple[Envelope, TurnResult | None]:
         """Let a message join the running turn; no result where that ended too soon."""
         run = self._app.runs.get(session_id)
         if run is None:
             return message, None
-        message, stopped = await self._input(message, session_id)
-        if stopped is not None:
-            return message, stopped
+        if not screened:
+            message, stopped = await self._input(message, session_id)
+            if stopped is not None:
+                return message, stopped
         prompt = await self._hooks["build_prompt"].fire(message, session_id, run.state)
+        if exchange is not None:
+            exchange.place()
         joined = await run.steering.join(prompt or content_of(message), message)
         return message, TurnResult(session_id, outcome="steered") if joined else None
 

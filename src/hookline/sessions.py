@@ -110,12 +110,10 @@ class Sessions:
         store = self._app.get_tape_store()
         if store is None:  # a plugin answers without a tape
             return "", None, None
-
-        async def last(kind: str) -> str | None:
-            found = await store.entries(session_id, kinds={kind}, limit=1, newest_first=True)
-            return found[0].payload.get(kind) if found else None
-
-        return "", await last(MODEL), await last(THINKING)
+        chosen: dict[str, str] = {}
+        for entry in await store.entries(session_id, kinds={MODEL, THINKING}):
+            chosen[entry.kind] = entry.payload[entry.kind]
+        return "", chosen.get(MODEL), chosen.get(THINKING)
 
     @asynccontextmanager
     async def reloading(self) -> AsyncGenerator[None]:

@@ -84,6 +84,11 @@ class StreamedAnswer:
                 await _settled(self._listener(event))
 
 
+async def shown_to(listener: Listener, event: StreamEvent) -> None:
+    """Show a listener an event that is not part of an answer's stream."""
+    await _settled(listener(event))
+
+
 async def _settled(answer: Any) -> None:
     """Wait for what a listener gave, where there is something to wait for."""
     if inspect.isawaitable(answer):

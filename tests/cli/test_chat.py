@@ -18,14 +18,14 @@ from rich.console import Console
 
 from hookline.catalog.stream import StreamEvent
 from hookline.cli.chat.blocks import LIMIT, Blocks
-from hookline.cli.chat.calls import BadArguments, arguments_of
-from hookline.cli.chat.commands import SlashCommand, command_from, plugin_commands, written
 from hookline.cli.chat.completion import files
 from hookline.cli.chat.page import BURST
 from hookline.cli.chat.screen import BATCH, Screen
 from hookline.cli.chat.view import exact
 from hookline.cli.doctor import examine
 from hookline.hooks import hookimpl
+from hookline.person import BadArguments, arguments_of
+from hookline.slash import SlashCommand, command_from, plugin_commands, written
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 

@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 
-from hookline.gateway import Channel, Gateway, GatewaySettings, GatewayStopping, Inbox, UnknownChannel
+from hookline.gateway import Channel, Gateway, GatewaySettings, GatewayStopping, UnknownChannel
 from hookline.gateway.gateway import ChannelFailed
 from hookline.hooks import hookimpl
+from hookline.inbox import SQLiteInbox
 from hookline.models.script import Fault, Turn
+from hookline.tape import SQLiteStore
 
 
 class Mailbox(Channel):
@@ -125,21 +127,24 @@ async def test_a_channel_that_breaks_while_streaming_does_not_break_the_turn(app
     assert {event.channel_id for event in failures} == {"mail"}
 
 
-async def test_the_inbox_keeps_a_message_before_it_is_accepted_and_hears_of_its_end(app, scripted):
-    class Kept(Inbox):
-        def __init__(self):
-            self.log = []
+async def test_the_inbox_keeps_a_message_before_it_is_accepted_and_hears_of_its_end(
+    app, scripted, tmp_path
+):
+    class Kept(SQLiteInbox):
+        log = []
 
-        async def accept(self, envelope):
+        async def accept(self, envelope, owner):
             if envelope["content"] == "full":
                 raise OSError("no space left")
             self.log.append(("accept", envelope["content"]))
+            return await super().accept(envelope, owner)
 
         async def settle(self, envelope, outcome):
             self.log.append((outcome, envelope["content"]))
+            await super().settle(envelope, outcome)
 
     scripted("hi", Turn(error=Fault("broken")))
-    box, inbox = Mailbox(), Kept()
+    box, inbox = Mailbox(), Kept(SQLiteStore(tmp_path / "inbox.db"))
     app.hooks.add(Post(box))
     async with Gateway(app, enabled=["mail"], inbox=inbox).running():
         await box.handle(letter("one"))
@@ -160,7 +165,7 @@ async def test_a_message_after_the_end_is_not_accepted(app, scripted):
         await box.handle(letter())
 
 
-async def test_what_only_waits_at_the_end_is_sent_back_and_what_runs_is_parked(app, scripted):
+async def test_what_only_waits_at_the_end_is_kept_and_what_runs_is_parked(app, scripted):
     scripted(Turn("never", wait=600))
     box = Mailbox()
     app.hooks.add(Post(box))
@@ -172,13 +177,19 @@ async def test_what_only_waits_at_the_end_is_sent_back_and_what_runs_is_parked(a
         await box.handle(letter("two"))
     assert sorted(box.log[1:-1]) == [
         "end cancelled",
-        "error the gateway is going down; send it again later",
+        "error the gateway is going down; the message is kept, and answered after the next start",
     ]
-    scripted("Here it is.", name="later")
+    scripted("Here it is.", "And this too.", name="later")
     box.log.clear()
-    async with Gateway(app, enabled=["mail"]).running():
-        pass
-    assert box.log == ["start", "stream Here it is.", "send Here it is.", "end answered", "stop"]
+    async with Gateway(app, enabled=["mail"]).running(), asyncio.timeout(30):
+        while box.log.count("end answered") < 2:
+            await asyncio.sleep(0.001)
+    assert box.log == [
+        "start",
+        *("stream Here it is.", "send Here it is.", "end answered"),
+        *("stream And this too.", "send And this too.", "end answered"),
+        "stop",
+    ]
 
 
 async def test_a_turn_that_another_door_left_is_not_continued_here(app, scripted):

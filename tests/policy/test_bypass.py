@@ -5,14 +5,21 @@ ways does reach the tool, or the test would prove nothing.
 """
 
 import ast
+import asyncio
+import json
 import sqlite3
+import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 import hookline
 from hookline import Hookline
 from hookline.events import ToolCallEventResult
+from hookline.gateway import Gateway, GatewaySettings
+from hookline.gateway.server import serve
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.person import call_tool, run_shell
@@ -20,8 +27,12 @@ from hookline.policy import Policy
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 from hookline.tools.tool import Tool
+from hookline.triggers import TriggerEvent, Triggers
 
 HERE = "default:default"
+SERVER = Path(__file__).parent.parent / "mcp" / "hostile.py"
+RECORD = "record"
+"""Where tools of other files and processes note that they ran, below the test's folder."""
 
 
 @pytest.fixture
@@ -73,7 +84,7 @@ def a_pack(app, tmp_path):
 
 
 def the_floor(app, tmp_path):
-    rules = {"tools": ["act", "shell"]}
+    rules = {"tools": ["act", "shell", "filed", "far.*"]}
     app.runner.judge = Policy.load({"default": "allow", "floor": {"deny": rules}}).judge
 
 
@@ -172,10 +183,126 @@ async def by_a_repeated_call_next(app, scripted, tmp_path, gate):
     await by_the_model(app, scripted, tmp_path, gate)
 
 
+async def by_a_trigger(app, scripted, tmp_path, gate):
+    settings(app, '[triggers.bell]\ntype = "queue"\nmessage = "go"\npoll = 0.01\n')
+    scripted(Turn(tool_calls=[Call("act")]), "done")
+    triggers = Triggers(app)
+    async with app.running():
+        await triggers.start()
+        try:
+            settled = await (await triggers.emit(TriggerEvent("bell", {}))).settled()
+        finally:
+            await triggers.stop()
+    assert settled.state == "done"
+
+
+async def by_an_mcp_servers_tool(app, scripted, tmp_path, gate):
+    command = [json.dumps(str(part)) for part in (sys.executable, SERVER, tmp_path / RECORD)]
+    args = f"command = {command[0]}\nargs = [{', '.join(command[1:])}]"
+    settings(app, f"[mcp.servers.far]\n{args}\n")
+    scripted(Turn(tool_calls=[Call("far.fine")]), "done")
+    async with app.running():
+        await app.hooks.pm.get_plugin("mcp").ready()
+        await app.process_inbound({"content": "go"})
+
+
+async def by_a_hook_files_tool(app, scripted, tmp_path, gate):
+    folder = app.home / "profiles" / "default" / "hooks"
+    folder.mkdir(parents=True)
+    (folder / "filed.py").write_text(
+        "from pathlib import Path\nfrom hookline import tool\n"
+        "@tool(side_effects='none', registry=None)\ndef filed() -> str:\n"
+        f"    Path({str(tmp_path / RECORD)!r}).write_text('call filed')\n    return 'x'\n"
+        "hooks = [('register_tools', lambda: [filed])]\n"
+    )
+    scripted(Turn(tool_calls=[Call("filed")]), "done")
+    async with app.running():
+        await app.process_inbound({"content": "go"})
+
+
+async def over_http(app, scripted, tmp_path, gate):
+    scripted(Turn(tool_calls=[Call("act")]), "done")
+    async with (
+        served(app) as http,
+        http.post("api/sessions/web:a/messages", json={"text": "go"}) as got,
+    ):
+        assert (await got.json())["outcome"] == "answered"
+
+
+async def over_the_completions_of_openai(app, scripted, tmp_path, gate):
+    scripted(Turn(tool_calls=[Call("act")]), "done")
+    body = {"model": "hookline", "messages": [{"role": "user", "content": "go"}]}
+    async with served(app) as http, http.post("v1/chat/completions", json=body) as got:
+        assert got.status == 200
+
+
+async def over_a_websocket(app, scripted, tmp_path, gate):
+    scripted(Turn(tool_calls=[Call("act")]), "done")
+    async with served(app) as http, http.ws_connect("ws?session=web:a") as socket:
+        await socket.send_json({"type": "message", "id": "m", "text": "go"})
+        while (await socket.receive_json())["type"] != "end":
+            pass
+
+
+async def past_a_command_hook_that_allows(app, scripted, tmp_path, gate):
+    allows = {"hookEventName": "PreToolUse", "permissionDecision": "allow"}
+    command = f"echo '{json.dumps({'hookSpecificOutput': allows})}'"
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": command}]}]}
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    await by_the_model(app, scripted, tmp_path, gate)
+
+
+async def past_an_interceptor_that_allows(app, scripted, tmp_path, gate):
+    settings(app, '[agent_hooks]\ninterceptors = ["tests.interceptors.policies:allow"]\n')
+    await by_the_model(app, scripted, tmp_path, gate)
+
+
+async def past_a_person_who_approves(app, scripted, tmp_path, gate):
+    """A yes to a question is no yes to what a gate denies."""
+    app.hooks.register("tool_call", lambda event: ToolCallEventResult(ask=True, reason="really?"))
+    app.hooks.register("resolve_approval", lambda request: "approve")
+    await by_the_model(app, scripted, tmp_path, gate)
+
+
+def settings(app, text):
+    """Write the user's settings."""
+    app.home.mkdir(exist_ok=True)
+    (app.home / "config.toml").write_text(text)
+    app.config.reload()
+
+
+@asynccontextmanager
+async def served(app):
+    """The app's gateway on a loopback port, and a client of it."""
+    gateway = Gateway(app, settings=GatewaySettings(port=0))
+    started = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(serve(gateway, started=started.set_result))
+    await asyncio.wait([serving, started], return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        await serving
+    try:
+        async with aiohttp.ClientSession(await started) as http:
+            yield http
+    finally:
+        gateway.leave()
+        await serving
+
+
 WAYS = [
     by_the_model, in_a_parallel_batch, by_a_slash_command, by_the_persons_shell, by_a_subagent,
-    by_a_subagents_subagent, in_a_resumed_turn, by_a_repeated_call_next,
+    by_a_subagents_subagent, in_a_resumed_turn, by_a_repeated_call_next, by_a_trigger,
+    by_an_mcp_servers_tool, by_a_hook_files_tool, over_http, over_the_completions_of_openai,
+    over_a_websocket, past_a_command_hook_that_allows, past_an_interceptor_that_allows,
+    past_a_person_who_approves,
 ]  # fmt: skip
+
+
+def noted(tmp_path):
+    """The calls that tools of other files and processes noted."""
+    record = tmp_path / RECORD
+    lines = record.read_text().splitlines() if record.exists() else []
+    return [line for line in lines if line.startswith("call")]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -183,7 +310,7 @@ WAYS = [
 async def test_no_way_leads_around_a_gate(app, scripted, runs, tmp_path, gate, way):
     gate(app, tmp_path)
     await way(app, scripted, tmp_path, gate)
-    assert bool(runs) == (gate is nobody)
+    assert bool(runs or noted(tmp_path)) == (gate is nobody)
 
 
 @pytest.mark.parametrize("raw", [False, True], ids=["typed", "from a spec"])

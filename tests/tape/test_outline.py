@@ -201,7 +201,7 @@ async def test_a_file_of_the_first_version_gets_what_outlines_need(tmp_path):
     await tape.append("note", {})
     await tape.switch(first.id)
     store._db.executescript(
-        "DROP INDEX entries_jump_places; DROP INDEX entries_marks; "
+        "DROP TABLE inbox; DROP INDEX entries_jump_places; DROP INDEX entries_marks; "
         "CREATE INDEX entries_marks ON entries (kind) "
         "WHERE kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'model'); "
         "PRAGMA user_version = 1"

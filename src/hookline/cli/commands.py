@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .authoring import add_hooks, add_plugins
+from .database import add_db
 from .triggering import add_triggers
 
 if TYPE_CHECKING:
@@ -112,6 +113,20 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         run_gateway(app, Service(enable_channel, host, port, token, reload, log_json))
 
     @cli.command()
+    def inspect(
+        port: Annotated[
+            int | None, typer.Option(min=0, max=65535, help="The port, 8766 unless said; 0 for any.")
+        ] = None,
+        show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+        workspace: Workspace = None,
+    ) -> None:
+        """Look at sessions, turns, hooks and decisions in a browser."""
+        from .inspect import run_inspector
+
+        configure(app, None, workspace)
+        run_inspector(app, port, show=show)
+
+    @cli.command()
     def doctor() -> None:
         """Check the installation: plugins, models, tools and the tape."""
         from .doctor import examine
@@ -163,6 +178,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
     add_plugins(cli, app)
     add_models(cli, app)
     add_tape(cli, app)
+    add_db(cli, app)
     add_policy(cli, app)
     add_triggers(cli, app)
     add_audit(cli, app)

@@ -64,7 +64,8 @@ def examine(app: Hookline) -> None:
         say("model", text + (" (default)" if chosen else ""), good=good)
         broken = broken or (chosen and not model.usable)
     tape = asyncio.run(check_tape(app))
-    say("tape", tape or str(app.home / "tape.db"), good=tape is None)
+    place = "PostgreSQL, as [tape] says" if app.config.get("tape.url") else str(app.home / "tape.db")
+    say("tape", tape or place, good=tape is None)
     if broken or tape is not None:
         raise typer.Exit(FAILED)
 

@@ -29,6 +29,7 @@ OPEN = (
     "hooks",
     "mcp",
     "options",
+    "otel",
     "policy",
     "redaction",
     "session",
@@ -87,7 +88,7 @@ def admitted(project: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
     if "providers" in taken:
         del taken["providers"]
         refused["providers"] = "only your own files say where requests and keys go"
-    for name in ("audit", "redaction"):
+    for name in ("audit", "otel", "redaction", "trace"):
         if name in taken:
             del taken[name]
             refused[name] = "only your own files say what is kept"
@@ -97,6 +98,8 @@ def admitted(project: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
     for name in ("gateway", "channels"):
         if taken.pop(name, None) is not None:
             refused[name] = "only your own files say who may come in, and how"
+    if taken.pop("tape", None) is not None:
+        refused["tape"] = "only your own files say where conversations are kept"
     for name in ("agent_hooks", "streaming"):
         if taken.pop(name, None) is not None:
             refused[name] = "only your own files say how answers and calls are judged"

@@ -9,7 +9,7 @@ serves those that lie on HTTP. It needs the extra `hookline[gateway]`.
 """
 
 from .channel import Channel, Handle, inbound
-from .gateway import Gateway, GatewayStopping, Inbox, UnknownChannel
+from .gateway import Gateway, GatewayStopping, UnknownChannel
 from .settings import GatewaySettings
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "GatewaySettings",
     "GatewayStopping",
     "Handle",
-    "Inbox",
     "UnknownChannel",
     "inbound",
 ]

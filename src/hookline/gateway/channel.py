@@ -27,8 +27,9 @@ from hookline.turn import TurnResult
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-Handle: TypeAlias = Callable[[Envelope], Awaitable[None]]
-"""Takes a message over. When it returns, the message was accepted; the answer comes later."""
+Handle: TypeAlias = Callable[[Envelope], Awaitable[Any]]
+"""Takes a message over. When it returns, the message was accepted and is kept; the answer comes later.
+It says False where a message with this id was accepted before: that one is answered, not this."""
 
 inbound: ContextVar[Envelope | None] = ContextVar("hookline_inbound", default=None)
 """The message that is being answered, for whatever happens on its behalf."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.exchange import parts_of, with_parts
+from hookline.inbox.inbox import JOINED
 from hookline.turn import with_content
 
 Key = tuple[str, str, str]
@@ -25,13 +26,20 @@ class Debounce:
 
     def add(self, message: Envelope) -> None:
         """Hold a message, and those before it a little longer."""
-        key = (*address_of(message), str(field_of(message, "sender_id") or ""))
+        key = key_of_sender(message)
         messages: list[Envelope] = []
         if key in self._waiting:
             messages, timer = self._waiting[key]
             timer.cancel()
         timer = asyncio.get_running_loop().call_later(self._seconds, self._release, key)
         self._waiting[key] = ([*messages, message], timer)
+
+    def pass_by(self, message: Envelope) -> None:
+        """Let a message go at once, after what its sender said before."""
+        key = key_of_sender(message)
+        if key in self._waiting:
+            self._release(key)
+        self._go(message)
 
     def flush(self) -> None:
         """Let everything go now."""
@@ -46,11 +54,19 @@ class Debounce:
         self._go(together(messages))
 
 
+def key_of_sender(message: Envelope) -> Key:
+    """Who sent a message, and where."""
+    return (*address_of(message), str(field_of(message, "sender_id") or ""))
+
+
 def together(messages: list[Envelope]) -> Envelope:
     """The last of the messages, saying what all of them say."""
     last = messages[-1]
     if len(messages) == 1:
         return last
+    if isinstance(last, Mapping):  # on the tape, a turn names all the messages that it answers
+        earlier = (str(field_of(message, "message_id") or "") for message in messages[:-1])
+        last = {**cast("Mapping[str, Any]", last), JOINED: "\n".join(earlier)}
     text = "\n".join(filter(None, map(content_of, messages)))
     if not any(field_of(message, "parts") for message in messages):
         return with_content(last, text)

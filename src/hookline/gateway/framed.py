@@ -26,6 +26,10 @@ class IdInUse(HooklineError, ValueError):
     """A message has the id of one that is still being answered."""
 
 
+class AlreadyAccepted(HooklineError, ValueError):
+    """A message has the id of one that was accepted before."""
+
+
 @dataclass(slots=True)
 class Reply:
     """Who waits for the answer to one message."""
@@ -93,7 +97,10 @@ class FrameChannel(Channel):
             envelope["parts"] = parts
         self._replies[key] = Reply(shown, taker, closes)
         try:
-            await self._handle(envelope)
+            if await self._handle(envelope) is False:
+                raise AlreadyAccepted(
+                    f"message {shown!r} was accepted before; its answer is in the session's history"
+                )
         except BaseException:
             self._replies.pop(key, None)
             raise

@@ -6,14 +6,13 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from hookline.agent.journal import TURN, CutOffTurn, cut_off_turn
-from hookline.catalog.envelope import Envelope, address_of, check_envelope, field_of
+from hookline.catalog.envelope import Envelope, address_of, check_envelope, content_of, field_of
 from hookline.catalog.events.gateway import (
     ChannelConnectEvent,
     ChannelDisconnectEvent,
@@ -27,11 +26,16 @@ from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text, suggestion
+from hookline.inbox import Inbox, Waiting, fate_of, key_of
+from hookline.slash import written
 from hookline.turn import TurnResult
 
 from .approvals import Approvals
 from .channel import Channel, inbound
+from .commands import Commands
 from .debounce import Debounce
+from .entrance import Entrances
+from .intake import MOST_ATTEMPTS, Intake, with_id
 from .limits import Limiter
 from .metrics import Metrics
 from .settings import GatewaySettings, settings_of
@@ -53,6 +57,8 @@ SHIPPED = {
 
 DEFAULT = ("web", "openai")
 GOING_DOWN = "the gateway is going down; send it again later"
+KEPT = "the gateway is going down; the message is kept, and answered after the next start"
+GIVEN_UP = "the gateway ended several times while it had this message; it is not tried again"
 SETTLING = 5.0
 """Seconds that parked turns get to write down where they stopped."""
 
@@ -69,16 +75,6 @@ class ChannelFailed(HooklineError, RuntimeError):
     """A channel could not be made or started."""
 
 
-class Inbox:
-    """Where a message is kept between being accepted and being done with; this one keeps nothing."""
-
-    async def accept(self, envelope: Envelope) -> None:
-        """Keep a message before its sender is told that it was accepted."""
-
-    async def settle(self, envelope: Envelope, outcome: str) -> None:
-        """Note what became of it."""
-
-
 class Gateway:
     """Runs the enabled channels, and takes their messages through the app."""
 
@@ -92,7 +88,8 @@ class Gateway:
     ) -> None:
         self.app = app
         self.settings = settings or settings_of(app.config)
-        self.inbox = inbox or Inbox()
+        self.intake = Intake(app, inbox)
+        """Keeps messages from being accepted to being done with."""
         self.approvals = Approvals()
         self.metrics = Metrics()
         self.limiter = Limiter(self.settings.requests_per_minute, self.settings.burst)
@@ -106,12 +103,17 @@ class Gateway:
         self.leaving = asyncio.Event()
         """Set when somebody asks the gateway to end."""
         self.channels: dict[str, Channel] = self._collect(enabled)
+        self.commands = Commands(self)
+        """What may be asked of the gateway with a slash."""
         self._nowhere = Channel()
+        self._entrances = Entrances()
         self._tasks: dict[asyncio.Task[None], Envelope] = {}
         self._slots = asyncio.Semaphore(self.settings.in_flight)
         self._open = asyncio.Event()
         self._stopping = False
-        self._attached = ExitStack()
+        self._parking = False
+        self._catching_up: asyncio.Task[None] | None = None
+        self._attached = AsyncExitStack()
         self._debounce = Debounce(self.settings.debounce, self._spawn, self._joined)
 
     # --- channels -----------------------------------------------------------------------------
@@ -172,12 +174,14 @@ class Gateway:
             self.public += triggers.public
 
     async def start(self) -> None:
-        """Start the channels; from then on messages are taken. Cut-off turns come first."""
+        """Start the channels; from then on messages are taken. What was left undone comes first."""
         app, hooks = self.app, self.app.hooks
         self._attached.callback(hooks.register("resolve_approval", self._approve, trylast=True))
         self._attached.callback(hooks.register("notification", self._notified))
         self._attached.callback(setattr, app, "deliver", app.deliver)
         app.deliver = self.deliver
+        await self.intake.open()
+        self._attached.push_async_callback(self.intake.close)
         cut = await self._cut_off_turns()
         for name, channel in self.channels.items():
             try:
@@ -187,6 +191,9 @@ class Gateway:
             await self._fire("channel:connect", ChannelConnectEvent(name))
         for session_id, turn in cut:
             self._run(self._resume(session_id, turn), turn.envelope)
+        if self.intake.catching_up:
+            resumed = {key_of(turn.envelope) for _, turn in cut}
+            self._catching_up = asyncio.get_running_loop().create_task(self._catch_up(resumed))
         await self._fire("gateway:startup", GatewayStartupEvent([*self.channels]))
         self.ready = True
         self._open.set()
@@ -197,6 +204,8 @@ class Gateway:
             await self._fire("gateway:stop", GatewayStopEvent([*self.channels]))
         self._stopping, self.ready = True, False
         self._open.set()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
         self._debounce.flush()
         if self._tasks:
             await asyncio.wait([*self._tasks], timeout=self.settings.drain)
@@ -204,7 +213,8 @@ class Gateway:
             await self._park()
 
     async def _park(self) -> None:
-        """Stop what still runs so that it goes on at the next start; what only waits is sent back."""
+        """Stop what still runs so that it goes on at the next start, and so does what only waits."""
+        self._parking = True
         runs = self.app.runs
         running = {field_of(run.envelope, "message_id") for run in runs.values()}
         for task, message in self._tasks.items():
@@ -227,7 +237,7 @@ class Gateway:
             except Exception as error:
                 await self._failed(name, error)
             await self._fire("channel:disconnect", ChannelDisconnectEvent(name))
-        self._attached.close()
+        await self._attached.aclose()
 
     def leave(self) -> None:
         """Ask whoever runs the gateway to end it in good order."""
@@ -236,15 +246,15 @@ class Gateway:
     async def reload(self) -> str:
         """Read the settings and the hook files again; say what came of it."""
         self.app.config.reload()
-        return str(await self.app.hook_files.reload())
+        done = str(await self.app.hook_files.reload())
+        self.commands.forget()
+        return done
 
     # --- messages -----------------------------------------------------------------------------
 
-    async def handle(self, envelope: Envelope) -> None:
-        """Accept a message; wait where too many are in flight."""
-        message = check_envelope(envelope)
-        if isinstance(message, dict) and not field_of(message, "message_id"):
-            message["message_id"] = uuid4().hex
+    async def handle(self, envelope: Envelope) -> bool:
+        """Accept a message; wait where too many are in flight. False where it was accepted before."""
+        message = with_id(check_envelope(envelope))
         await self._open.wait()
         if self._stopping:
             raise GatewayStopping(GOING_DOWN)
@@ -252,24 +262,31 @@ class Gateway:
         try:
             if self._stopping:
                 raise GatewayStopping(GOING_DOWN)
-            await self.inbox.accept(message)
+            is_new = await self.intake.accept(message)
         except BaseException:
             self._slots.release()
             raise
+        if not is_new or self.intake.catching_up:
+            self._slots.release()
+            return is_new
         channel = self.channel_of(message)
-        if self.settings.debounce and getattr(channel, "debounced", True):
-            self._debounce.add(message)
-        else:
+        if not self.settings.debounce or not getattr(channel, "debounced", True):
             self._spawn(message)
+        elif written(content_of(message)):
+            self._debounce.pass_by(message)
+        else:
+            self._debounce.add(message)
+        return True
 
     def _spawn(self, message: Envelope) -> None:
         task = self._run(self._process(message), message)
         task.add_done_callback(lambda _: self._slots.release())
 
     def _joined(self, message: Envelope) -> None:
-        """A message became part of the one that followed it."""
+        """A message became part of the one that followed it, and is done with when that one is."""
         result = TurnResult("", outcome="steered", stopped="taken together with the next message")
-        self._run(self._ended(self.channel_of(message), message, result), message)
+        self._run(self.channel_of(message).end(message, result), message)
+        self.metrics.message(address_of(message)[0], result.outcome, 0.0)
         self._slots.release()
 
     def _run(self, work: Any, message: Envelope) -> asyncio.Task[None]:
@@ -283,11 +300,17 @@ class Gateway:
         inbound.set(message)
         channel, began = self.channel_of(message), time.monotonic()
         exchange, ends = self._exchange(channel, message)
-        outcome = "failed"
+        exchange.command = self.commands.run
+        entrance, outcome = self._entrances.of(message), "failed"
         with self.metrics.in_flight.track_inprogress():
             try:
                 show = partial(self._show, channel, message)
-                result = await self.app.process_inbound(message, stream=show, exchange=exchange)
+                await entrance.acquire()
+                exchange.placed = entrance.release
+                try:
+                    result = await self.app.process_inbound(message, stream=show, exchange=exchange)
+                finally:
+                    exchange.place()
                 outcome = result.outcome
                 if not ends:  # a rejected message never gets as far
                     await channel.end(message, result)
@@ -295,7 +318,7 @@ class Gateway:
                 await self._failed(channel.name, error)
                 await self._tell(channel, message, told(error))
             except asyncio.CancelledError:
-                await self._tell(channel, message, GOING_DOWN)
+                await self._tell(channel, message, KEPT)
         await self._settled(channel, message, outcome, time.monotonic() - began)
 
     async def _resume(self, session_id: str, cut: CutOffTurn) -> None:
@@ -330,10 +353,6 @@ class Gateway:
         except Exception as error:  # the turn goes on: it is recorded, and its end is still told
             await self._failed(channel.name, error)
 
-    async def _ended(self, channel: Channel, message: Envelope, result: TurnResult) -> None:
-        await channel.end(message, result)
-        await self._settled(channel, message, result.outcome, 0.0)
-
     async def _tell(self, channel: Channel, message: Envelope, text: str) -> None:
         try:
             await channel.error(message, text)
@@ -346,7 +365,8 @@ class Gateway:
         if log.isEnabledFor(logging.INFO):
             said = {"channel": name, "chat_id": chat_id, "outcome": outcome, "seconds": seconds}
             log.info("message.done channel=%s outcome=%s", name, outcome, extra={"fields": said})
-        await self.inbox.settle(message, outcome)
+        if not self._parking:  # the tape knows what is parked, and the next start asks it
+            await self.intake.settle(message, outcome)
 
     async def deliver(self, outbound: Envelope) -> bool:
         """Hand an outbound envelope to its channel; whether it was sent."""
@@ -374,9 +394,42 @@ class Gateway:
             if not last or last[0].payload["status"] != "started":
                 continue
             cut = await cut_off_turn(await self.app.tape(info.id))
-            if cut is not None and cut.envelope and address_of(cut.envelope)[0] in self.channels:
+            if cut is None or not cut.envelope or address_of(cut.envelope)[0] not in self.channels:
+                continue
+            if not await self.intake.is_elsewhere(cut.envelope):
                 found.append((info.id, cut))
         return found
+
+    async def _catch_up(self, resumed: set[str]) -> None:
+        """Give every message that an earlier process accepted what is still owed to it."""
+        async for waiting in self.intake.backlog():
+            is_ours = address_of(waiting.envelope)[0] in self.channels
+            if is_ours and key_of(waiting.envelope) not in resumed:
+                await self._take_up(waiting)
+
+    async def _take_up(self, waiting: Waiting) -> None:
+        """Make a message's turn, continue it, or only note that it is over: as the tape says."""
+        message = waiting.envelope
+        channel = self.channel_of(message)
+        session_id = await self.app.pipeline.resolve_session(message)
+        fate = await fate_of(self.app.store(), session_id, message, waiting.accepted)
+        if fate not in ("new", "started"):
+            await self._settled(channel, message, fate, 0.0)
+        elif waiting.attempts >= MOST_ATTEMPTS:
+            await self._tell(channel, message, GIVEN_UP)
+            await self._settled(channel, message, "failed", 0.0)
+        else:
+            await self._slots.acquire()
+            await self.intake.inbox.begin(waiting.number)
+            work = self._process(message) if fate == "new" else self._go_on(session_id, message)
+            self._run(work, message).add_done_callback(lambda _: self._slots.release())
+
+    async def _go_on(self, session_id: str, message: Envelope) -> None:
+        cut = await cut_off_turn(await self.app.tape(session_id))
+        if cut is None:  # somebody left the turn, by going to another branch
+            await self._settled(self.channel_of(message), message, "cancelled", 0.0)
+        else:
+            await self._resume(session_id, cut)
 
     # --- waiting for a person ---------------------------------------------------------------------
 

@@ -14,11 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hookline.inspector import PAGE
+
 from .limits import Limiter, TooMany
 from .settings import LOCAL_NAMES, GatewaySettings
 
 STATIC = Path(__file__).parent / "static"
-OPEN_PATHS = ("/health", "/ready")
+OPEN_PATHS = ("/health", "/ready", PAGE)
 CSP = (
     "default-src 'self'; media-src 'self' blob: data:; img-src 'self' blob: data:; object-src 'none'; "
     "base-uri 'none'; frame-ancestors 'none'; form-action 'self'"

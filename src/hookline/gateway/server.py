@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -25,15 +26,21 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
 
 from hookline.hooks import HooklineError
+from hookline.inspector import FILES
 
-from .framed import IdInUse
+from .framed import AlreadyAccepted, IdInUse
 from .frames import BadFrame
 from .gateway import Gateway, GatewayStopping, told
 from .security import STATIC, Security
 
 log = logging.getLogger("hookline.gateway")
 
-STATUS: dict[type[HooklineError], int] = {BadFrame: 422, IdInUse: 409, GatewayStopping: 503}
+STATUS: dict[type[HooklineError], int] = {
+    BadFrame: 422,
+    IdInUse: 409,
+    AlreadyAccepted: 409,
+    GatewayStopping: 503,
+}
 HANG_UP = 5
 """Seconds that connections get to close after the last turn ended."""
 BACKLOG = 4096
@@ -54,7 +61,7 @@ def create_app(gateway: Gateway) -> FastAPI:
         async with gateway.running():
             yield
 
-    public = [*gateway.public, *(path for c in gateway.channels.values() for path in _public(c))]
+    public = [FILES, *gateway.public, *(path for c in gateway.channels.values() for path in _public(c))]
     guard = Middleware(
         Security,
         settings=settings,
@@ -91,6 +98,10 @@ def create_app(gateway: Gateway) -> FastAPI:
     for router in [_routes(channel) for channel in gateway.channels.values()] + gateway.routers:
         if router is not None:
             app.include_router(router)
+    if settings.inspector:
+        from hookline.inspector.routes import inspector_routes
+
+        app.include_router(inspector_routes(gateway.app, gateway.leaving))
     if "web" in gateway.channels and STATIC.is_dir():
         app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False), name="page")
     return app
@@ -167,6 +178,8 @@ async def serve(
 ) -> None:
     """Run the gateway until SIGTERM, SIGINT or a channel ends it; SIGHUP reloads.
 
+    A second SIGTERM or SIGINT ends the process at once, whatever still runs.
+
     HTTP is served when something wants to be: a channel with routes, `gateway.routers`, a webhook.
     `started` is told the address. With `changed`, hook files are loaded anew when they change, and it
     is told what came of it.
@@ -183,7 +196,12 @@ async def serve(
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(gateway.running())
             if changed is not None:
-                await stack.enter_async_context(gateway.app.hook_files.watching(changed))
+
+                def reloaded(text: str) -> None:
+                    gateway.commands.forget()
+                    changed(text)
+
+                await stack.enter_async_context(gateway.app.hook_files.watching(reloaded))
             if listening is not None:
                 await _serve_http(gateway, listening, started)
                 return
@@ -224,9 +242,16 @@ async def _serve_http(
         await serving
 
 
+def force(number: int) -> NoReturn:
+    """End the process as a signal would: what is accepted is kept, and goes on at the next start."""
+    log.warning("ended at once; what was under way goes on at the next start")
+    sys.stderr.flush()
+    os._exit(128 + number)
+
+
 @contextmanager
 def _signals(gateway: Gateway) -> Generator[None]:
-    """SIGTERM and SIGINT end it in good order; SIGHUP reloads."""
+    """SIGTERM and SIGINT end it in good order, and the second time at once; SIGHUP reloads."""
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":
         yield
@@ -244,8 +269,16 @@ def _signals(gateway: Gateway) -> Generator[None]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
+    asked: list[int] = []
+
+    def on_end(number: int) -> None:
+        if asked:
+            force(number)
+        asked.append(number)
+        gateway.leave()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, gateway.leave)
+        loop.add_signal_handler(number, on_end, number)
     loop.add_signal_handler(signal.SIGHUP, on_hangup)
     try:
         yield

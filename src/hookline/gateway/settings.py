@@ -47,6 +47,8 @@ class GatewaySettings(BaseModel):
     """Names by which the gateway may be called, beside this machine's own."""
     cors: list[str] = Field(default_factory=list)
     """Origins of other sites that may call it."""
+    inspector: bool = True
+    """Whether `/inspect` shows sessions, hooks and decisions to who may come in."""
     requests_per_minute: int = Field(default=600, ge=0)
     """For each user; 0: no limit."""
     burst: int = Field(default=60, ge=1)

@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from hookline.catalog.envelope import Envelope
 from hookline.catalog.stream import StreamEvent
@@ -37,6 +38,7 @@ class StdioChannel(FrameChannel):
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
+        self._id = uuid4().hex[:12]  # the other program's ids begin anew with each process
         self._reading: asyncio.Task[None] | None = None
         self._out: int | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -121,7 +123,7 @@ class StdioChannel(FrameChannel):
             case MessageFrame():
                 session = frame.session or SESSION
                 shown = await self.submit(
-                    frame.content(), session, USER, self, sender=USER, message_id=frame.id, closes=False
+                    frame.content(), session, USER, self, sender=self._id, message_id=frame.id, closes=False
                 )
                 self.put({"type": "accepted", "id": shown})
             case CancelFrame():

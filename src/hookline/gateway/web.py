@@ -15,6 +15,7 @@ class WebChannel(FrameChannel):
     def routes(self) -> APIRouter:
         """Everything under `/api`, and `/ws`."""
         from .routes.approvals import approval_routes
+        from .routes.commands import command_routes
         from .routes.messages import message_routes
         from .routes.sessions import session_routes
         from .websocket import websocket_routes
@@ -23,5 +24,6 @@ class WebChannel(FrameChannel):
         router.include_router(message_routes(self))
         router.include_router(session_routes(self))
         router.include_router(approval_routes(self.gateway))
+        router.include_router(command_routes(self.gateway))
         router.include_router(websocket_routes(self))
         return router

@@ -17,7 +17,7 @@ from .observers import Subscriber
 from .reducers import notify
 from .scope import Scope
 from .spec import Catalog, Event, HookSpec, Source
-from .trace import Chosen, Sink, Watch
+from .trace import Sink, Watch
 
 if TYPE_CHECKING:
     from .manager import PluginManager
@@ -185,14 +185,12 @@ class Hooks:
         entry = Subscriber(callable_name(subscriber), call)
         return self._observe("subscribers", entry)
 
-    def trace(self, sink: Sink, *, chosen: Chosen | None = None) -> Off:
-        """Observe every dispatch, with what each implementation did.
+    def watch(self, watch: Watch) -> Off:
+        """Observe dispatches of hooks that have something attached; all other hooks stay as they are."""
+        return self._observe("watches", watch)
 
-        With `chosen`, only those of hooks that have something attached and that it picks; all other
-        hooks stay as they are.
-        """
-        if chosen is not None:
-            return self._observe("watches", Watch(sink, chosen))
+    def trace(self, sink: Sink) -> Off:
+        """Observe every dispatch, with what each implementation did."""
         return self._observe("sinks", sink)
 
     def fail_closed(self) -> None:

@@ -14,7 +14,7 @@ from .observers import observed
 from .plan import Plan, require
 from .reducers import CAPTURE, DENY, SKIP, Collect, Errors, First, Reducer
 from .spec import HookSpec
-from .trace import Sink
+from .trace import Watch
 from .wrappers import wrapped
 
 if TYPE_CHECKING:
@@ -222,11 +222,11 @@ class Hook:
 
         return by_scope(self.spec, passed, base, self._scopes, self._hooks.nested, under)
 
-    def _sinks(self, chosen: list[Implementation]) -> tuple[Sink, ...]:
+    def _sinks(self, attached: list[Implementation]) -> tuple[Watch, ...]:
         """Who looks on where these are attached."""
-        hooks = self._hooks
-        watches = hooks.watches if chosen else ()
-        return (*hooks.sinks, *(w.sink for w in watches if w.chosen(self.spec, chosen)))
+        watches = self._hooks.watches if attached else ()
+        picked = (w for w in watches if w.chosen is None or w.chosen(self.spec, attached))
+        return (*map(Watch, self._hooks.sinks), *picked)
 
     def _scope_parameter(self) -> str:
         return (self.spec.scope or "").partition(".")[0]

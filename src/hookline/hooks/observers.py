@@ -10,8 +10,8 @@ from .awaiting import awaited, discard, is_awaitable
 from .errors import error_text
 from .plan import Plan
 from .spec import HookSpec
-from .trace import Recorder, Sink
-from .verdict import Verdict, as_released, emptied
+from .trace import Recorder, Watch
+from .verdict import Verdict, as_released
 
 log = logging.getLogger("hookline.hooks")
 
@@ -26,7 +26,7 @@ class Subscriber(NamedTuple):
 
 
 def observed(
-    core: Fire, plan: Plan, subscribers: tuple[Subscriber, ...], sinks: tuple[Sink, ...]
+    core: Fire, plan: Plan, subscribers: tuple[Subscriber, ...], sinks: tuple[Watch, ...]
 ) -> Fire:
     """The outermost layer: list of results, subscribers, and the record for the trace."""
     spec, emits = plan.spec, plan.emits
@@ -37,12 +37,23 @@ def observed(
         hidden: list[Any] = [results] if emits else []
         recorder = None
         if sinks:
-            arguments = dict(zip(plan.passed, args, strict=True))
-            if spec.withholds:  # until there is a verdict, nothing is released
-                arguments["event"] = emptied(arguments["event"], spec.withholds)
-            recorder = Recorder(spec, key_of(args), arguments, sinks)
+            recorder = Recorder(spec, plan.passed, args, key_of, sinks)
             hidden.append(recorder)
         return results, recorder, hidden
+
+    async def traced(*args: Any) -> Any:
+        """Where nobody but sinks looks on, which is most of what is traced."""
+        recorder = Recorder(spec, plan.passed, args, key_of, sinks)
+        try:
+            value = await core(*args, recorder)
+        except BaseException as error:
+            recorder.done(None, error)
+            raise
+        recorder.done(released(spec, value) if spec.withholds else value)
+        return value
+
+    if sinks and not (emits or subscribers or plan.sync):
+        return traced
 
     def run_sync(*args: Any) -> Any:
         results, recorder, hidden = opening(args)

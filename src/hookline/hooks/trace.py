@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .errors import HookTimeout, NotAwaited
-from .verdict import Decision, Verdict
+from .verdict import Decision, Ruling, Verdict, emptied
 
 if TYPE_CHECKING:
     from .implementation import Implementation
@@ -54,76 +54,126 @@ class Dispatch:
     error: BaseException | None = None
 
 
-Sink = Callable[[Dispatch], Any]
+Sink = Callable[..., Any]
+"""Takes a `Dispatch`."""
 Chosen = Callable[["HookSpec", "Sequence[Implementation]"], bool]
 """Whether dispatches of a hook with these attached are of interest; asked when they are compiled."""
 
 
 class Watch(NamedTuple):
-    """A sink for some hooks: where it does not look, nothing is compiled for it."""
+    """A sink, and what it looks at: where it does not look, nothing is compiled for it."""
 
     sink: Sink
-    chosen: Chosen
+    chosen: Chosen | None = None
+    """None: every hook, also where nothing is attached."""
+    silent: bool = True
+    """Whether dispatches count in which nobody said anything."""
+    raw: bool = False
+    """Give it the recorder itself, the value and the error: faster, where there is much to see."""
 
 
 class Recorder:
-    """Collects the calls of one dispatch and hands the record to the sinks."""
+    """Collects the calls of one dispatch and hands the record to the sinks.
 
-    __slots__ = ("_chained", "_record", "_sinks", "_withholds")
+    While a dispatch runs only what happened is noted; the record is made at its end, if a sink wants it.
+    """
 
-    def __init__(self, spec: HookSpec, key: Any, arguments: dict[str, Any], sinks: tuple[Sink, ...]):
+    __slots__ = ("_key_of", "_passed", "_sinks", "args", "notes", "said", "spec", "started")
+
+    def __init__(
+        self,
+        spec: HookSpec,
+        passed: tuple[str, ...],
+        args: tuple[Any, ...],
+        key_of: Callable[[tuple[Any, ...]], Any],
+        sinks: tuple[Watch, ...],
+    ) -> None:
+        self.spec = spec
+        self.args = args
+        self._passed = passed
+        self._key_of = key_of
         self._sinks = sinks
-        self._chained = spec.reducer.name == "chain"
-        self._withholds = spec.withholds
-        self._record = Dispatch(spec.name, key, arguments, perf_counter())
+        self.said = False
+        """Whether somebody returned or raised something."""
+        self.notes: list[Note] = []
+        self.started = perf_counter()
 
     def returned(self, impl: Implementation, started: float, value: Any) -> None:
         """An implementation came back."""
-        did: Did = "none" if value is None else "rewrote" if self._chained else "value"
-        self._add(impl, started, did, value=value)
+        if value is not None:
+            self.said = True
+        self.notes.append((impl, started, perf_counter(), value, None, 0))
 
     def ruled(self, impl: Implementation, started: float, verdict: Verdict[Any]) -> None:
         """An implementation's result was folded into the verdict."""
-        ruling = verdict.trail[-1]
-        changed = tuple(ruling.changes or ())
-        did: Did = "rewrote" if changed else "value"
-        if ruling.decision is not Decision.ALLOW:
-            did = "denied" if ruling.decision is Decision.DENY else "asked"
-        self._add(impl, started, did, changed, ruling=len(verdict.trail) - 1)
+        self.said = True
+        trail = verdict.trail
+        self.notes.append((impl, started, perf_counter(), None, trail[-1], len(trail) - 1))
 
     def failed(self, impl: Implementation, started: float, error: BaseException) -> None:
         """An implementation raised, or what it returned could not be used."""
-        did: Did = "raised"
-        if isinstance(error, HookTimeout):
-            did = "timed out"
-        elif isinstance(error, NotAwaited):
-            did = "skipped"
-        self._add(impl, started, did, error=error)
+        self.said = True
+        self.notes.append((impl, started, perf_counter(), None, error, 0))
 
     def done(self, value: Any = None, error: BaseException | None = None) -> None:
         """The dispatch is over; a sink that raises is logged."""
-        record = self._record
-        record.duration = perf_counter() - record.started
-        record.value, record.error = value, error
-        if self._withholds and isinstance(value, Verdict):
-            record.arguments["event"] = value.event  # pyright: ignore[reportUnknownMemberType]
-        for sink in self._sinks:
+        said = self.said or error is not None
+        record: Dispatch | None = None
+        for watch in self._sinks:
+            if not said and not watch.silent:
+                continue
             try:
-                sink(record)
+                if watch.raw:
+                    watch.sink(self, value, error)
+                else:
+                    record = record or self._record(value, error)
+                    watch.sink(record)
             except Exception:
-                log.exception("hook.trace_failed hook=%s sink=%r", record.hook, sink)
+                log.exception("hook.trace_failed hook=%s sink=%r", self.spec.name, watch.sink)
 
-    def _add(
-        self,
-        impl: Implementation,
-        started: float,
-        did: Did,
-        fields: tuple[str, ...] = (),
-        error: BaseException | None = None,
-        value: Any = None,
-        ruling: int | None = None,
-    ) -> None:
-        duration = perf_counter() - started
-        self._record.calls.append(
-            Call(impl.name, started, duration, did, fields, error, value, ruling, impl)
+    @property
+    def key(self) -> Any:
+        """The scope key it ran under."""
+        return self._key_of(self.args)
+
+    def arguments(self, value: Any) -> dict[str, Any]:
+        """What the hook was called with; of what was held back, only what was released."""
+        arguments = dict(zip(self._passed, self.args, strict=True))
+        withheld = self.spec.withholds
+        if withheld:
+            judged = isinstance(value, Verdict)
+            arguments["event"] = value.event if judged else emptied(arguments["event"], withheld)  # pyright: ignore[reportUnknownMemberType]
+        return arguments
+
+    def _record(self, value: Any, error: BaseException | None) -> Dispatch:
+        duration = perf_counter() - self.started
+        chained = self.spec.reducer.name == "chain"
+        calls = [call_of(note, chained) for note in self.notes]
+        arguments = self.arguments(value)
+        return Dispatch(
+            self.spec.name, self.key, arguments, self.started, duration, calls, value, error
         )
+
+
+Note = tuple["Implementation", float, float, Any, Ruling | BaseException | None, int]
+"""Who, from when to when, what was returned, the ruling or the error, and the ruling's place."""
+
+
+def call_of(note: Note, chained: bool) -> Call:
+    """A note as the record has it."""
+    impl, started, ended, value, what, place = note
+    if what is None:
+        did: Did = "none" if value is None else "rewrote" if chained else "value"
+        return Call(impl.name, started, ended - started, did, (), None, value, None, impl)
+    if isinstance(what, Ruling):
+        changed = tuple(what.changes or ())
+        did = "rewrote" if changed else "value"
+        if what.decision is not Decision.ALLOW:
+            did = "denied" if what.decision is Decision.DENY else "asked"
+        return Call(impl.name, started, ended - started, did, changed, None, None, place, impl)
+    did = "raised"
+    if isinstance(what, HookTimeout):
+        did = "timed out"
+    elif isinstance(what, NotAwaited):
+        did = "skipped"
+    return Call(impl.name, started, ended - started, did, (), what, None, None, impl)

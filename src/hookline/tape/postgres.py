@@ -111,7 +111,9 @@ class PostgresStore:
 
     async def leaf(self, session_id: str) -> Entry | None:
         """The entry last appended to the session."""
-        rows = await self._fetch(self._queries.leaf, (session_id,)) if self._may_have(session_id) else []
+        rows = (
+            await self._fetch(self._queries.leaf, (session_id,)) if self._may_have(session_id) else []
+        )
         if not rows:
             return None
         self._appender.remember(session_id, rows[0][0], rows[0][7])

@@ -18,7 +18,8 @@ _COLUMNS = "id, parent_id, kind, time, meta, payload, seq, jump"
 _INSERT = f"INSERT INTO {{schema}}.entries ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
 _INSERT_MANY = f"""
     INSERT INTO {{schema}}.entries ({_COLUMNS}) SELECT * FROM unnest(
-        %s::text[], %s::text[], %s::text[], %s::float8[], %s::text[], %s::text[], %s::bigint[], %s::bool[]
+        %s::text[], %s::text[], %s::text[], %s::float8[], %s::text[], %s::text[],
+        %s::bigint[], %s::boolean[]
     )
 """
 _BEGIN = """

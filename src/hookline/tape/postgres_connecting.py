@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import socket
@@ -15,10 +16,13 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from .errors import TapeClosed, TapeError, TapeUncertain, TapeUnavailable
+from .errors import TapeClosed, TapeError, TapeUnavailable, TapeUncertain
 from .postgres_errors import is_final, place_of, told
 
 T = TypeVar("T")
+
+# What the pool says about a lost connection is for logs; people are told by the error.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 Connection: TypeAlias = AsyncConnection[TupleRow]
 
@@ -88,7 +92,8 @@ class Database:
             "idle_in_transaction_session_timeout": self._timeout,
         }
         for name, seconds in limits.items():
-            await connection.execute(f"SET {name} = {max(1, round(seconds * 1000))}")
+            milliseconds = str(max(1, round(seconds * 1000)))
+            await connection.execute("SELECT set_config(%s, %s, false)", (name, milliseconds))
 
     @contextmanager
     def telling(self, doing: str) -> Generator[None]:

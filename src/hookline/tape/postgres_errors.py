@@ -24,8 +24,7 @@ _STRANGE = "has other tables than this Hookline knows; `hookline db status` comp
 _MEANINGS: Final[dict[str, tuple[type[TapeError], str]]] = {
     "25006": (
         TapeReadOnly,
-        "is read-only, as a replica is; name the primary in [tape] url, or all hosts with "
-        "?target_session_attrs=read-write",
+        "is read-only, as a replica is; name the primary in [tape] url",
     ),
     "28000": (TapeDenied, "does not let this user in; check the user in [tape] url and pg_hba.conf"),
     "28P01": (TapeDenied, "refused the password; check the one in [tape] url"),

@@ -25,7 +25,8 @@ _INSERT = """
     INSERT INTO {schema}.words (seq, time, id, words) VALUES (%s, %s, %s, array_to_tsvector(%s::text[]))
 """
 _DONE = """
-    INSERT INTO {schema}.indexed VALUES (%s, %s) ON CONFLICT (session) DO UPDATE SET next = excluded.next
+    INSERT INTO {schema}.indexed VALUES (%s, %s)
+    ON CONFLICT (session) DO UPDATE SET next = excluded.next
 """
 _PAGE = 100
 

@@ -11,9 +11,7 @@ from .outline import HEAD
 from .postgres_schema import PLACES, within
 from .store import OPENING
 
-_FROM: Final = (
-    f"FROM {{schema}}.entries e JOIN {{schema}}.sessions s ON s.number = e.seq / {PLACES}"
-)
+_FROM: Final = f"FROM {{schema}}.entries e JOIN {{schema}}.sessions s ON s.number = e.seq / {PLACES}"
 _COLUMNS: Final = "e.id, s.id, e.parent_id, e.kind, e.time, e.meta, e.payload"
 _SELECT: Final = f"SELECT {_COLUMNS}, e.seq {_FROM}"
 _SHAPE: Final = f"e.id, s.id, e.parent_id, e.kind, e.time, left(e.payload, {HEAD})"
@@ -30,15 +28,15 @@ _LEAF: Final = f"""
 # last place is known, the first is the nearest jump (or the session's start), and the walk ends at the
 # nearest entry of the kinds asked for, or at the one named. Each is found by an index, so that a run
 # costs the same however long it is.
-_RUNS: Final = f"""
-    WITH RECURSIVE found AS (SELECT seq FROM {{schema}}.entries WHERE id = %(id)s),
-    last AS (SELECT seq FROM {{schema}}.entries WHERE id = %(until)s),
+_RUNS: Final = """
+    WITH RECURSIVE found AS (SELECT seq FROM {schema}.entries WHERE id = %(id)s),
+    last AS (SELECT seq FROM {schema}.entries WHERE id = %(until)s),
     runs AS (
-        SELECT 0 AS depth, run.* FROM found CROSS JOIN LATERAL ({{run}}) run
+        SELECT 0 AS depth, run.* FROM found CROSS JOIN LATERAL ({run}) run
         UNION ALL
         SELECT depth + 1, run.* FROM runs
-        JOIN {{schema}}.entries parent ON parent.id = runs.parent_id AND runs.stop IS NULL
-        CROSS JOIN LATERAL ({{parent_run}}) run
+        JOIN {schema}.entries parent ON parent.id = runs.parent_id AND runs.stop IS NULL
+        CROSS JOIN LATERAL ({parent_run}) run
     )
 """
 _RUN: Final = f"""
@@ -129,9 +127,7 @@ class Queries:
         made = partial(within, schema=schema)
         self.get = made(f"{_SELECT} WHERE e.id = %s")
         self.at = made(f"{_SELECT} WHERE e.seq = %s")
-        self.at_all = made(
-            f"{_SELECT} WHERE e.seq = ANY(%s::bigint[]) ORDER BY e.time DESC, e.id DESC"
-        )
+        self.at_all = made(f"{_SELECT} WHERE e.seq = ANY(%s::bigint[]) ORDER BY e.time DESC, e.id DESC")
         self.seq = made("SELECT seq FROM {schema}.entries WHERE id = %s")
         self.number = made("SELECT number FROM {schema}.sessions WHERE id = %s")
         self.leaf = made(_LEAF)

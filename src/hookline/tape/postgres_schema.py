@@ -1,4 +1,4 @@
-"""The tables of a tape in PostgreSQL: their versions, how they are brought up to date, whose they are."""
+"""The tables of a tape in PostgreSQL: their versions, bringing them up to date, whose they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .errors import BadSchema, ForeignHome, NotATape, TapeTooNew, TapeTooOld
 from .postgres_connecting import Connection
 
 TAPE: Final = "tape"
-"""The part of a schema that the tape is; others may have tables beside it, with versions of their own."""
+"""The part of a schema that the tape is; others may have tables beside it, with their own versions."""
 
 PLACES: Final = 2**32
 """How many places a session has: `seq` is the session's number times this, plus the place."""
@@ -158,8 +158,8 @@ async def claim(connection: Connection, schema: str, home: str, place: str, *, w
         row = await (await connection.execute(statement)).fetchone()
     if row is not None and row[0] != home:
         raise ForeignHome(
-            f"schema {schema!r} of {place} keeps the tapes of another home ({row[1]}); name another one "
-            f'in [tape] schema, or, to share its sessions, set [tape] home = "{row[0]}" here'
+            f"schema {schema!r} of {place} keeps the tapes of another home ({row[1]}); name another "
+            f'one in [tape] schema, or, to share its sessions, set [tape] home = "{row[0]}" here'
         )
 
 

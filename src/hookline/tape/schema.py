@@ -70,6 +70,25 @@ def _version_2(db: sqlite3.Connection) -> None:
     )
 
 
+def _version_3(db: sqlite3.Connection) -> None:
+    # Messages that were accepted. Only those that are not done with have an owner and a text.
+    db.execute(
+        """
+        CREATE TABLE inbox (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            id TEXT NOT NULL UNIQUE,
+            owner TEXT NOT NULL,
+            accepted REAL NOT NULL,
+            attempts INTEGER NOT NULL DEFAULT 0,
+            settled REAL,
+            outcome TEXT,
+            envelope TEXT
+        )
+        """
+    )
+    db.execute("CREATE INDEX inbox_waiting ON inbox (owner, number) WHERE outcome IS NULL")
+
+
 PLACES: Final = 2**32
 """How many places a session has: `seq` is the session's number times this, plus the place."""
 
@@ -78,7 +97,7 @@ MARKS: Final = frozenset({"anchor", "switch", "fork", "merge", "label", "name", 
 
 MARKS_ONLY: Final = "kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'name', 'model')"
 
-MIGRATIONS: Final[list[Callable[[sqlite3.Connection], None]]] = [_version_1, _version_2]
+MIGRATIONS: Final[list[Callable[[sqlite3.Connection], None]]] = [_version_1, _version_2, _version_3]
 """What leads from each version of the file to the next. Never change one that was released."""
 
 

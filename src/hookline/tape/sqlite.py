@@ -278,6 +278,10 @@ class SQLiteStore:
         with self._guard:
             self._db.close()
 
+    async def using(self, doing: str, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Do something else with the file, such as keeping a table beside the tape's own."""
+        return await self._run(doing, action)
+
     # --- How a call is made ---
 
     async def _run(self, doing: str, action: Callable[[sqlite3.Connection], T]) -> T:

@@ -15,16 +15,14 @@ after the other and executed together. A call that is refused or invalid skips t
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from hookline.catalog.calls import ToolCall, ToolResultContent
 from hookline.catalog.context import HookContext
-from hookline.catalog.envelope import field_of
 from hookline.catalog.events.tool import (
     ToolCallEvent,
     ToolExecutionEndEvent,
@@ -34,10 +32,12 @@ from hookline.catalog.events.tool import (
     ToolResultEvent,
 )
 from hookline.catalog.parts import Content
-from hookline.catalog.place import at, call as call_place
+from hookline.catalog.place import at
+from hookline.catalog.place import call as call_place
 from hookline.hooks import Decision, HooklineError, Hooks, Ruling, Verdict
 from hookline.hooks.errors import error_text
 
+from .action import about, describe, parse
 from .context import ToolContext, during, nobody_watches
 from .output import model_content
 from .progress import Progress
@@ -192,6 +192,11 @@ class ToolRunner:
             await self._authorise(admitted, caller, asked)
         except HooklineError as refusal:
             admitted.refusal = str(refusal)
+        except (Exception, asyncio.CancelledError) as error:  # whatever breaks at a gate is a no
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
+                raise
+            admitted.refusal = f"{requested.name} could not be judged: {error_text(error)}"
+            admitted.rulings.append(Ruling(Decision.DENY, admitted.refusal, by="runner"))
         await self._write_down(admitted, caller)
         if admitted.refusal is None:
             await caller.journal.tool_call(admitted.call, requested.arguments, admitted.rulings)
@@ -221,12 +226,27 @@ class ToolRunner:
         )
         if not isinstance(arguments, dict):  # a failed guard withheld them
             raise ToolRefused(str(arguments))
-        admitted.call = replace(call, arguments=arguments)
+        admitted.call = replace(call, arguments=deepcopy(cast("dict[str, Any]", arguments)))
 
     async def _ask_gate(self, admitted: Admitted, ctx: HookContext) -> str | None:
         """Let `tool_call` judge; give the question where something wants approval."""
         if not self._gate.live:
             return None
+        verdict = await self._judged(admitted, ctx)
+        if verdict.event.input != admitted.call.arguments:  # changed in place: who saw it before?
+            told = "a handler changed the arguments in place; all were asked again"
+            admitted.rulings.append(Ruling(reason=told, by="tool_call"))
+            admitted.call = replace(admitted.call, arguments=deepcopy(verdict.event.input))
+            verdict = await self._judged(admitted, ctx)
+            if verdict.event.input != admitted.call.arguments:
+                raise ToolRefused(f"{admitted.call.name} was not run: its arguments do not settle")
+        if setters := verdict.conflicts.get("input"):
+            told = f"{' and '.join(setters)} rewrote the arguments differently; the last one counts"
+            admitted.rulings.append(Ruling(reason=told, by="tool_call"))
+        return (verdict.reason or f"run {admitted.call.name}?") if verdict.asked else None
+
+    async def _judged(self, admitted: Admitted, ctx: HookContext) -> Verdict[ToolCallEvent]:
+        """Fire `tool_call`, and take over the rewrite that results ask for."""
         call = admitted.call
         event = ToolCallEvent(call.id, call.name, deepcopy(dict(call.arguments)))
         verdict = await self._gate.fire(event, ctx)
@@ -236,16 +256,17 @@ class ToolRunner:
         rewritten = verdict.changes.get("input")
         if rewritten is not None:
             admitted.call = replace(call, arguments=deepcopy(rewritten))
-        if setters := verdict.conflicts.get("input"):
-            told = f"{' and '.join(setters)} rewrote the arguments differently; the last one counts"
-            admitted.rulings.append(Ruling(reason=told, by="tool_call"))
-        return (verdict.reason or f"run {call.name}?") if verdict.asked else None
+        return verdict
 
     async def _authorise(self, admitted: Admitted, caller: Caller, asked: str | None) -> None:
         """Judge the final arguments: plugins, then policy, then a person where somebody asked."""
-        authorized = (
-            await self._authorize.fire(describe(admitted, caller)) if self._authorize.live else None
-        )
+        authorized = None
+        if self._authorize.live:
+            action = describe(admitted, caller)
+            authorized = await self._authorize.fire(action)
+            if self._authorize.count() > 1 and action != describe(admitted, caller):
+                why = "a plugin changed the action that others judge"
+                raise ToolRefused(f"{admitted.call.name} was not run: {why}")
         if authorized is False:
             admitted.rulings.append(Ruling(Decision.DENY, by="authorize_action"))
             raise ToolRefused(f"{admitted.call.name} was not authorised")
@@ -274,10 +295,16 @@ class ToolRunner:
                 deepcopy(admitted.values), self._context(admitted, caller)
             ),
         }
-        ruling = await self.approve(request, self._approve.fire if self._approve.live else None)
+        ruling = await self.approve(request, self._resolve if self._approve.live else None)
         admitted.rulings.append(ruling)
         if ruling.decision is not Decision.ALLOW:
             raise ToolRefused(f"{admitted.call.name} {ruling.reason}")
+
+    async def _resolve(self, request: dict[str, Any]) -> Any:
+        """Put a question to whoever answers; what is answered counts for exactly this question."""
+        asked = deepcopy(request)
+        answer = await self._approve.fire(request)
+        return answer if self._approve.count() < 2 or request == asked else "reject"
 
     # --- execution: the tool, and what becomes of its result ------------------------------------
 
@@ -332,9 +359,9 @@ class ToolRunner:
                 if admitted.refusal is not None:
                     raise ToolRefused(admitted.refusal)
                 await caller.journal.tool_call(call, admitted.requested.arguments, admitted.rulings)
-            return await self._invoke(
-                tool, deepcopy(admitted.values) if runs > 1 else admitted.values, admitted, caller
-            )
+            # a tool may change what it is given, and another run must get what was authorised
+            values = deepcopy(admitted.values) if self._around.live else admitted.values
+            return await self._invoke(tool, values, admitted, caller)
 
         if self._around.live:
             given = replace(call, arguments=deepcopy(dict(call.arguments)))
@@ -437,25 +464,18 @@ class ToolRunner:
         )
 
 
+def is_cancelled() -> bool:
+    """Whether somebody cancelled this task; what a gate awaits may be cancelled for itself."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
 def shown(value: Any) -> Content:
     """What a hook or a running tool gave, in the form a model reads, or why it has none."""
     try:
         return model_content(value)
     except HooklineError as unusable:
         return str(unusable)
-
-
-def parse(arguments: str | Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """A model's arguments as a dict, or what is wrong with them."""
-    if isinstance(arguments, Mapping):
-        return dict(arguments), None
-    try:
-        parsed = json.loads(arguments or "{}")
-    except ValueError as error:
-        return {}, f"the arguments are not valid JSON: {error}"
-    if not isinstance(parsed, dict):
-        return {}, f"the arguments must be a JSON object, not {type(parsed).__name__}"
-    return parsed, None  # pyright: ignore[reportUnknownVariableType]
 
 
 async def ask_alone(request: dict[str, Any], resolve: Resolve | None) -> Ruling:
@@ -466,35 +486,3 @@ async def ask_alone(request: dict[str, Any], resolve: Resolve | None) -> Ruling:
         return Ruling(reason=question, by=by)
     why = "was rejected" if answer == "reject" else "needs approval and nobody answered"
     return Ruling(Decision.DENY, f"{why}: {question}", by=by)
-
-
-def about(admitted: Admitted, caller: Caller) -> dict[str, Any]:
-    """Which call this is, by whom and for whom, as plain data; a copy, so that nobody can change it."""
-    call, ctx = admitted.call, caller.ctx
-    said: Any = caller.state.get("message")
-    return {
-        "tool": call.name,
-        "arguments": deepcopy(dict(call.arguments)),
-        "call_id": call.id,
-        "session_id": ctx.session_id,
-        "agent_id": ctx.agent_id,
-        "depth": ctx.depth,
-        "source": caller.source,
-        "channel": str(field_of(said, "channel", "") or ""),
-        "user": str(field_of(said, "sender_id") or field_of(said, "user_id") or ""),
-    }
-
-
-def describe(admitted: Admitted, caller: Caller) -> dict[str, Any]:
-    """The action that is judged, as plain data; a copy, so that nobody can change what runs."""
-    assert admitted.tool is not None
-    spec = admitted.tool.spec
-    return {
-        "kind": "tool.call",
-        **about(admitted, caller),
-        "name": spec.name,
-        "namespace": spec.namespace,
-        "side_effects": spec.side_effects.value,
-        "permissions": list(spec.permissions),
-        "workspace": str(caller.workspace),
-    }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .calls import usage
-from .commands import SlashCommand
+from hookline.person import usage
+from hookline.slash import SlashCommand
+
 from .view import clean, one_line
 
 if TYPE_CHECKING:

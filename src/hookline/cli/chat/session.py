@@ -19,13 +19,13 @@ from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
 from hookline.hookfiles import inert_text
 from hookline.models.thinking import LEVELS
-from hookline.person import run_shell
+from hookline.person import arguments_of, call_tool, run_shell
 from hookline.policy.answers import Answer
 from hookline.policy.approvals import ApprovalError
+from hookline.slash import written
 
 from .approval import LINES, folded
-from .calls import call_tool
-from .commands import Commands, written
+from .commands import Commands
 from .sessions import Places
 from .view import Reader, Stopped, View, exact, text_of, told
 
@@ -255,7 +255,8 @@ class Chat:
         """Call a tool for the person."""
         self.view.begin()
         try:
-            outcome = await call_tool(self.app, self.session_id, name, arguments)
+            given = arguments_of(self.app.tools.get(name), arguments)
+            outcome = await call_tool(self.app, self.session_id, name, given, channel="terminal")
             self.view.called(name, text_of(outcome.content), is_error=outcome.is_error)
         finally:
             self.view.end()

@@ -1,4 +1,4 @@
-"""The slash commands about sessions: to begin, leave, branch, go back, shrink and name them."""
+"""The slash commands about sessions: to begin, leave, branch, go back and name them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import suggestion
+from hookline.slash import BadCommand, SlashCommand
 
-from .commands import BadCommand, SlashCommand
-from .view import clean, one_line
+from .view import one_line
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -23,7 +23,7 @@ SHOWN = 20
 """Sessions that are listed."""
 
 
-def session_commands(chat: Chat) -> list[SlashCommand]:
+def branch_commands(chat: Chat) -> list[SlashCommand]:
     """Commands that change which session the chat is in, or what is in it."""
 
     async def new(app: Hookline, name: str) -> str:
@@ -59,12 +59,6 @@ def session_commands(chat: Chat) -> list[SlashCommand]:
         await app.sessions.navigate(chat.session_id, entry, summarise=summarise)
         return await chat.draw_tree()
 
-    async def compact(app: Hookline, instructions: str) -> str:
-        entry = await app.sessions.compact(chat.session_id, instructions.strip() or None)
-        if entry is None:
-            return "there is nothing to compact"
-        return f"compacted. The model goes on from:\n{clean(entry.payload['summary'] or '')}"
-
     async def handoff(app: Hookline, said: str) -> str:
         name, _, summary = said.partition(":")
         if not name.strip():
@@ -85,19 +79,6 @@ def session_commands(chat: Chat) -> list[SlashCommand]:
         await (await app.sessions.tape(chat.session_id)).rename(said.strip())
         return f"this session is called {said.strip()} now"
 
-    async def model(app: Hookline, wanted: str) -> str:
-        present = app.sessions.model_of(chat.session_id)
-        if wanted.strip():
-            await app.sessions.choose_model(chat.session_id, wanted.strip())
-            return f"the model of this session is {wanted.strip()} now"
-        others = [f"  {m.name}: {m.summary if m.usable else m.reason}" for m in app.models.available()]
-        return "\n".join([f"the model is {present}", *others])
-
-    async def think(app: Hookline, level: str) -> str:
-        if level.strip():
-            await app.sessions.choose_thinking(chat.session_id, level.strip())
-        return f"thinking: {app.sessions.thinking_of(chat.session_id) or 'as the model does by itself'}"
-
     async def export(app: Hookline, file: str) -> str:
         if not file.strip():
             raise BadCommand("say where to: /export talk.html, or /export talk.jsonl")
@@ -113,12 +94,9 @@ def session_commands(chat: Chat) -> list[SlashCommand]:
         SlashCommand("switch", "Go to another session: /switch ID.", resume),
         SlashCommand("fork", "Branch off here, or at a point of the tree: /fork [N [before]].", fork),
         SlashCommand("tree", "Draw the session's tree; go back: /tree N [summary].", tree),
-        SlashCommand("compact", "Summarise the older part: /compact [what to keep].", compact),
         SlashCommand("handoff", "Start the context anew: /handoff NAME: SUMMARY.", handoff),
         SlashCommand("label", "Name this point, or another: /label NAME [N].", label),
         SlashCommand("name", "Name the session: /name NAME.", name),
-        SlashCommand("model", "Show the model, or choose another: /model NAME.", model),
-        SlashCommand("think", "Have the model think more or less: /think LEVEL.", think),
         SlashCommand("export", "Write the session as HTML or JSON Lines: /export FILE.", export),
     ]
 

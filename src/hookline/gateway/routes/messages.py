@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi import APIRouter, Header, HTTPException, Path, Request
 from fastapi.responses import JSONResponse
 
 from ..frames import EndFrame, MessageIn, PartOut, SessionId
@@ -16,6 +17,7 @@ from . import BUSY, FAILED, PROBLEMS, TAKEN
 if TYPE_CHECKING:
     from ..web import WebChannel
 
+ONCE = "A message with a key that was accepted before is refused: send again after a lost answer."
 STREAMED = "The frames of the answer as Server-Sent Events; the name of each event is its type."
 
 
@@ -44,13 +46,20 @@ def message_routes(channel: WebChannel) -> APIRouter:
             },
         },
     )
-    async def say(session: Annotated[SessionId, Path()], message: MessageIn, request: Request) -> Any:
+    async def say(
+        session: Annotated[SessionId, Path()],
+        message: MessageIn,
+        request: Request,
+        idempotency_key: Annotated[str, Header(max_length=200, description=ONCE)] = "",
+    ) -> Any:
         """Say something in a session, which begins with its first message."""
         content = message.content()
+        once = sha256(idempotency_key.encode()).hexdigest()[:32] if idempotency_key else ""
+        name = message.id or once or None
         user = user_of(request.scope)
         if "text/event-stream" not in request.headers.get("accept", ""):
             gathered = Gathered()
-            await channel.submit(content, session, user, gathered, message_id=message.id)
+            await channel.submit(content, session, user, gathered, sender=once, message_id=name)
             last = await gathered.done
             if last["type"] == "error":
                 raise HTTPException(500, last["message"])
@@ -58,7 +67,7 @@ def message_routes(channel: WebChannel) -> APIRouter:
         outbox = EventOutbox(gateway.settings.backlog)
         model = gateway.app.sessions.model_of(session)
         outbox.put({"type": "session", "session_id": session, "model": model})
-        shown = await channel.submit(content, session, user, outbox, message_id=message.id)
+        shown = await channel.submit(content, session, user, outbox, sender=once, message_id=name)
         outbox.put({"type": "accepted", "id": shown})
         return EventStream(outbox)
 

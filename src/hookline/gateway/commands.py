@@ -1,0 +1,89 @@
+"""The slash commands of channels: a message `/name …` is carried out and answered, without a turn."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from hookline import slash
+from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
+from hookline.hooks import HooklineError
+from hookline.person import arguments_of, call_tool
+from hookline.sessions import UnknownSession
+from hookline.slash import SlashCommand, plugin_commands, session_commands, written
+
+from .frames import plain_text
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+    from .gateway import Gateway
+
+log = logging.getLogger("hookline.gateway")
+
+NEW = "new"
+"""The name of the anchor that `/new` sets."""
+
+
+class Commands:
+    """Every command of a gateway's channels: its own, those that plugins bring, and the tools."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._brought: dict[str, SlashCommand] | None = None
+
+    def forget(self) -> None:
+        """Gather those of plugins again when they are needed next: some may have changed."""
+        self._brought = None
+
+    def names(self) -> list[tuple[str, str]]:
+        """Everything that may follow a slash, with a line of help."""
+        return slash.names(self._gateway.app, self._known("", {}))
+
+    async def run(self, session_id: str, message: Envelope) -> str | None:
+        """Carry a message out that is a command; give what is said to its sender."""
+        command = written(content_of(message))
+        if command is None:
+            return None
+        app = self._gateway.app
+
+        async def call(name: str, arguments: str) -> str:
+            given = arguments_of(app.tools.get(name), arguments)
+            channel, user = address_of(message)[0], str(field_of(message, "sender_id") or "")
+            outcome = await call_tool(app, session_id, name, given, channel=channel, user=user)
+            return plain_text(outcome.content) or "(nothing)"
+
+        try:
+            await app.sessions.open(session_id)
+            return await slash.run(app, self._known(session_id, message), *command, call)
+        except HooklineError as error:  # unknown, mistyped, or not now: the answer says so
+            return str(error)
+
+    def _known(self, session_id: str, message: Envelope) -> dict[str, SlashCommand]:
+        if self._brought is None:
+            self._brought, wrong = plugin_commands(self._gateway.app)
+            for line in wrong:
+                log.error("%s", line)
+        own = [*self._own(session_id, message), *session_commands(lambda: session_id)]
+        return {command.name: command for command in own} | self._brought
+
+    def _own(self, session_id: str, message: Envelope) -> list[SlashCommand]:
+        async def help_(app: Hookline, arguments: str) -> str:
+            return "\n".join(f"/{name}: {text}" for name, text in self.names())
+
+        async def new(app: Hookline, arguments: str) -> str:
+            try:
+                await app.sessions.handoff(session_id, NEW)
+            except UnknownSession:
+                return "this session is new"
+            return "a new beginning: what was said before is on record, and out of the agent's sight"
+
+        async def cancel(app: Hookline, arguments: str) -> str:
+            stopped = await self._gateway.cancel(session_id, *address_of(message))
+            return "stopped" if stopped else "nothing is running"
+
+        return [
+            SlashCommand("help", "Show the commands.", help_),
+            SlashCommand("new", "Begin anew in this session.", new),
+            SlashCommand("cancel", "Stop the running turn.", cancel),
+        ]

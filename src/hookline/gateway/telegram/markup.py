@@ -1,0 +1,216 @@
+"""An agent's Markdown for Telegram: cut into messages, and written as the HTML that Telegram takes.
+
+Telegram counts in UTF-16, and refuses a message with a tag that is not closed. So a text is cut first,
+at paragraphs where it can be, and each piece becomes HTML of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from html import escape, unescape
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+LIMIT: Final = 4096
+"""What one message may have."""
+
+_FENCE = re.compile(r"^ {0,3}(`{3,20}|~{3,20})(?![`~])\s*([\w+#.-]{0,30})(.*)$")
+_LINKS = ("http://", "https://", "tg://", "mailto:")
+_TAGS = {"strong": "b", "em": "i", "s": "s"}
+
+
+def length(text: str) -> int:
+    """The length of a text as Telegram counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def pieces(text: str, limit: int = LIMIT) -> list[str]:
+    """A Markdown text in pieces of bounded length; a code block that is cut goes on as one.
+
+    What stands in a full piece does not depend on what follows, so a text may be shown while it grows.
+    """
+    found: list[str] = []
+    rest = text.strip("\n")
+    while length(rest) > limit:
+        head = _head(rest, limit)
+        if fence := _open_fence(head):
+            head = _head(rest, limit - len(fence[0]) - 1)  # what closes it must fit, too
+            fence = _open_fence(head)
+        rest = rest[len(head) :].lstrip("\n")
+        head = head.rstrip()
+        if fence is not None:
+            mark, language = fence
+            head = f"{head}\n{mark}"
+            first, _, after = rest.partition("\n")
+            rest = after if first.strip() == mark else f"{mark}{language}\n{rest}"
+        if head:
+            found.append(head)
+    if rest.strip():
+        found.append(rest)
+    return found
+
+
+def _head(text: str, limit: int) -> str:
+    window = _window(text, limit)
+    return window[: _cut(window)]
+
+
+def _window(text: str, limit: int) -> str:
+    """The longest beginning that fits; no character is cut in two."""
+    window = text[:limit]
+    while length(window) > limit:
+        window = window[: len(window) - max(1, (length(window) - limit) // 2)]
+    return window
+
+
+def _cut(window: str) -> int:
+    """Where to cut: after a paragraph, a line, a sentence or a word, but not too early."""
+    least = len(window) // 3
+    for mark, after in (("\n\n", 2), ("\n", 1), (". ", 2), (" ", 1)):
+        at = window.rfind(mark)
+        if at >= least:
+            return at + after
+    return len(window)
+
+
+def _open_fence(text: str) -> tuple[str, str] | None:
+    """The mark and the language of a code block that the text does not close."""
+    found: tuple[str, str] | None = None
+    for line in text.splitlines():
+        fence = _FENCE.match(line)
+        if fence is None:
+            continue
+        if found is None:
+            found = fence[1], fence[2]
+        elif fence[1].startswith(found[0]) and not (fence[2] or fence[3].strip()):
+            found = None
+    return found
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+
+
+def as_html(text: str) -> str:
+    """A Markdown text as Telegram's HTML; whatever it says, tags are balanced and the rest is escaped."""
+    return _Writer().write(_parser().parse(text)).strip("\n")
+
+
+def seen(html: str) -> str:
+    """What a reader sees of Telegram's HTML."""
+    return unescape(re.sub(r"<[^>]+>", "", html))
+
+
+class _Writer:
+    """Walks the tokens of a text."""
+
+    def __init__(self) -> None:
+        self._out: list[str] = []
+        self._lists: list[int | None] = []
+        """The next number of each open list; None where it has none."""
+        self._bullet = ""
+        self._quotes = 0
+        self._cells = 0
+        self._hidden: list[bool] = []
+        """Of each open link, whether it leads nowhere that Telegram knows."""
+
+    def write(self, tokens: list[Token]) -> str:
+        for token in tokens:
+            self._block(token)
+        return "".join(self._out)
+
+    def _block(self, token: Token) -> None:
+        match token.type:
+            case "heading_open":
+                self._begin("<b>")
+            case "heading_close":
+                self._put("</b>")
+            case "paragraph_open":
+                self._begin("")
+            case "inline":
+                for child in token.children or ():
+                    self._inline(child)
+            case "fence" | "code_block":
+                self._begin(_code_block(token))
+            case "hr":
+                self._begin("———")
+            case "blockquote_open":
+                if not self._quotes:  # Telegram has no quote within a quote
+                    self._begin("<blockquote>")
+                self._quotes += 1
+            case "blockquote_close":
+                self._quotes -= 1
+                if not self._quotes:
+                    self._put("</blockquote>")
+            case "bullet_list_open":
+                self._lists.append(None)
+            case "ordered_list_open":
+                self._lists.append(int(token.attrGet("start") or 1))
+            case "bullet_list_close" | "ordered_list_close":
+                self._lists.pop()
+            case "list_item_open":
+                number = self._lists[-1]
+                self._bullet = "• " if number is None else f"{number}. "
+                if number is not None:
+                    self._lists[-1] = number + 1
+            case "tr_open":
+                self._begin("", tight=True)
+                self._cells = 0
+            case "th_open" | "td_open":
+                self._put(" | " if self._cells else "")
+                self._cells += 1
+            case _:
+                pass
+
+    def _inline(self, token: Token) -> None:
+        kind, _, edge = token.type.rpartition("_")
+        match token.type:
+            case "text":
+                self._put(escape(token.content, quote=False))
+            case "code_inline":
+                self._put(f"<code>{escape(token.content, quote=False)}</code>")
+            case "softbreak" | "hardbreak":
+                self._put("\n")
+            case "link_open":
+                address = str(token.attrGet("href") or "")
+                self._hidden.append(not address.startswith(_LINKS))
+                if not self._hidden[-1]:
+                    self._put(f'<a href="{escape(address)}">')
+            case "link_close":
+                if not self._hidden.pop():
+                    self._put("</a>")
+            case "image":
+                self._put(escape(token.content or "picture", quote=False))
+            case _ if kind in _TAGS:
+                self._put(f"<{'/' if edge == 'close' else ''}{_TAGS[kind]}>")
+            case _:
+                self._put(escape(token.content, quote=False))
+
+    def _begin(self, opening: str, *, tight: bool = False) -> None:
+        """Begin a block, away from the one before it."""
+        if self._out and self._out[-1] != "<blockquote>":
+            self._put("\n" if tight or self._lists else "\n\n")
+        if self._lists:
+            indent = "  " * (len(self._lists) - 1)
+            self._put(indent + (self._bullet or "  "))
+            self._bullet = ""
+        self._put(opening)
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._out.append(text)
+
+
+def _code_block(token: Token) -> str:
+    code = escape(token.content.rstrip("\n"), quote=False)
+    language = re.match(r"[\w+#.-]+", token.info.strip())
+    if language is None:
+        return f"<pre>{code}</pre>"
+    return f'<pre><code class="language-{language[0]}">{code}</code></pre>'

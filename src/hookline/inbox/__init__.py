@@ -1,0 +1,24 @@
+"""The inbox: messages that were accepted, kept until they are done with.
+
+A message is in the inbox before its sender is told that it was accepted, and stays there until its
+outcome is known. So no process that dies takes one with it: the next start finds it, and the tape says
+how far its turn came.
+"""
+
+from .fate import Fate, fate_of
+from .inbox import Accepted, Inbox, Waiting, key_of, keys_of
+from .packing import packed, unpacked
+from .sqlite import SQLiteInbox
+
+__all__ = [
+    "Accepted",
+    "Fate",
+    "Inbox",
+    "SQLiteInbox",
+    "Waiting",
+    "fate_of",
+    "key_of",
+    "keys_of",
+    "packed",
+    "unpacked",
+]

@@ -1,0 +1,18 @@
+"""The inspector: sessions, turns, hooks, plugins and decisions as a page, read from one record.
+
+    router = inspector_routes(app, leaving)     # for FastAPI: /inspect, and /inspect/api under it
+
+The gateway serves it beside its channels, and `hookline inspect` alone. It reads; the one thing that
+it starts is a replay.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+PAGE: Final = "/inspect"
+"""Where the page is."""
+FILES: Final = "/inspect/static/"
+"""Where its files are: for everybody, as there is nothing of anybody in them."""
+STATIC: Final = Path(__file__).parent / "static"

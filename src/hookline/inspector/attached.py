@@ -1,0 +1,91 @@
+"""The catalogue with who is attached, and the plugins with how they are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from hookline.catalog.reference import FAMILIES, describe
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.hooks import Hooks, HookSpec
+    from hookline.hooks.implementation import Implementation
+
+
+def catalogue(hooks: Hooks, fired: dict[str, tuple[int, float]]) -> list[dict[str, Any]]:
+    """Every hook as declared, with who is attached in run order, and when it was last seen firing."""
+    told: list[dict[str, Any]] = []
+    for family, specs in hooks.catalog.families().items():
+        for spec in specs:
+            calls, last = fired.get(spec.name, (None, None))
+            told.append(
+                {
+                    **describe(spec),
+                    "family_title": FAMILIES.get(family, family),
+                    "attached": _attached(hooks, spec),
+                    "calls": calls,
+                    "last": last,
+                }
+            )
+    return told
+
+
+def _attached(hooks: Hooks, spec: HookSpec) -> list[dict[str, Any]]:
+    hook = hooks[spec.name]
+    everywhere = [_described(impl) for impl in hook.run_order()]
+    known = {id(impl) for impl in hook.run_order()}
+    scoped = [
+        {**_described(impl), "scope": str(key)}
+        for key in hook.scope_keys()
+        for impl in hook.run_order(key)
+        if id(impl) not in known
+    ]
+    return [*everywhere, *scoped]
+
+
+def _described(impl: Implementation) -> dict[str, Any]:
+    marks = {
+        "wrapper": impl.wrapper,
+        "guard": impl.guard,
+        "first": impl.tryfirst,
+        "last": impl.trylast,
+        "filtered": impl.when is not None,
+    }
+    return {
+        "name": impl.name,
+        "place": impl.location,
+        "marks": [name for name, is_set in marks.items() if is_set],
+        "timeout": impl.timeout,
+        "is_plugin": impl.plugin is not None,
+        "left_behind": impl.left_behind,
+    }
+
+
+def plugins(app: Hookline) -> dict[str, Any]:
+    """Every plugin with its state and hooks, the hook files, and what is wrong."""
+    hooks = app.hooks
+    own: dict[str, list[str]] = {}
+    handlers: dict[str, list[str]] = {}
+    for spec in hooks.catalog.values():
+        for impl in hooks[spec.name].run_order():
+            where = own if impl.plugin is not None else handlers
+            where.setdefault(impl.name, []).append(spec.name)
+    failures = [{"plugin": each.plugin, "text": str(each)} for each in app.failures]
+    return {
+        "plugins": [{**asdict(s), "hooks": own.get(s.name, [])} for s in app.plugins.states()],
+        "handlers": [{"name": name, "hooks": found} for name, found in handlers.items()],
+        "failures": failures,
+        "warnings": list(app.plugins.warnings),
+        "files": [
+            {"name": file.name, "path": str(getattr(file, "path", ""))} for file in app.hook_files.files
+        ],
+        "not_trusted": [str(each) for each in app.hook_files.inert()],
+    }
+
+
+def places(hooks: Hooks) -> dict[str, dict[str, str]]:
+    """Where the handlers of each hook are written, by who has them."""
+    return {
+        name: {impl.name: impl.location for impl in hooks[name].run_order()} for name in hooks.catalog
+    }

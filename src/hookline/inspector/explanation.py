@@ -1,0 +1,88 @@
+"""One entry with all that explains it: what it says, what was changed, who decided and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hookline.agent.journal import TOOL_CALL, TOOL_RESULT
+
+from .decisions import decision_of
+from .plain import cut, diff_of, plain
+
+if TYPE_CHECKING:
+    from hookline.hooks import Hooks
+    from hookline.tape import Entry
+    from hookline.trace import TraceRecord
+
+
+def explained(
+    entry: Entry, around: list[Entry], records: list[TraceRecord], hooks: Hooks
+) -> dict[str, Any]:
+    """An entry as the page shows it when it is opened; `around` are the entries of its turn."""
+    told: dict[str, Any] = {
+        "id": entry.id,
+        "session": entry.session_id,
+        "parent": entry.parent_id,
+        "kind": entry.kind,
+        "time": entry.time,
+        "payload": plain(entry.payload),
+        "meta": plain(entry.meta),
+    }
+    call_id = call_of(entry)
+    if call_id is None:
+        return told
+    pair = [each for each in around if call_of(each) == call_id]
+    call = next((each for each in pair if each.kind == TOOL_CALL), None)
+    result = next((each for each in pair if each.kind == TOOL_RESULT), None)
+    decided = decision_of(result or call or entry)
+    told["call"] = {
+        "id": call_id,
+        "tool": str(entry.payload.get("name", "")),
+        "requested": plain(call.payload.get("requested") if call else requested(around, call_id)),
+        "arguments": plain(call.payload.get("arguments")) if call else None,
+        "diff": diff_of(call.payload.get("requested"), call.payload.get("arguments")) if call else "",
+        "result": plain(result.payload.get("content")) if result else None,
+        "is_error": bool(result and result.payload.get("is_error")),
+        "ran": bool(result.payload.get("ran", True)) if result else None,
+    }
+    if decided is not None:
+        told["decision"] = decided["decision"]
+        told["rulings"] = [{**each, "place": place_of(hooks, each)} for each in decided["rulings"]]
+    told["dispatches"] = [dispatch(record) for record in records if record.call == call_id]
+    return told
+
+
+def call_of(entry: Entry) -> str | None:
+    """The id of the tool call that an entry is about."""
+    if entry.kind == TOOL_CALL:
+        return str(entry.payload.get("id") or entry.id)
+    return str(entry.payload.get("tool_call_id")) if entry.kind == TOOL_RESULT else None
+
+
+def requested(entries: list[Entry], call_id: str) -> Any:
+    """What the model asked for with a call that was refused: it is in its message alone."""
+    for entry in entries:
+        message: dict[str, Any] = entry.payload.get("message") or {}
+        for call in message.get("tool_calls") or ():
+            if call.get("id") == call_id:
+                return (call.get("function") or call).get("arguments")
+    return None
+
+
+def place_of(hooks: Hooks, ruling: dict[str, Any]) -> str:
+    """Where the handler that ruled is written, if it is attached now."""
+    found = (impl for impl in hooks["tool_call"].run_order() if impl.name == ruling.get("by"))
+    impl = next(found, None)
+    return impl.location if impl is not None else ""
+
+
+def dispatch(record: TraceRecord) -> dict[str, Any]:
+    """A dispatch as the page shows it, each change as a diff."""
+    told = plain(record.as_json())
+    for handler, shown in zip(record.handlers, told.get("handlers", ()), strict=True):
+        shown["diffs"] = {
+            cut(name, 200): diff_of(*values)
+            for name, values in handler.changes.items()
+            if len(values) == 2
+        }
+    return told

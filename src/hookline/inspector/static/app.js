@@ -1,0 +1,97 @@
+// The frame of the inspector: which screen is open, by what stands after the # of the address.
+import { Unauthorised, request, token } from "./api.js";
+import { byId, empty } from "./elements.js";
+import { compareScreen } from "./compare.js";
+import { decisionsScreen } from "./decisions.js";
+import { hooksScreen } from "./hooks.js";
+import { liveScreen } from "./live.js";
+import { pluginsScreen } from "./plugins.js";
+import { sessionScreen } from "./session.js";
+import { sessionsScreen } from "./sessions.js";
+
+const SCREENS = {
+  sessions: sessionsScreen,
+  session: sessionScreen,
+  compare: compareScreen,
+  live: liveScreen,
+  decisions: decisionsScreen,
+  hooks: hooksScreen,
+  plugins: pluginsScreen,
+};
+
+let open; // the screen that is open: its name, what it is of, how to leave it and how to go on in it
+
+/** The parts of the address: `#/session/web%3A1/turn/3?hook=x`. */
+function parts() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/").map(decodeURIComponent);
+  return { name: name || "sessions", rest, query: new URLSearchParams(query) };
+}
+
+async function show() {
+  const { name, rest, query } = parts();
+  if (name === "main") return; // the link that skips the navigation
+  // Another turn or entry of the same session is not another screen.
+  if (open?.name === name && open.key === rest[0] && open.go) return open.go(rest, query);
+  open?.leaving.abort();
+  const leaving = new AbortController();
+  const screen = SCREENS[name];
+  open = { name, key: rest[0], leaving };
+  const current = open;
+  mark(name);
+  const place = byId("main");
+  place.replaceChildren();
+  place.className = name;
+  say("");
+  if (!screen) return void place.append(empty("There is no such screen."));
+  const context = { place, rest, query, signal: leaving.signal, failed };
+  try {
+    current.go = await screen(context);
+  } catch (problem) {
+    if (!leaving.signal.aborted) failed(problem);
+  }
+}
+
+function mark(name) {
+  const shown = { session: "sessions", compare: "sessions" }[name] ?? name;
+  for (const link of document.querySelectorAll("#screens a")) {
+    if (link.hash === `#/${shown}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+/** Tell what went wrong, or ask for the token. */
+export function failed(problem) {
+  if (problem instanceof Unauthorised) {
+    byId("token-form").hidden = false;
+    byId("token").focus();
+  } else say(problem.message);
+}
+
+function say(text) {
+  const banner = byId("banner");
+  banner.textContent = text;
+  banner.hidden = !text;
+}
+
+byId("token-form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  token.set(byId("token").value);
+  try {
+    await request("about");
+    location.reload();
+  } catch (problem) {
+    say(problem instanceof Unauthorised ? "That token is not the right one." : problem.message);
+  }
+});
+
+byId("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  byId("main").focus();
+});
+addEventListener("hashchange", show);
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason?.name === "AbortError") event.preventDefault();
+  else failed(event.reason);
+});
+show();

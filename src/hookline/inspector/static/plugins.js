@@ -1,0 +1,40 @@
+// The plugins: which take part, what they are on, and what is wrong.
+import { request } from "./api.js";
+import { badge, element, empty, section, span } from "./elements.js";
+
+export async function pluginsScreen({ place }) {
+  const found = await request("plugins");
+  const parts = [element("div", { className: "tools" }, element("h2", { textContent: "Plugins" }))];
+  if (found.failures.length) parts.push(section("Left out", list(found.failures.map(({ text }) => [span("reason", text)]), "problems")));
+  if (found.warnings.length) parts.push(section("Warnings", list(found.warnings.map((text) => [span("reason", text)]), "problems")));
+  if (found.not_trusted.length) {
+    parts.push(section("Inert, because not trusted (`hookline trust`)", list(found.not_trusted.map((text) => [span("place", text)]))));
+  }
+  parts.push(...found.plugins.map(plugin));
+  if (found.files.length) parts.push(section("Hook files", list(found.files.map(({ name }) => [span("by", name)]))));
+  if (found.handlers.length) {
+    parts.push(section("Handlers that belong to no plugin", list(found.handlers.map(({ name, hooks }) => [span("by", name), links(hooks)]))));
+  }
+  if (!found.plugins.length) parts.push(empty("There are no plugins."));
+  place.append(element("div", { className: "column" }, ...parts));
+}
+
+function plugin({ name, version, order, provides, source, state, reason, hooks }) {
+  const about = [version, order !== null && `order ${order}`, source, provides.length && `provides ${provides.join(", ")}`];
+  return element(
+    "section",
+    { className: "card" },
+    element("div", { className: "tools" }, element("h3", { textContent: name }), badge(state)),
+    span("dim", about.filter(Boolean).join(" · ")),
+    ...(reason ? [span("reason", reason)] : []),
+    links(hooks),
+  );
+}
+
+const list = (rows, className = "rulings") =>
+  element("ul", { className }, ...rows.map((row) => element("li", {}, ...row)));
+
+function links(hooks) {
+  const made = [...new Set(hooks)].map((name) => element("a", { href: `#/hooks/${encodeURIComponent(name)}`, textContent: name }));
+  return element("p", { className: "links" }, ...made.flatMap((link) => [link, " "]));
+}

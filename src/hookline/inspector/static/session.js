@@ -1,0 +1,180 @@
+// One session: its turns, its events and its tree on one side, a turn with its timeline on the other.
+import { listen, request } from "./api.js";
+import { badge, element, empty, moment, span, took } from "./elements.js";
+import { entryDetail, dispatchDetail } from "./detail.js";
+import { VirtualList, held } from "./list.js";
+import { sessionAddress } from "./sessions.js";
+import { soon } from "./soon.js";
+import { Timeline } from "./timeline.js";
+
+const VIEWS = { turns: "Turns", events: "Events", tree: "Tree" };
+
+export async function sessionScreen({ place, rest, signal, failed }) {
+  const [id] = rest;
+  const screen = new Session(id, place, failed);
+  await screen.begin();
+  await screen.go(rest);
+  const changed = soon(() => screen.refresh(), failed);
+  listen({ session: id, dispatches: "false" }, signal, {
+    frame: ({ type, session }) => type === "entry" && session === id && changed(),
+  }).catch(failed);
+  return (rest) => screen.go(rest).catch(failed);
+}
+
+class Session {
+  constructor(id, place, failed) {
+    Object.assign(this, { id, failed });
+    this.at = {}; // what is open: turn, entry, dispatch
+    this.title = element("h2");
+    this.about = element("p", { className: "dim" });
+    this.tabs = element("nav", { className: "tabs", "aria-label": "Views of the session" });
+    this.left = element("div", { className: "left" });
+    this.right = element("div", { className: "right" });
+    const compare = element("a", {
+      className: "button", href: `#/compare/${encodeURIComponent(id)}`, textContent: "Compare with a replay",
+    });
+    const head = element("div", { className: "tools" }, element("div", { className: "grow" }, this.title, this.about), compare);
+    this.halves = element("div", { className: "halves" }, this.left, this.right);
+    place.append(head, this.halves);
+    this.lists = this.#lists();
+  }
+
+  #lists() {
+    const make = (label, path, render, choose, isChosen, height) =>
+      new VirtualList({
+        label, render, choose, isChosen, height,
+        fetch: (start, count) => request(path, { id: this.id, start, count }),
+      });
+    this.lines = [];
+    return {
+      turns: make("Turns", "session/turns", turnRow, (turn) => this.#to("turn", turn.number), (turn) => turn.number === this.at.turn, 56),
+      events: make("Events", "session/events", eventRow, (event) => this.#toEntry(event), (event) => event.id === this.at.entry, 40),
+      tree: new VirtualList({
+        label: "Tree", height: 40, render: treeRow, fetch: held(() => this.lines), className: "tree",
+        choose: (line) => this.#toEntry(line), isChosen: (line) => line.id === this.at.entry,
+      }),
+    };
+  }
+
+  #to(...rest) {
+    location.hash = sessionAddress(this.id, ...rest);
+  }
+
+  /** An entry is shown in its turn, where it has one. The list that it was chosen in stays. */
+  #toEntry({ id, turn }) {
+    this.#to(...(this.view === "turns" ? [] : [this.view]), ...(turn ? ["turn", turn] : []), "entry", id);
+  }
+
+  async begin() {
+    await this.#head();
+  }
+
+  async #head() {
+    const found = await request("session", { id: this.id });
+    this.known = found;
+    this.title.textContent = found.name || this.id;
+    const about = [found.name && this.id, `${found.entries.toLocaleString()} entries`, `${found.turns.toLocaleString()} turns`];
+    this.about.replaceChildren(about.filter(Boolean).join(" · "), " · ", moment(found.updated));
+    if (found.busy) this.about.append(" ", badge("running"));
+  }
+
+  /** Go to a place in the session: `events|tree? turn/N? entry|dispatch/ID?`. */
+  async go([, ...rest]) {
+    const view = rest[0] in VIEWS ? rest.shift() : "turns";
+    const at = {};
+    for (let place = 0; place + 1 < rest.length; place += 2) at[rest[place]] = rest[place + 1];
+    if (at.turn) at.turn = Number(at.turn);
+    const before = this.at;
+    this.at = at;
+    if (view !== this.view) await this.#view(view);
+    else this.lists[view].mark();
+    this.halves.classList.toggle("opened", Boolean(at.turn || at.entry));
+    if (at.turn !== before.turn || !this.timeline) await this.#turn();
+    await this.#detail();
+  }
+
+  async #view(view) {
+    this.view = view;
+    const links = Object.entries(VIEWS).map(([name, text]) => {
+      const link = element("a", { href: sessionAddress(this.id, ...(name === "turns" ? [] : [name])), textContent: text });
+      if (name === view) link.setAttribute("aria-current", "page");
+      return link;
+    });
+    this.tabs.replaceChildren(...links);
+    this.left.replaceChildren(this.tabs, this.lists[view].element);
+    await this.#fill();
+    if (view === "turns" && this.at.turn) this.lists.turns.show(this.at.turn - 1);
+  }
+
+  async #fill() {
+    if (this.view === "tree") {
+      const tree = await request("session/tree", { id: this.id });
+      this.lines = tree.lines.map((line) => ({ ...line, isLeaf: line.id === tree.leaf }));
+      if (tree.more) this.lines.push({ depth: 0, preview: `… ${tree.more} more`, kind: "", labels: [] });
+    }
+    await this.lists[this.view].refresh();
+  }
+
+  async refresh() {
+    await this.#head();
+    await this.#fill();
+    const isLast = this.timeline && this.at.turn && this.timeline.turn?.turn_id && this.timeline.turn.status === "started";
+    if (isLast) await this.timeline.load(this.at);
+  }
+
+  async #turn() {
+    if (!this.at.turn) {
+      this.timeline = undefined;
+      this.detail = element("div", { className: "detail" });
+      const hint = this.at.entry ? undefined : empty("Choose a turn to see what happened in it.");
+      this.right.replaceChildren(...[hint, this.detail].filter(Boolean));
+      return;
+    }
+    const back = element("a", { className: "back", href: sessionAddress(this.id, ...(this.view === "turns" ? [] : [this.view])), textContent: "← All turns" });
+    this.timeline = new Timeline(this.id, {
+      entry: (entry) => this.#to("turn", this.at.turn, "entry", entry),
+      dispatch: (record) => this.#to("turn", this.at.turn, "dispatch", record),
+    });
+    this.detail = element("div", { className: "detail" });
+    this.right.replaceChildren(back, this.timeline.element, this.detail);
+    await this.timeline.load(this.at);
+  }
+
+  async #detail() {
+    this.timeline?.mark(this.at);
+    const { turn, entry, dispatch } = this.at;
+    const wanted = JSON.stringify(this.at);
+    let found;
+    if (entry) found = entryDetail(await request("session/entry", { id: this.id, entry }), this.id);
+    else if (dispatch) found = dispatchDetail(await request("session/dispatch", { id: this.id, number: turn, record: dispatch }));
+    if (wanted !== JSON.stringify(this.at)) return; // somebody went on in the meantime
+    this.detail.replaceChildren(...(found ? [found] : []));
+    this.detail.dataset.of = entry ?? dispatch ?? "";
+    if (found && matchMedia("(max-width: 899px)").matches) this.detail.scrollIntoView();
+  }
+}
+
+function turnRow({ number, preview, started, duration, status, tools }) {
+  const about = [`${tools} tool ${tools === 1 ? "call" : "calls"}`, took(duration)].join(" · ");
+  const shown = status === "completed" ? [] : [badge(status)];
+  return [
+    span("number", number),
+    element("div", { className: "grow" }, span("name", preview || "(nothing said)"), span("dim", about)),
+    ...shown,
+    moment(started),
+  ];
+}
+
+function eventRow({ kind, role, preview, time }) {
+  return [span("kind", role || kind, { "data-kind": role || kind }), span("grow name", preview), moment(time)];
+}
+
+function treeRow({ depth, kind, role, preview, labels, on_branch: onBranch, isLeaf, first }, row) {
+  row.classList.toggle("aside", !onBranch && kind !== "");
+  const line = span("grow name", preview || `(${kind})`);
+  line.style.paddingLeft = `${Math.min(depth, 12) * 18}px`;
+  if (first && depth) line.prepend(element("span", { className: "fork", textContent: "└ " }));
+  const marks = (labels ?? []).map((label) => span("badge ask", label));
+  if (isLeaf) marks.push(span("badge live", "here"));
+  return [span("kind", role || kind, { "data-kind": role || kind }), line, ...marks];
+}

@@ -1,0 +1,47 @@
+// The sessions that there are, the one written to last first.
+import { listen, request } from "./api.js";
+import { element, empty, moment, span } from "./elements.js";
+import { VirtualList, held } from "./list.js";
+import { soon } from "./soon.js";
+
+export const sessionAddress = (id, ...rest) =>
+  `#/${["session", id, ...rest].map(encodeURIComponent).join("/")}`;
+
+export async function sessionsScreen({ place, signal, failed }) {
+  let all = [];
+  const filter = element("input", {
+    type: "search", id: "session-filter", placeholder: "Find a session", "aria-label": "Find a session",
+  });
+  const wanted = () => {
+    const text = filter.value.trim().toLowerCase();
+    return text ? all.filter((each) => `${each.id} ${each.name} ${each.preview}`.toLowerCase().includes(text)) : all;
+  };
+  const list = new VirtualList({
+    label: "Sessions", height: 60, fetch: held(wanted), render: row,
+    choose: ({ id }) => (location.hash = sessionAddress(id)),
+  });
+  const nothing = empty("Nothing was recorded yet. `hookline run \"hello\"` begins a session.");
+  const refresh = async () => {
+    all = await request("sessions", { limit: 1000 });
+    nothing.hidden = all.length > 0;
+    await list.refresh();
+  };
+  filter.addEventListener("input", () => list.refresh());
+  place.append(
+    element("div", { className: "tools" }, element("h2", { textContent: "Sessions" }), filter),
+    nothing,
+    list.element,
+  );
+  await refresh();
+  listen({ dispatches: "false" }, signal, { frame: soon(refresh, failed) }).catch(failed);
+}
+
+function row({ id, name, preview, updated, entries, parent, busy }) {
+  const title = element("div", { className: "title" }, span("name", name || preview || id));
+  if (busy) title.append(element("span", { className: "badge live", textContent: "running" }));
+  const about = [id, `${entries.toLocaleString()} entries`, parent && `forked from ${parent}`];
+  return [
+    element("div", { className: "grow" }, title, span("dim", about.filter(Boolean).join(" · "))),
+    moment(updated),
+  ];
+}

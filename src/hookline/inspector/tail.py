@@ -1,0 +1,235 @@
+"""The live tail: dispatches of this process as they happen, and entries that anybody writes.
+
+While somebody looks, a sink is on the hooks; when nobody does, they are compiled as if there were none.
+Entries are looked for in the store, so that what other processes do is seen as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hookline.catalog.place import here
+from hookline.hooks import Verdict
+from hookline.hooks.errors import error_text
+from hookline.trace.snapshot import payload_of, shortened
+
+from .decisions import decision_of
+from .plain import plain
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.hooks.trace import Call, Dispatch
+    from hookline.tape import Entry
+
+WAITING: Final = 2000
+"""Frames that may wait for a reader; of a slow one the oldest are dropped, and it is told how many."""
+LOOK: Final = 0.5
+"""Seconds between two looks for new entries."""
+BEAT: Final = 15.0
+"""Seconds of silence after which a comment says that somebody is there."""
+ROOM: Final = 400
+"""Characters of one text in a payload."""
+SESSIONS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a reader wants to see; what is empty asks for nothing."""
+
+    hook: str = ""
+    plugin: str = ""
+    session: str = ""
+    decision: str = ""
+    dispatches: bool = True
+    """False: entries alone, and nothing is put on the hooks."""
+
+    def admits(self, frame: dict[str, Any]) -> bool:
+        """Whether a frame is wanted: names are found by any part of them."""
+        if frame["type"] == "watching":
+            return True
+        return (
+            (not self.hook or self.hook in frame.get("hook", ""))
+            and (not self.session or self.session in frame.get("session", ""))
+            and (not self.decision or self.decision == frame.get("decision"))
+            and (not self.plugin or any(self.plugin in c["by"] for c in frame.get("calls", ())))
+        )
+
+
+class Tail:
+    """What happens, for everybody who looks."""
+
+    def __init__(self, app: Hookline, leaving: asyncio.Event) -> None:
+        self._app = app
+        self._leaving = leaving
+        """Set when the server goes down."""
+        self._readers: list[_Reader] = []
+        """Those who look at dispatches."""
+        self._off: Callable[[], Any] | None = None
+
+    async def events(self, wanted: Filter) -> AsyncGenerator[str]:
+        """What is wanted, as Server-Sent Events, until the reader is gone."""
+        reader = _Reader(wanted)
+        if wanted.dispatches:
+            self._join(reader)
+        looking = asyncio.create_task(self._look(reader))
+        try:
+            while not self._leaving.is_set():
+                try:
+                    async with asyncio.timeout(BEAT):
+                        await reader.wake.wait()
+                except TimeoutError:
+                    yield ": still here\n\n"
+                for frame in reader.taken():
+                    yield event(frame)
+        finally:
+            looking.cancel()
+            if wanted.dispatches:
+                self._leave(reader)
+
+    def _join(self, reader: _Reader) -> None:
+        self._readers.append(reader)
+        if self._off is None:
+            self._off = self._app.hooks.trace(self._dispatched)
+
+    def _leave(self, reader: _Reader) -> None:
+        self._readers.remove(reader)
+        if not self._readers and self._off is not None:
+            self._off()
+            self._off = None
+
+    def _dispatched(self, dispatch: Dispatch) -> None:
+        frame = frame_of(dispatch)
+        redactor = self._app.safeguards.redactor
+        if redactor is not None:
+            for name in ("payload", "reason", "error", "calls"):
+                frame[name] = redactor.redact(frame[name])
+        for reader in self._readers:
+            reader.put(frame)
+
+    async def _look(self, reader: _Reader) -> None:
+        """Follow the sessions that are written to."""
+        store = self._app.store()
+        last: dict[str, str | None] = {}
+        for info in await store.sessions(limit=SESSIONS):
+            leaf = await store.leaf(info.id)
+            last[info.id] = leaf.id if leaf else None
+        newest = time.time()
+        reader.put({"type": "watching"})
+        while not await self._is_over():
+            for info in await store.sessions(limit=SESSIONS):
+                if info.updated < newest - 2 * LOOK and info.id in last:
+                    continue
+                entries = await store.entries(info.id, after=last.get(info.id), limit=WAITING)
+                for entry in entries:
+                    reader.put(entry_frame(entry))
+                if entries:
+                    last[info.id], newest = entries[-1].id, max(newest, info.updated)
+        reader.wake.set()
+
+    async def _is_over(self) -> bool:
+        """Wait until it is time to look again; whether the server goes down."""
+        try:
+            async with asyncio.timeout(LOOK):
+                await self._leaving.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class _Reader:
+    """One who looks, with what waits for them."""
+
+    def __init__(self, wanted: Filter) -> None:
+        self.wake = asyncio.Event()
+        self._wanted = wanted
+        self._loop = asyncio.get_running_loop()
+        self._frames: deque[dict[str, Any]] = deque(maxlen=WAITING)
+        self._dropped = 0
+
+    def put(self, frame: dict[str, Any]) -> None:
+        """Keep a frame that is wanted; hooks may be called from any thread."""
+        if self._wanted.admits(frame):
+            self._dropped += len(self._frames) == WAITING
+            self._frames.append(frame)
+            self._loop.call_soon_threadsafe(self.wake.set)
+
+    def taken(self) -> list[dict[str, Any]]:
+        """Everything that waits."""
+        self.wake.clear()
+        dropped, self._dropped = self._dropped, 0
+        frames: list[dict[str, Any]] = [{"type": "dropped", "count": dropped}] if dropped else []
+        while self._frames:
+            frames.append(self._frames.popleft())
+        return frames
+
+
+def event(frame: dict[str, Any]) -> str:
+    """A frame as an event; JSON in ASCII has no line end in it."""
+    return f"event: {frame['type']}\ndata: {json.dumps(frame, default=str)}\n\n"
+
+
+def frame_of(dispatch: Dispatch) -> dict[str, Any]:
+    """A dispatch as a page shows it."""
+    value = dispatch.value
+    verdict: Verdict[Any] | None = value if isinstance(value, Verdict) else None  # pyright: ignore[reportUnknownVariableType]
+    place = here()
+    ctx = dispatch.arguments.get("ctx")
+    known = dispatch.arguments.get("session_id") or getattr(ctx, "session_id", "")
+    return {
+        "type": "dispatch",
+        "hook": dispatch.hook,
+        "session": str(known or (place.session_id if place else "") or dispatch.key or ""),
+        "call_id": place.call_id if place else "",
+        "time": time.time() - dispatch.duration,
+        "duration": dispatch.duration,
+        "decision": _decision(dispatch, verdict),
+        "reason": (verdict.reason if verdict else "") or "",
+        "error": error_text(dispatch.error) if dispatch.error else "",
+        "calls": [_call(call, verdict) for call in dispatch.calls],
+        "payload": shortened(payload_of(dispatch.arguments), ROOM),
+    }
+
+
+def _decision(dispatch: Dispatch, verdict: Verdict[Any] | None) -> str:
+    did = {call.did for call in dispatch.calls}
+    if verdict is not None and not verdict.allowed:
+        return verdict.decision.name.lower()
+    if dispatch.error is not None or did & {"raised", "timed out"}:
+        return "error"
+    return "rewrote" if "rewrote" in did else "allow" if verdict is not None else ""
+
+
+def _call(call: Call, verdict: Verdict[Any] | None) -> dict[str, Any]:
+    ruling = verdict.trail[call.ruling] if verdict is not None and call.ruling is not None else None
+    return {
+        "by": call.by,
+        "did": call.did,
+        "duration": call.duration,
+        "fields": list(call.fields),
+        "reason": (ruling.reason if ruling else "") or "",
+        "error": error_text(call.error) if call.error else "",
+        "place": call.implementation.location if call.implementation else "",
+    }
+
+
+def entry_frame(entry: Entry) -> dict[str, Any]:
+    """An entry as a page shows it."""
+    from hookline.tape.outline import preview_of
+
+    made = decision_of(entry)
+    return {
+        "type": "entry",
+        "kind": entry.kind,
+        "entry_id": entry.id,
+        "session": entry.session_id,
+        "time": entry.time,
+        "decision": made["decision"] if made else "",
+        "preview": preview_of(entry.kind, entry.payload),
+        "payload": plain(entry.payload, ROOM),
+    }

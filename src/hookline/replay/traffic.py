@@ -1,0 +1,153 @@
+"""Traffic: the tool calls of recorded sessions, with what was decided on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from json import JSONDecoder
+from typing import Any, NamedTuple, Protocol
+
+from hookline.tape import Entry, TapeStore
+from hookline.tape.reader import REFUSED, CallRow, SessionSize
+
+from .record import PERSONS, Decided, decided
+
+ASKED = '"decision":"ask"'
+"""What the meta of a call has that was asked about; within a text the quotes are escaped."""
+
+_decode = JSONDecoder().decode
+
+
+class Source(Protocol):
+    """Where recorded calls are read from."""
+
+    def sessions(self, since: float = 0.0) -> list[SessionSize]:
+        """The sessions that were written to since a time."""
+        ...
+
+    def calls(self, session_id: str, *, usage: bool = False) -> Iterator[CallRow]:
+        """Rows of a session, as `TapeReader.calls` has them."""
+        ...
+
+    def asked(self, session_id: str) -> Iterator[str]:
+        """The payloads of the messages with tool calls."""
+        ...
+
+
+class Recorded(NamedTuple):
+    """A recorded call: what was asked for, and what became of it."""
+
+    entry: str
+    time: float
+    id: str
+    name: str
+    requested: Any
+    arguments: dict[str, Any] | None
+    """What it ran with; None where it did not."""
+    asked: bool
+    meta: str
+
+    @property
+    def rulings(self) -> list[dict[str, Any]]:
+        """Who decided what."""
+        return _decode(self.meta).get("rulings") or []
+
+    @property
+    def decided(self) -> Decided:
+        """What was decided."""
+        return decided(self.arguments is not None, self.rulings)
+
+    @property
+    def source(self) -> str:
+        """Who asked."""
+        prefix = self.id.partition("_")[0]
+        return prefix if prefix in PERSONS else "model"
+
+
+class Turned(NamedTuple):
+    """A turn began or ended: from here on, whose message is behind the calls."""
+
+    time: float
+    envelope: Any
+    began: bool
+
+
+class Used(NamedTuple):
+    """A message that cost something."""
+
+    meta: str
+
+
+def traffic(
+    source: Source, session_id: str, *, usage: bool = False
+) -> Iterator[Recorded | Turned | Used]:
+    """What is known of the calls of a session, in order."""
+    asked: dict[str, tuple[str, Any]] | None = None
+    for kind, entry, time, meta, payload in source.calls(session_id, usage=usage):
+        if kind == "message":
+            yield Used(meta)
+            continue
+        said: dict[str, Any] = _decode(payload)
+        if kind == "tool_call":
+            arguments: dict[str, Any] = said.get("arguments") or {}
+            requested = said.get("requested", arguments)
+            question = ASKED in meta
+            yield Recorded(entry, time, said["id"], said["name"], requested, arguments, question, meta)
+        elif kind == "turn":
+            began = said.get("status") == "started"
+            yield Turned(time, said.get("envelope"), began)
+        elif said.get("ran") is False:
+            if asked is None:
+                asked = dict(requests(source, session_id))
+            call_id = str(said["tool_call_id"])
+            if call_id in asked:
+                name, requested = asked[call_id]
+                yield Recorded(entry, time, call_id, name, requested, None, ASKED in meta, meta)
+
+
+def requests(source: Source, session_id: str) -> Iterator[tuple[str, tuple[str, Any]]]:
+    """What models asked for, by call."""
+    for payload in source.asked(session_id):
+        message: dict[str, Any] = _decode(payload).get("message") or {}
+        for call in message.get("tool_calls") or ():
+            yield str(call.get("id")), (str(call.get("name")), call.get("arguments") or "{}")
+
+
+class StoredTraffic:
+    """The same of any store, read beforehand: for those that are no file."""
+
+    def __init__(self, entries: dict[str, Sequence[Entry]]) -> None:
+        self._entries = entries
+
+    @classmethod
+    async def read(
+        cls, store: TapeStore, since: float, sessions: Sequence[str] | None
+    ) -> StoredTraffic:
+        """Read the sessions of a store: these, or all."""
+        kinds = ("tool_call", "tool_result", "turn", "message")
+        infos = await store.sessions()
+        wanted = [i.id for i in infos if i.updated >= since and (not sessions or i.id in sessions)]
+        return cls({name: await store.entries(name, kinds=kinds) for name in wanted})
+
+    def sessions(self, since: float = 0.0) -> list[SessionSize]:
+        """The sessions that were read."""
+        return [SessionSize(n, len(e), e[-1].time if e else 0) for n, e in self._entries.items()]
+
+    def calls(self, session_id: str, *, usage: bool = False) -> Iterator[CallRow]:
+        """Rows, made of entries."""
+        from hookline.tape.entry import row_of
+
+        for entry in self._entries.get(session_id, ()):
+            row = row_of(entry)
+            if entry.kind == "message":
+                if usage:
+                    yield entry.kind, entry.id, entry.time, row[5], "{}"
+            elif entry.kind != "tool_result" or REFUSED in row[6]:
+                yield entry.kind, entry.id, entry.time, row[5], row[6]
+
+    def asked(self, session_id: str) -> Iterator[str]:
+        """The payloads of the messages."""
+        from hookline.tape.entry import row_of
+
+        for entry in self._entries.get(session_id, ()):
+            if entry.kind == "message":
+                yield row_of(entry)[6]

@@ -1,0 +1,61 @@
+"""How a database of tapes is: for people who look after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .postgres import private
+from .postgres_connecting import Database
+from .postgres_schema import Version, check_name, version_of, within
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known of a schema without changing anything."""
+
+    place: str
+    server: str
+    read_only: bool
+    version: Version
+    home: str | None
+    """The name of the home, and where it was first seen."""
+    sessions: int
+    entries: int
+    """As the server estimates: counting a million takes its time."""
+
+    @property
+    def advice(self) -> str:
+        """What to do about the version."""
+        if self.version.present > self.version.known:
+            return "newer than this Hookline; update it"
+        if self.version.present == self.version.known:
+            return "up to date"
+        return "run `hookline db migrate`"
+
+
+async def status_of(url: str, schema: str) -> Status:
+    """Look at a database; nothing is made or changed."""
+    check_name(schema)
+    database = Database(url)
+    async with private(database) as connection:
+        version = await version_of(connection, schema)
+        home, sessions, entries = None, 0, 0
+        if version.present:
+            row = await (
+                await connection.execute(within("SELECT id, place FROM {schema}.home", schema))
+            ).fetchone()
+            home = f"{row[0]} ({row[1]})" if row else None
+            counted = await connection.execute(within("SELECT count(*) FROM {schema}.sessions", schema))
+            (sessions,) = await counted.fetchone() or (0,)
+            estimated = await connection.execute(
+                "SELECT greatest(0, reltuples::bigint) FROM pg_class "
+                "WHERE oid = format('%%I.entries', %s::text)::regclass",
+                (schema,),
+            )
+            (entries,) = await estimated.fetchone() or (0,)
+        recovering = await connection.execute(
+            "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, "
+            "current_setting('server_version')"
+        )
+        read_only, server = await recovering.fetchone() or (False, "")
+    return Status(database.place, server, read_only, version, home, sessions, entries)

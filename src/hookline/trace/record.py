@@ -1,0 +1,78 @@
+"""Records: one dispatch, or one span of a turn, as it is read back."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["hook", "turn", "model", "tool"]
+"""A dispatch; a turn of the session; a model turn with its tools; a tool call."""
+
+
+@dataclass(slots=True)
+class HandlerRecord:
+    """One handler's part in a dispatch."""
+
+    by: str
+    """The plugin, or the handler's own name."""
+    place: str = ""
+    """Where it is written: `file.py:12`."""
+    after: float = 0.0
+    """Seconds from the start of the dispatch to its own."""
+    duration: float = 0.0
+    did: str = ""
+    """value, none, raised, timed out, denied, asked, rewrote or skipped."""
+    changes: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    """The fields that it changed, each as `[before, after]`."""
+    decision: str = ""
+    reason: str = ""
+    error: str = ""
+    returned: Any = None
+    """What it returned, where that is no decision; at level "full" alone."""
+
+
+@dataclass(slots=True)
+class TraceRecord:
+    """One dispatch of one hook, or one span of a turn."""
+
+    id: str
+    kind: Kind = "hook"
+    name: str = ""
+    """The hook, the agent, the model, or the tool."""
+    session: str = ""
+    turn: str = ""
+    step: int | None = None
+    """The index of the model turn."""
+    call: str = ""
+    """The id of the tool call."""
+    parent: str = ""
+    """The id of the span that it is in."""
+    time: float = 0.0
+    duration: float = 0.0
+    decision: str = ""
+    reason: str = ""
+    error: str = ""
+    digest: str = ""
+    """A mark of the payload: equal payloads have equal marks."""
+    payload: Any = None
+    """What the hook was called with; at level "full" alone."""
+    handlers: list[HandlerRecord] = field(default_factory=list[HandlerRecord])
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as plain data, with nothing that is empty."""
+        found = trimmed(asdict(self))
+        if self.handlers:
+            found["handlers"] = [trimmed(asdict(each)) for each in self.handlers]
+        return found
+
+
+def span_id(turn: str, step: int | None = None, call: str = "") -> str:
+    """The id of a span: a turn's own, a model turn's, a tool call's."""
+    if call:
+        return f"{turn}/{call}"
+    return turn if step is None else f"{turn}/{step}"
+
+
+def trimmed(data: dict[str, Any]) -> dict[str, Any]:
+    """Without what is empty; a zero says something."""
+    return {name: value for name, value in data.items() if value not in ("", None, [], {})}

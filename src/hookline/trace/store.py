@@ -1,0 +1,287 @@
+"""Where records are kept: beside the tape, in its own file, bounded."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, cast
+
+from .record import TraceRecord
+from .rows import records_of
+from .settings import TraceSettings
+
+T = TypeVar("T")
+
+EVERY = 16
+"""Of how many chunks one makes its session be looked at, whether it is too large."""
+SESSIONS = 1_000
+"""Sessions of which the growth is remembered."""
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Records of one session that are written together."""
+
+    session: str
+    started: float
+    ended: float
+    records: int
+    body: str
+    """The records, as `rows` has it."""
+    fired: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
+    """How often each hook was called, and when last."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """What was read of the trace, in the order in which it happened."""
+
+    records: list[TraceRecord]
+    damaged: int = 0
+    """Parts that could not be read."""
+    dropped: int = 0
+    """Older records that were dropped to make room."""
+
+
+class TraceStore(Protocol):
+    """Keeps chunks of records; the oldest go where there are too many."""
+
+    async def write(self, chunks: Sequence[Chunk], bounds: TraceSettings) -> None:
+        """Keep chunks, all or none, and drop what is too much."""
+        ...
+
+    async def read(self, session: str | None = None, *, since: float = 0.0) -> Trace:
+        """The records of a session, or of all, from a time on."""
+        ...
+
+    async def fired(self) -> dict[str, tuple[int, float]]:
+        """How often each hook was seen, and when last; dropped records count too."""
+        ...
+
+
+class Growth:
+    """How much was written since it was last asked whether that is too much."""
+
+    def __init__(self) -> None:
+        self._records = self._bytes = 0
+
+    def grew(self, chunks: Sequence[Chunk], records: int, size: int) -> bool:
+        """Count these; whether to look again, which is so after a twentieth of what may be kept."""
+        self._records += sum(chunk.records for chunk in chunks)
+        self._bytes += sum(len(chunk.body) for chunk in chunks)
+        if self._records * 20 > records or self._bytes * 20 > size:
+            self._records = self._bytes = 0
+            return True
+        return False
+
+
+class MemoryTraces:
+    """Keeps records as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._chunks: deque[Chunk] = deque()
+        self._dropped: dict[str, int] = {}
+        self._fired: dict[str, tuple[int, float]] = {}
+
+    async def write(self, chunks: Sequence[Chunk], bounds: TraceSettings) -> None:
+        """Keep chunks."""
+        self._chunks.extend(chunks)
+        for chunk in chunks:
+            for hook, (count, last) in chunk.fired.items():
+                before, latest = self._fired.get(hook, (0, 0.0))
+                self._fired[hook] = (before + count, max(last, latest))
+            own = [each for each in self._chunks if each.session == chunk.session]
+            self._drop(own, bounds.session_records, bounds.session_bytes)
+        self._drop(list(self._chunks), bounds.records, bounds.bytes)
+
+    def _drop(self, chunks: list[Chunk], records: int, size: int) -> None:
+        for chunk in chunks[: too_many([(c.records, len(c.body)) for c in chunks], records, size)]:
+            self._chunks.remove(chunk)
+            self._dropped[chunk.session] = self._dropped.get(chunk.session, 0) + chunk.records
+
+    async def read(self, session: str | None = None, *, since: float = 0.0) -> Trace:
+        """The records of a session, or of all."""
+        found = (c for c in self._chunks if session in (None, c.session) and c.ended >= since)
+        dropped = self._dropped
+        lost = sum(dropped.values()) if session is None else dropped.get(session, 0)
+        return parsed((c.body for c in found), since, lost)
+
+    async def fired(self) -> dict[str, tuple[int, float]]:
+        """How often each hook was seen, and when last."""
+        return dict(self._fired)
+
+
+class TapeFile(Protocol):
+    """A tape's store in a SQLite file, which lets others have tables beside its own."""
+
+    async def using(self, doing: str, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Do something with the file."""
+        ...
+
+
+_TABLES = """
+    CREATE TABLE IF NOT EXISTS trace (
+        number INTEGER PRIMARY KEY, session TEXT NOT NULL, started REAL NOT NULL,
+        ended REAL NOT NULL, records INTEGER NOT NULL, bytes INTEGER NOT NULL, body TEXT NOT NULL
+    );
+    CREATE INDEX IF NOT EXISTS trace_sessions ON trace (session, number, records, bytes);
+    CREATE TABLE IF NOT EXISTS trace_dropped (session TEXT PRIMARY KEY, records INTEGER NOT NULL);
+    CREATE TABLE IF NOT EXISTS trace_hooks (
+        hook TEXT PRIMARY KEY, count INTEGER NOT NULL, last REAL NOT NULL
+    );
+"""
+_INSERT = "INSERT INTO trace (session, started, ended, records, bytes, body) VALUES (?, ?, ?, ?, ?, ?)"
+_FIRED = """
+    INSERT INTO trace_hooks VALUES (?, ?, ?) ON CONFLICT (hook) DO UPDATE SET
+    count = count + excluded.count, last = max(last, excluded.last)
+"""
+_DROPPED = """
+    INSERT INTO trace_dropped VALUES (?, ?) ON CONFLICT (session) DO UPDATE SET
+    records = records + excluded.records
+"""
+
+
+class SQLiteTraces:
+    """Keeps records in tables of their own in the tape's file."""
+
+    def __init__(self, file: TapeFile) -> None:
+        self._file = file
+        self._made = False
+        self._total = Growth()
+        self._sessions: OrderedDict[str, Growth] = OrderedDict()
+
+    async def write(self, chunks: Sequence[Chunk], bounds: TraceSettings) -> None:
+        """Keep chunks."""
+
+        def insert(db: sqlite3.Connection) -> None:
+            if not self._made:
+                for statement in filter(str.strip, _TABLES.split(";")):
+                    db.execute(statement)
+                self._made = True
+            db.execute("BEGIN IMMEDIATE")
+            grown: set[str] = set()
+            try:
+                for each in chunks:
+                    row = (each.session, each.started, each.ended, each.records)
+                    number = db.execute(_INSERT, (*row, len(each.body), each.body)).lastrowid or 0
+                    if number % EVERY == 0:  # whatever other processes write
+                        grown.add(each.session)
+                db.executemany(_FIRED, ((h, n, at) for h, (n, at) in fired_in(chunks).items()))
+                grown.update(self._grown(chunks, bounds))
+                for session in grown:
+                    limits = (bounds.session_records, bounds.session_bytes)
+                    self._drop(db, "WHERE session = ?", (session,), limits)
+                if grown or self._total.grew(chunks, bounds.records, bounds.bytes):
+                    self._drop(db, "", (), (bounds.records, bounds.bytes))
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+        await self._file.using("write the trace beside", insert)
+
+    def _grown(self, chunks: Sequence[Chunk], bounds: TraceSettings) -> list[str]:
+        """The sessions that may have become too large since they were looked at."""
+        found: list[str] = []
+        for chunk in chunks:
+            growth = self._sessions.pop(chunk.session, None) or Growth()
+            self._sessions[chunk.session] = growth
+            if growth.grew([chunk], bounds.session_records, bounds.session_bytes):
+                found.append(chunk.session)
+        while len(self._sessions) > SESSIONS:
+            self._sessions.popitem(last=False)
+        return found
+
+    def _drop(
+        self, db: sqlite3.Connection, where: str, values: tuple[str, ...], limits: tuple[int, int]
+    ) -> None:
+        sums = f"SELECT total(records), total(bytes) FROM trace {where}"
+        records, size = db.execute(sums, values).fetchone()
+        if records <= limits[0] and size <= limits[1]:
+            return
+        listed = f"SELECT number, session, records, bytes FROM trace {where} ORDER BY number"
+        rows = db.execute(listed, values).fetchall()
+        for number, session, count, _ in rows[: too_many([r[2:] for r in rows], *limits)]:
+            db.execute("DELETE FROM trace WHERE number = ?", (number,))
+            db.execute(_DROPPED, (session, count))
+
+    async def read(self, session: str | None = None, *, since: float = 0.0) -> Trace:
+        """The records of a session, or of all."""
+
+        def select(db: sqlite3.Connection) -> tuple[list[str], int]:
+            if not has_tables(db):
+                return [], 0
+            where = "" if session is None else " AND session = ?"
+            values = () if session is None else (session,)
+            query = f"SELECT CAST(body AS TEXT) FROM trace WHERE ended >= ?{where} ORDER BY number"
+            rows = db.execute(query, (since, *values)).fetchall()
+            total = f"SELECT total(records) FROM trace_dropped WHERE 1 {where}"
+            (lost,) = db.execute(total, values).fetchone()
+            return [row[0] for row in rows], int(lost)
+
+        bodies, lost = await self._file.using("read the trace beside", select)
+        return parsed(bodies, since, lost)
+
+    async def fired(self) -> dict[str, tuple[int, float]]:
+        """How often each hook was seen, and when last."""
+
+        def select(db: sqlite3.Connection) -> dict[str, tuple[int, float]]:
+            if not has_tables(db):
+                return {}
+            rows = db.execute("SELECT hook, count, last FROM trace_hooks")
+            return {hook: (count, last) for hook, count, last in rows}
+
+        return await self._file.using("read the trace beside", select)
+
+
+def fired_in(chunks: Iterable[Chunk]) -> dict[str, tuple[int, float]]:
+    """How often each hook was called in these, and when last."""
+    fired: dict[str, tuple[int, float]] = {}
+    for chunk in chunks:
+        for hook, (count, last) in chunk.fired.items():
+            before, latest = fired.get(hook, (0, 0.0))
+            fired[hook] = (before + count, max(last, latest))
+    return fired
+
+
+def has_tables(db: sqlite3.Connection) -> bool:
+    """Whether anything was ever traced into this file."""
+    named = "SELECT 1 FROM sqlite_master WHERE name = 'trace_hooks'"
+    return db.execute(named).fetchone() is not None
+
+
+def too_many(sizes: Sequence[tuple[int, int]], records: int, size: int) -> int:
+    """How many of the oldest chunks must go; the newest stays, however large."""
+    count, total = sum(n for n, _ in sizes), sum(b for _, b in sizes)
+    gone = 0
+    while gone < len(sizes) - 1 and (count > records or total > size):
+        count, total = count - sizes[gone][0], total - sizes[gone][1]
+        gone += 1
+    return gone
+
+
+def parsed(bodies: Iterable[str], since: float, dropped: int) -> Trace:
+    """Chunks as records; what is damaged is counted and passed over."""
+    trace = Trace([], dropped=dropped)
+    for body in bodies:
+        records, damaged = records_of(body)
+        trace.damaged += damaged
+        trace.records += [record for record in records if record.time >= since]
+    trace.records.sort(key=lambda record: record.time)
+    return trace
+
+
+def traces_of(store: object) -> TraceStore:
+    """Where the trace of a tape is kept: where its store says, in its file, or else in memory.
+
+    A store of tapes may have a method `traces()` that gives the `TraceStore` beside it.
+    """
+    own: Any = getattr(store, "traces", None)
+    if callable(own):
+        return cast("TraceStore", own())
+    if callable(getattr(store, "using", None)):
+        return SQLiteTraces(cast("TapeFile", store))
+    return MemoryTraces()

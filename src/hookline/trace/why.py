@@ -1,0 +1,337 @@
+"""Why: who saw, changed and decided on a call, a message or a turn, from the tape and the trace.
+
+    explanation = await explain(app.store(), await app.tracing.store(), "terminal:local", "call_1")
+    for step in explanation.steps:
+        print(step.hook, step.by, step.did, step.changes)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from hookline.hooks.errors import suggestion
+from hookline.tape import Entry, TapeStore
+
+from .diff import Change, differences
+from .errors import TraceError
+from .record import HandlerRecord, TraceRecord
+from .store import Trace, TraceStore
+
+OFF = (
+    "nothing was traced here, so this is from the tape alone: who decided. "
+    '`hookline config set trace.level decisions` adds who changed what and where it is written, "full" '
+    "who saw it and how long each took"
+)
+QUIET = 'at level "decisions" handlers that said nothing are not kept; "full" keeps them'
+
+
+@dataclass(slots=True)
+class Step:
+    """What one handler did, or one ruling of the tape."""
+
+    by: str
+    did: str
+    hook: str = ""
+    """Empty for a ruling that no hook made, such as the policy's."""
+    place: str = ""
+    duration: float | None = None
+    decision: str = ""
+    reason: str = ""
+    error: str = ""
+    changes: list[Change] = field(default_factory=list[Change])
+    call: str = ""
+    time: float = 0.0
+
+
+@dataclass(slots=True)
+class Explanation:
+    """Everything that is known of one call, message or turn."""
+
+    session: str
+    kind: Literal["call", "message", "turn"]
+    id: str
+    title: str
+    outcome: str
+    steps: list[Step] = field(default_factory=list[Step])
+    changes: list[Change] = field(default_factory=list[Change])
+    """What became of a call's arguments on the way, from the tape."""
+    seconds: float | None = None
+    notes: list[str] = field(default_factory=list[str])
+    records: list[TraceRecord] = field(default_factory=list[TraceRecord], repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        found = asdict(self)
+        found["records"] = [record.as_json() for record in self.records]
+        return found
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn as the tape has it."""
+
+    id: str
+    entries: list[Entry]
+
+    @property
+    def status(self) -> str:
+        """How it ended."""
+        ends = [e for e in self.entries if e.kind == "turn" and e.payload.get("status") != "started"]
+        return str(ends[-1].payload.get("status")) if ends else "not finished"
+
+    @property
+    def seconds(self) -> float:
+        """From its first entry to its last."""
+        return self.entries[-1].time - self.entries[0].time
+
+
+async def explain(
+    tape: TapeStore,
+    traces: TraceStore,
+    session: str,
+    target: str | None = None,
+    *,
+    turn: int | None = None,
+    present: Collection[str] = (),
+) -> Explanation:
+    """Explain a tool call or an entry, by its id, or a turn, by its number; else the last turn.
+
+    `present` are the names of those attached now: whoever is not among them is told.
+    """
+    entries = await tape.entries(session)
+    if not entries:
+        known = [info.id for info in await tape.sessions()]
+        near = suggestion(session, known) or "; `hookline tape list` shows the sessions"
+        raise TraceError(f"no session {session!r}{near}")
+    trace = await traces.read(session)
+    turns = turns_of(entries)
+    if target is None:
+        found = of_turn(session, chosen(turns, turn, session), trace)
+    else:
+        found = of_target(session, target, entries, turns, trace)
+    found.notes += notes_of(found, trace, present)
+    return found
+
+
+def turns_of(entries: Sequence[Entry]) -> list[Turn]:
+    """The turns of a session, in order; what stands before the first belongs to none."""
+    turns: list[Turn] = []
+    for entry in entries:
+        payload = entry.payload
+        if entry.kind == "turn" and payload.get("status") == "started":
+            turns.append(Turn(str(payload.get("turn_id", "")), [entry]))
+        elif turns:
+            turns[-1].entries.append(entry)
+    return turns
+
+
+def chosen(turns: list[Turn], number: int | None, session: str) -> Turn:
+    """The turn of a number, counted from 1; the last where none is given."""
+    if not turns:
+        raise TraceError(f"session {session!r} has no turn; `hookline tape show {session}` has all of it")
+    if number is not None and not 1 <= number <= len(turns):
+        raise TraceError(f"session {session!r} has {len(turns)} turn(s), so there is no turn {number}")
+    return turns[(number or len(turns)) - 1]
+
+
+def of_target(
+    session: str, target: str, entries: Sequence[Entry], turns: list[Turn], trace: Trace
+) -> Explanation:
+    """Explain what has this id."""
+    calls = {str(call_id_of(e)): None for e in entries if call_id_of(e)}
+    calls.update((str(c.get("id")), None) for e in entries for c in requested(e))
+    if target in calls:
+        return of_call(session, target, entries, turns, trace)
+    entry = next((e for e in entries if e.id == target), None)
+    if entry is None:
+        known = [*calls, *(e.id for e in entries)]
+        near = suggestion(target, known) or f"; `hookline tape show {session}` lists what there is"
+        raise TraceError(f"session {session!r} has no call or entry {target!r}{near}")
+    call = call_id_of(entry)
+    if call:
+        return of_call(session, call, entries, turns, trace)
+    within = next((t for t in turns if entry in t.entries), None)
+    if within is None:
+        raise TraceError(f"entry {target!r} is a {entry.kind} outside of any turn: no hook decided on it")
+    if entry.kind == "message":
+        return of_message(session, entry, within, trace)
+    return of_turn(session, within, trace)
+
+
+def of_call(
+    session: str, call: str, entries: Sequence[Entry], turns: list[Turn], trace: Trace
+) -> Explanation:
+    """Explain a tool call."""
+    own = [e for e in entries if call_id_of(e) == call]
+    asked = next((c for e in entries for c in requested(e) if c.get("id") == call), {})
+    began = next((e for e in own if e.kind == "tool_call"), None)
+    ended = next((e for e in reversed(own) if e.kind == "tool_result"), None)
+    wanted: Any = began.payload.get("requested") if began else asked.get("arguments")
+    wanted = parsed(wanted)
+    final: Any = began.payload.get("arguments") if began else wanted
+    name = str((began or ended).payload.get("name") if began or ended else asked.get("name"))  # pyright: ignore[reportOptionalMemberAccess]
+    found = Explanation(session, "call", call, f"{name} {brief(wanted)}", outcome_of(began, ended))
+    found.changes = differences(wanted, final)
+    if began is not None and ended is not None:
+        found.seconds = ended.time - began.time
+    turn = next((t.id for t in turns if any(e in t.entries for e in own)), None)
+    found.records = [
+        r for r in trace.records if r.call == call and (turn is None or r.turn in ("", turn))
+    ]
+    span = next((r for r in found.records if r.kind == "tool"), None)
+    if span is not None:
+        found.seconds = span.duration
+    found.steps = steps_of(found.records)
+    last = next((e for e in reversed(own) if e.meta.get("rulings")), None)
+    found.steps += rulings_of(last, found.steps)
+    return found
+
+
+def of_message(session: str, entry: Entry, turn: Turn, trace: Trace) -> Explanation:
+    """Explain what was said: by the user, before the model; by the model, in its model turn."""
+    message: dict[str, Any] = entry.payload.get("message") or {}
+    role = str(message.get("role", "?"))
+    title = f"{role}: {brief(message.get('content'))}"
+    found = Explanation(session, "message", entry.id, title, turn.status)
+    said = [e for e in turn.entries if e.kind == "message"]
+    answers = [e for e in said if (e.payload.get("message") or {}).get("role") == "assistant"]
+    own = [r for r in trace.records if r.turn == turn.id and not r.call]
+    if entry in answers:
+        step = answers.index(entry)
+        final = entry is answers[-1]
+        found.records = [r for r in own if r.step == step or (final and r.name == "output")]
+    else:
+        begun = min((r.time for r in own if r.step is not None), default=float("inf"))
+        found.records = [r for r in own if r.step is None and r.time < begun]
+    found.steps = steps_of(found.records)
+    return found
+
+
+def of_turn(session: str, turn: Turn, trace: Trace) -> Explanation:
+    """Explain a turn, its calls with it."""
+    first = next((e for e in turn.entries if e.kind == "message"), None)
+    said = (first.payload.get("message") or {}).get("content") if first else ""
+    found = Explanation(session, "turn", turn.id, brief(said), turn.status, seconds=turn.seconds)
+    found.records = [r for r in trace.records if r.turn == turn.id]
+    found.steps = steps_of(found.records)
+    seen: dict[str, Entry] = {}
+    for entry in turn.entries:  # the last one of a call has all of its rulings
+        if call_id_of(entry) and entry.meta.get("rulings"):
+            seen[str(call_id_of(entry))] = entry
+    for call, entry in seen.items():
+        found.steps += rulings_of(entry, [s for s in found.steps if s.call == call])
+    return found
+
+
+# --- steps ---
+
+
+def steps_of(records: Iterable[TraceRecord]) -> list[Step]:
+    """What each handler did, in the order in which they ran."""
+    return [step_of(r, h) for r in records if r.kind == "hook" for h in r.handlers]
+
+
+def step_of(record: TraceRecord, handler: HandlerRecord) -> Step:
+    """One handler's part."""
+    changes = [
+        change
+        for name, pair in handler.changes.items()
+        for change in differences(*(pair if len(pair) == 2 else (None, pair)), name)
+    ]
+    return Step(
+        handler.by,
+        handler.did,
+        record.name,
+        handler.place,
+        handler.duration,
+        handler.decision,
+        handler.reason,
+        handler.error,
+        changes,
+        record.call,
+        record.time + handler.after,
+    )
+
+
+def rulings_of(entry: Entry | None, known: Iterable[Step]) -> list[Step]:
+    """The rulings that the tape has and the trace does not: the policy's, or all of them."""
+    if entry is None:
+        return []
+    rulings: list[dict[str, Any]] = entry.meta.get("rulings") or []
+    told = {(step.by, step.decision or "allow") for step in known}
+    return [
+        Step(
+            str(ruling.get("by", "?")),
+            {"deny": "denied", "ask": "asked"}.get(decision, "rewrote" if changed else "allowed"),
+            decision=decision,
+            reason=str(ruling.get("reason") or ""),
+            changes=[Change(str(name), "…", "…") for name in changed],
+            call=str(call_id_of(entry)),
+            time=entry.time,
+        )
+        for ruling in rulings
+        for decision in [str(ruling.get("decision", ""))]
+        for changed in [list[Any](ruling.get("changed") or ())]
+        if (str(ruling.get("by", "?")), decision) not in told
+    ]
+
+
+def notes_of(found: Explanation, trace: Trace, present: Collection[str]) -> list[str]:
+    """What a reader should know of where this comes from."""
+    notes: list[str] = []
+    if not found.records:
+        notes.append(OFF)
+    elif not any(r.payload is not None or r.kind != "hook" for r in found.records):
+        notes.append(QUIET)
+    if trace.damaged:
+        notes.append(f"{trace.damaged} part(s) of the trace are damaged and left out")
+    if trace.dropped:
+        notes.append(f"{trace.dropped:,} older record(s) of this session were dropped to make room")
+    gone = {s.by for s in found.steps if s.hook and present and s.by not in present}
+    notes += [f"{name!r} took part then and is not attached now" for name in sorted(gone)]
+    return notes
+
+
+# --- entries ---
+
+
+def call_id_of(entry: Entry) -> str | None:
+    """The tool call that an entry is about."""
+    if entry.kind == "tool_call":
+        return entry.payload.get("id")
+    return entry.payload.get("tool_call_id") if entry.kind == "tool_result" else None
+
+
+def requested(entry: Entry) -> list[dict[str, Any]]:
+    """The tool calls that a message asks for."""
+    message: Any = entry.payload.get("message") if entry.kind == "message" else None
+    return list(message.get("tool_calls") or ()) if message else []
+
+
+def outcome_of(began: Entry | None, ended: Entry | None) -> str:
+    """What a call came to."""
+    if ended is None:
+        return "no result" if began is not None else "not admitted"
+    if not ended.payload.get("ran"):
+        return "denied"
+    return "failed" if ended.payload.get("is_error") else "ran"
+
+
+def parsed(arguments: Any) -> Any:
+    """A model's arguments, which are text, as data."""
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return json.loads(arguments or "{}")
+    except ValueError:
+        return arguments
+
+
+def brief(value: Any, length: int = 100) -> str:
+    """A value in one line."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"

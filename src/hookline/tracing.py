@@ -1,0 +1,82 @@
+"""Tracing: what an app keeps and sends of its dispatches, by `[trace]` and `[otel]`.
+
+Where both are off nothing of it is loaded, and no hook is compiled otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.trace.otel import Spans
+    from hookline.trace.settings import TraceSettings
+    from hookline.trace.store import TraceStore
+    from hookline.trace.tracer import Tracer
+
+PLUGIN = "trace"
+SPANS = "trace-spans"
+
+
+class Tracing:
+    """The trace of one app."""
+
+    def __init__(self, app: Hookline) -> None:
+        self._app = app
+        self.tracer: Tracer | None = None
+        """What takes records while the app runs; None where nothing is traced."""
+
+    async def start(self, stack: AsyncExitStack) -> None:
+        """Begin where it is configured; end with the stack."""
+        config = self._app.config
+        if not config.section("trace") and not config.section("otel"):
+            return
+        from hookline.trace.settings import OtelSettings, TraceSettings
+
+        settings = config.settings("trace", TraceSettings)
+        sending = config.settings("otel", OtelSettings)
+        spans: Spans | None = None
+        if sending.endpoint:
+            from hookline.trace.otel import Spans, provider_of
+
+            spans = Spans(provider_of(sending))
+            stack.push_async_callback(asyncio.to_thread, spans.close)
+        if settings.level != "off" or spans is not None:
+            self._begin(stack, settings, spans)
+
+    def _begin(self, stack: AsyncExitStack, settings: TraceSettings, spans: Spans | None) -> None:
+        from hookline.trace.plugin import SpansPlugin, TracePlugin
+        from hookline.trace.store import traces_of
+        from hookline.trace.tracer import Tracer
+
+        app = self._app
+        listeners = (spans,) if spans is not None else ()
+        plugins: dict[str, TracePlugin | SpansPlugin] = {PLUGIN: TracePlugin()}
+        if settings.level == "full" or spans is not None:
+            plugins[SPANS] = SpansPlugin(app, listeners)
+        redactor = app.safeguards.redactor
+        tracer = self.tracer = Tracer(
+            settings,
+            traces_of(app.store()) if settings.level != "off" else None,
+            redact=redactor.redact if redactor is not None else None,
+            listeners=listeners,
+            own=plugins.values(),
+        )
+        stack.callback(setattr, self, "tracer", None)
+        stack.push_async_callback(tracer.close)
+        for name, plugin in plugins.items():
+            plugin.tracer = tracer
+            app.hooks.add(plugin, name=name)
+            stack.callback(app.hooks.remove, name)
+        stack.callback(app.hooks.watch(tracer.watch))
+
+    async def store(self) -> TraceStore:
+        """The trace of the tape, with all that happened so far."""
+        from hookline.trace.store import MemoryTraces, traces_of
+
+        if self.tracer is not None:
+            await self.tracer.flush()
+            return self.tracer.store or MemoryTraces()
+        return traces_of(self._app.store())

@@ -1,0 +1,242 @@
+"""What the page reads, over HTTP."""
+
+import asyncio
+
+import pytest
+
+from hookline.events import ToolCallEvent, ToolCallEventResult
+from hookline.models import Call, Turn
+
+READ = Turn(text="I look.", tool_calls=[Call("read_file", {"path": "notes.txt"}, id="read-1")])
+SHELL = Turn(tool_calls=[Call("shell", {"command": "rm -rf /"}, id="shell-1")])
+
+
+def no_shell(event: ToolCallEvent):
+    if event.tool_name == "shell":
+        return ToolCallEventResult(block=True, reason="no <b>shell</b> today")
+    if event.tool_name == "read_file":
+        return ToolCallEventResult(input={"path": "other.txt"})
+    return None
+
+
+@pytest.fixture
+def worked(app, scripted):
+    """An app that has read a file in its first turn, and was denied a command in its second."""
+    (app.workspace / "other.txt").write_text("milk")
+    app.hooks.register("tool_call", no_shell)
+    scripted(READ, "It says milk.", SHELL, "I may not.")
+
+    async def work():
+        await app.process_inbound({"content": "What do I need?", "session_id": "s"})
+        await app.process_inbound({"content": "Tidy up.", "session_id": "s"})
+
+    return work
+
+
+async def test_sessions_are_listed_with_what_was_said_first(inspected, worked):
+    async with inspected() as page:
+        await worked()
+        (session,) = await page.get("sessions")
+        assert (session["id"], session["preview"], session["busy"]) == ("s", "What do I need?", False)
+        about = await page.get("session", id="s")
+        assert (about["turns"], about["entries"]) == (2, session["entries"])
+
+
+async def test_events_come_by_range(inspected, worked):
+    async with inspected() as page:
+        await worked()
+        whole = await page.get("session/events", id="s")
+        kinds = [row["kind"] for row in whole["rows"]]
+        assert kinds[:6] == ["turn", "message", "message", "tool_call", "tool_result", "message"]
+        part = await page.get("session/events", id="s", start=3, count=2)
+        assert part["rows"] == whole["rows"][3:5]
+        assert part["total"] == len(kinds)
+        assert (await page.get("session/events", id="s", start=1000))["rows"] == []
+
+
+async def test_a_turn_is_told_as_bars_in_each_other(inspected, worked):
+    async with inspected() as page:
+        await worked()
+        turn = await page.get("session/turn", id="s", number=1)
+        bars = [(bar["kind"], bar["name"], bar["depth"], bar["state"]) for bar in turn["bars"]]
+        assert [bar for bar in bars if bar[0] not in ("hook", "handler")] == [
+            ("turn", "turn", 0, "ok"),
+            ("note", "user", 1, ""),
+            ("model", "model turn 0", 1, "ok"),
+            ("tool", "read_file", 2, "ok"),
+            ("model", "model turn 1", 1, "ok"),
+            ("note", "state", 1, ""),
+        ]
+        assert all(0 <= bar["start"] and bar["duration"] >= 0 for bar in turn["bars"])
+        assert max(b["start"] + b["duration"] for b in turn["bars"]) <= turn["duration"] + 0.5
+        second = await page.get("session/turn", id="s", number=2)
+        denied = [bar for bar in second["bars"] if bar["kind"] == "tool"]
+        assert [(bar["name"], bar["state"]) for bar in denied] == [("shell", "denied")]
+
+
+async def test_a_rewritten_call_is_explained_with_a_diff(inspected, worked):
+    async with inspected() as page:
+        await worked()
+        turn = await page.get("session/turn", id="s", number=1)
+        (tool,) = [bar for bar in turn["bars"] if bar["kind"] == "tool"]
+        entry = await page.get("session/entry", id="s", entry=tool["entry_id"])
+        assert '-  "path": "notes.txt"' in entry["call"]["diff"]
+        assert '+  "path": "other.txt"' in entry["call"]["diff"]
+        assert entry["call"]["result"].endswith("milk")
+        assert entry["decision"] == "rewrote"
+        assert entry["turn"] == 1
+
+
+async def test_a_denied_call_says_who_denied_it_why_and_where_that_is_written(inspected, worked):
+    async with inspected() as page:
+        await worked()
+        turn = await page.get("session/turn", id="s", number=2)
+        (tool,) = [bar for bar in turn["bars"] if bar["kind"] == "tool"]
+        entry = await page.get("session/entry", id="s", entry=tool["entry_id"])
+        (ruling,) = [each for each in entry["rulings"] if each["decision"] == "deny"]
+        assert ruling["by"].endswith("no_shell")
+        assert ruling["reason"] == "no <b>shell</b> today"
+        assert ruling["place"] == f"{__file__}:{no_shell.__code__.co_firstlineno}"
+        assert entry["call"]["ran"] is False
+        assert entry["call"]["requested"] == '{"command": "rm -rf /"}'
+
+
+async def test_decisions_are_found_by_what_was_decided(inspected, worked):
+    async with inspected() as page:
+        await worked()
+        found = await page.get("decisions")
+        made = [(each["tool"], each["decision"]) for each in found["decisions"]]
+        assert made == [("shell", "deny"), ("read_file", "rewrote")]
+        assert (found["pending"], found["audit"]) == ([], None)
+        denied = await page.get("decisions", decision="deny", session="s")
+        assert [each["tool"] for each in denied["decisions"]] == ["shell"]
+        assert (await page.get("decisions", session="other"))["decisions"] == []
+
+
+async def test_the_tree_has_every_branch(app, inspected, worked):
+    async with inspected() as page:
+        await worked()
+        tape = await app.tape("s")
+        said = [entry for entry in await tape.branch() if entry.kind == "message"]
+        await tape.switch(said[0].id)
+        await tape.append("message", {"message": {"role": "user", "content": "Or else?"}})
+        await tape.label(tape.leaf.id, "another way")
+        tree = await page.get("session/tree", id="s")
+        lines = [(line["depth"], line["preview"], line["on_branch"]) for line in tree["lines"]]
+        assert (0, "What do I need?", True) in lines
+        assert (1, "I look.", False) in lines
+        assert (1, "Or else?", True) in lines
+        (labelled,) = [line for line in tree["lines"] if line["labels"]]
+        assert labelled["labels"] == ["another way"]
+
+
+async def test_the_catalogue_says_who_is_attached_in_run_order(app, inspected):
+    app.hooks.register("tool_call", no_shell, tryfirst=True)
+    async with inspected() as page:
+        hooks = {hook["name"]: hook for hook in await page.get("hooks")}
+        assert set(hooks) == set(app.hooks.catalog)
+        order = [impl.name for impl in app.hooks["tool_call"].run_order()]
+        assert [each["name"] for each in hooks["tool_call"]["attached"]] == order
+        (own,) = [e for e in hooks["tool_call"]["attached"] if e["name"].endswith("no_shell")]
+        assert own["place"].startswith(__file__)
+        assert own["marks"] == ["first"]
+
+
+async def test_plugins_are_told_with_what_is_wrong(app, inspected):
+    app.plugins.failed("broken", "loading", ValueError("<i>no</i>"))
+    app.plugins.warn("mind the gap")
+    async with inspected() as page:
+        found = await page.get("plugins")
+        states = {plugin["name"]: plugin["state"] for plugin in found["plugins"]}
+        assert (states["builtin"], states["broken"]) == ("loaded", "failed")
+        assert "<i>no</i>" in found["failures"][0]["text"]
+        assert found["warnings"] == ["mind the gap"]
+
+
+async def test_the_tail_tells_dispatches_and_entries_as_they_come(app, inspected, worked):
+    async with inspected() as page, page.tail(session="s") as frames:
+        working = asyncio.create_task(worked())
+        seen = {}
+        async for frame in frames:
+            seen.setdefault((frame["type"], frame.get("hook") or frame["kind"]), frame)
+            if {("dispatch", "tool_call"), ("entry", "tool_result")} <= set(seen):
+                break
+        await working
+        call = seen["dispatch", "tool_call"]
+        assert (call["decision"], call["session"]) == ("rewrote", "s")
+        (own,) = [each for each in call["calls"] if each["by"].endswith("no_shell")]
+        assert (own["did"], own["fields"]) == ("rewrote", ["input"])
+
+
+async def test_the_tail_is_filtered_by_hook_plugin_and_decision(app, inspected, worked):
+    async with inspected() as page:
+        async with page.tail(hook="tool_call", plugin="no_shell", decision="deny") as frames:
+            working = asyncio.create_task(worked())
+            frame = await anext(frames)
+            await working
+        assert (frame["hook"], frame["decision"]) == ("tool_call", "deny")
+        assert frame["reason"] == "no <b>shell</b> today"
+
+
+async def test_nothing_is_on_the_hooks_while_nobody_looks(app, inspected):
+    async with inspected() as page:
+        async with page.tail(dispatches="false"):
+            assert not app.hooks.sinks
+        async with page.tail():
+            assert app.hooks.sinks
+        while app.hooks.sinks:  # the server notices that the reader is gone
+            await asyncio.sleep(0.01)
+
+
+async def test_an_open_tail_does_not_keep_the_server_from_ending(inspected):
+    async with inspected() as page, page.tail() as frames:
+        page.leaving.set()
+        assert [frame async for frame in frames] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "status", "said"),
+    [
+        ("session", {"id": "gone"}, 404, "there is no session 'gone'"),
+        ("session/turn", {"id": "s", "number": 9}, 404, "session 's' has 2 turns"),
+        ("session/entry", {"id": "s", "entry": "x"}, 404, "session 's' has no entry 'x'"),
+        ("session/dispatch", {"id": "s", "number": 1, "record": "x"}, 404, "no such dispatch"),
+    ],
+)
+async def test_what_is_not_there_is_named(inspected, worked, path, query, status, said):
+    async with inspected() as page:
+        await worked()
+        found, detail = await page.status(path, **query)
+        assert found == status
+        assert said in detail
+
+
+async def test_a_token_guards_what_is_read_and_not_the_page_itself(inspected):
+    async with inspected(token="secret") as page:
+        assert (await page.status("sessions"))[0] == 401
+        for path in ("", "/static/app.js", "/static/style.css"):
+            async with page.http.get(page.url + path) as response:
+                assert response.status == 200
+                assert "default-src 'self'" in response.headers["content-security-policy"]
+        page.http.headers["authorization"] = "Bearer secret"
+        assert await page.get("sessions") == []
+
+
+async def test_pages_of_other_sites_start_no_replay(inspected):
+    async with inspected() as page:
+        address = f"{page.url}/api/replay"
+        headers = {"origin": "http://evil.example"}
+        async with page.http.post(address, json={"session": "s"}, headers=headers) as response:
+            assert response.status == 403
+        text = {"content-type": "text/plain"}  # what a form can send without being asked
+        async with page.http.post(address, data='{"session": "s"}', headers=text) as response:
+            assert response.status == 422
+        async with page.http.post(address, json={"session": "s"}) as response:
+            assert response.status == 404
+
+
+@pytest.mark.parametrize("path", ["static/..%2froutes.py", "static/%2e%2e/routes.py", "static/nothing.js"])
+async def test_no_other_file_is_served(inspected, path):
+    async with inspected() as page:
+        async with page.http.get(f"{page.url}/{path}") as response:
+            assert response.status == 404

@@ -34,7 +34,7 @@ RULINGS = {"rulings": [{"by": "default auto", "decision": "allow", "reason": Non
 async def make_tape(path: Path, calls: int, sessions: int) -> None:
     store = SQLiteStore(path)
     for number in range(sessions):
-        name, parent = f"terminal:{number}", None
+        name = f"terminal:{number}"
         entries: list[Entry] = []
 
         def add(kind, payload, meta=None, name=name, entries=entries):

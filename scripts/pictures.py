@@ -198,6 +198,82 @@ def page_pictures() -> dict[str, bytes]:
     return found
 
 
+PATIENT = """
+from hookline.events import ToolCallEventResult
+
+def patient(event):
+    if event.tool_name == "shell":
+        return ToolCallEventResult(input={**event.input, "command": f"timeout 60 {event.input['command']}"})
+
+hooks = [("tool_call", patient)]
+"""
+STRICT = """
+from hookline.events import ToolCallEventResult
+
+def strict(event):
+    if "|" in str(event.input.get("command")):
+        return ToolCallEventResult(block=True, reason="no pipes: run one program, and read its output")
+
+hooks = [("tool_call", strict)]
+"""
+
+
+@contextmanager
+def inspector(folder: Path) -> Iterator[str]:
+    """The same work, recorded with a trace under a hook; and the inspector of it, with its address."""
+    shutil.copy(WORK, folder / "repository")
+    hooks = folder / "home" / "profiles" / "default" / "hooks"
+    hooks.mkdir(parents=True)
+    (hooks / "patient.py").write_text(PATIENT)
+    env = {**os.environ, "HOOKLINE_HOME": str(folder / "home"), "HOOKLINE_TRACE__LEVEL": "full"}
+    here = {"cwd": folder / "repository", "env": env, "text": True}
+    command = [sys.executable, "-m", "hookline"]
+    said = "The tests of shop/basket.py fail, please mend it"
+    model = ["--model", f"scripted:{WORK.name}", "--yes", "--chat-id", "shop"]
+    subprocess.run([*command, "run", said, *model], check=True, stdout=subprocess.DEVNULL, **here)
+    (hooks / "strict.py").write_text(STRICT)
+    inspect = [*command, "inspect", "--port", "0"]
+    running = subprocess.Popen(inspect, stderr=subprocess.PIPE, **here)
+    try:
+        for line in running.stderr or ():
+            if found := re.search(r"http://[\d.]+:\d+/inspect", line):
+                yield found[0]
+                break
+    finally:
+        running.terminate()
+        running.wait()
+
+
+def inspector_pictures() -> dict[str, bytes]:
+    """What happened in the work: a turn, what a replay under a new hook comes to, and on a phone."""
+    from playwright.sync_api import sync_playwright
+
+    found: dict[str, bytes] = {}
+    with tempfile.TemporaryDirectory() as directory, sync_playwright() as playwright:
+        make_repository(Path(directory) / "repository")
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        with inspector(Path(directory)) as address:
+            page = browser.new_page(viewport={"width": 1200, "height": 860})
+            page.goto(f"{address}#/session/terminal%3Ashop/turn/1")
+            page.select_option("#bars-shown", "decided")
+            page.click(".bars .row:has-text('shell')")
+            page.wait_for_selector(".detail .diff")
+            found["inspector-turn.png"] = page.screenshot()
+            page.set_viewport_size({"width": 390, "height": 780})
+            page.wait_for_timeout(300)  # the list is drawn anew in the next frame
+            found["inspector-phone.png"] = page.screenshot()
+            page.set_viewport_size({"width": 1200, "height": 860})
+            page.emulate_media(color_scheme="dark")
+            page.goto(f"{address}#/compare/terminal%3Ashop")
+            page.click("text=Run the replay")
+            page.wait_for_selector("#compared")
+            page.check("text=Differences only")
+            found["inspector-replay.png"] = page.screenshot()
+        browser.close()
+    return found
+
+
 if __name__ == "__main__":
     for name, (arguments, width) in PICTURES.items():
         (IMAGES / name).write_text(picture(arguments, width))
@@ -205,6 +281,6 @@ if __name__ == "__main__":
     for name, svg in chat_pictures().items():
         (IMAGES / name).write_text(svg)
         print(IMAGES / name)
-    for name, png in page_pictures().items():
+    for name, png in (page_pictures() | inspector_pictures()).items():
         (IMAGES / name).write_bytes(png)
         print(IMAGES / name)

@@ -28,7 +28,7 @@ class Exchange:
     end: Callable[[TurnResult], Any] | None = None
     """Marks the end of the answer; may be async."""
     command: Callable[[str, Envelope], Awaitable[str | None]] | None = None
-    """Carries out a slash command of a session and gives what is said to it. Without, none are known."""
+    """Carries out a slash command of a session; gives what is said to it. Without, there are none."""
     placed: Callable[[], None] | None = None
     """Is told once, when the message has its place in the session: the next one may be received."""
     said: str = ""

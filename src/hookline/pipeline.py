@@ -1,10 +1,10 @@
 """The pipeline: one message in, one answer out, every stage of it a hook.
 
-    message:receive, resolve_session, admit_message
-    load_state, session_start, input, build_prompt
-    run_model_stream or run_model, output, save_state
-    render_outbound, dispatch_outbound
-    message:send, save_point, settled
+message:receive, resolve_session, admit_message
+load_state, session_start, input, build_prompt
+run_model_stream or run_model, output, save_state
+render_outbound, dispatch_outbound
+message:send, save_point, settled
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from hookline.turn import (
     shown_to,
     with_content,
     with_context,
+    with_delivery_ids,
 )
 
 if TYPE_CHECKING:
@@ -285,9 +286,10 @@ class Pipeline:
                 raise
             finally:
                 await self._save_state(session_id, state, message, result.model_output)
-            result.outbounds = await self._hooks["render_outbound"].fire(
+            rendered = await self._hooks["render_outbound"].fire(
                 message, session_id, state, result.model_output
             ) or [echo(message, session_id, result.model_output)]
+            result.outbounds = with_delivery_ids(message, rendered)
             await self._dispatch(result.outbounds)
             status = "completed"
             return result

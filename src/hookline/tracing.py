@@ -27,10 +27,14 @@ class Tracing:
         self._app = app
         self.tracer: Tracer | None = None
         """What takes records while the app runs; None where nothing is traced."""
+        self.wanted = True
+        """Whether to trace at all, whatever is configured: who only looks leaves no trace."""
 
     async def start(self, stack: AsyncExitStack) -> None:
         """Begin where it is configured; end with the stack."""
         config = self._app.config
+        if not self.wanted:
+            return
         if not config.section("trace") and not config.section("otel"):
             return
         from hookline.trace.settings import OtelSettings, TraceSettings

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, is_dataclass, replace
+from types import CoroutineType
 from typing import Any, Literal, TypeAlias, cast
 
-from hookline.catalog.envelope import Envelope, EnvelopeError, address_of
+from hookline.catalog.envelope import Envelope, EnvelopeError, address_of, field_of
 from hookline.catalog.parts import AudioPart, ImagePart, Part, Prompt, TextPart
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 
@@ -70,7 +71,9 @@ class StreamedAnswer:
             self._kept.append(event)
         elif self._listener is not None:
             shown = self._listener(event)
-            if shown is not None:
+            if type(shown) is CoroutineType:
+                await shown
+            elif shown is not None:
                 await _settled(shown)
 
     async def release(self, text: str) -> None:
@@ -114,6 +117,22 @@ def echo(message: Envelope, session_id: str, model_output: str) -> Envelope:
         "channel": channel,
         "chat_id": chat_id,
     }
+
+
+def with_delivery_ids(message: Envelope, outbounds: list[Envelope]) -> list[Envelope]:
+    """The outbound envelopes of a message, each with an id that is the same when they are sent again.
+
+    A turn that was cut off after it sent its answer sends it once more; a channel drops what it knows.
+    """
+    message_id = field_of(message, "message_id")
+    if not message_id:
+        return outbounds
+    return [
+        {"delivery_id": f"{message_id}/{number}", **cast("Mapping[str, Any]", outbound)}
+        if isinstance(outbound, Mapping)
+        else outbound
+        for number, outbound in enumerate(outbounds)
+    ]
 
 
 def with_content(message: Envelope, text: str) -> Envelope:

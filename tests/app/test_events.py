@@ -212,7 +212,6 @@ class TestTools:
             return True
 
         app.hooks.register("authorize_action", meddle)
-        app.hooks.register("tool_call", lambda e: e.input.update(text="meddled"))
         results = []
         app.hooks.register("tool_result", lambda e: results.append(e.content))
         await say(app)

@@ -47,7 +47,7 @@ class BotApi:
         """What stands in the chats, by message id."""
         self.files: dict[str, bytes] = {}
         self.faults: defaultdict[str, list[Any]] = defaultdict(list)
-        """What goes wrong with the next calls of a method: a status, (429, seconds), or `disconnect`."""
+        """What goes wrong with the next calls of a method: a status, (429, seconds), a word."""
         self.updates: list[dict[str, Any]] = []
         self.delivered: list[int] = []
         self.confirmed = 0
@@ -149,6 +149,8 @@ class BotApi:
             if fault == "disconnect":
                 request.transport.close()
                 return web.Response()
+            if fault == "hang":
+                await asyncio.sleep(60)
             if isinstance(fault, tuple):
                 return self._refused(fault[0], "Too Many Requests", retry_after=fault[1])
             return self._refused(fault, "it went wrong")

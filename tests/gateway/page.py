@@ -127,6 +127,18 @@ async def connected(page):
     await page.wait_for_selector('#state[data-state="connected"]')
 
 
+async def serious_faults(page):
+    """What axe finds wrong with a page for people who cannot see it, or use no mouse."""
+    from axe_playwright_python.async_playwright import Axe
+
+    found = (await Axe().run(page)).response["violations"]
+    return [
+        (each["id"], [node["html"] for node in each["nodes"]])
+        for each in found
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
 async def say(page, text):
     await page.fill("#composer-text", text)
     await page.click("#send")

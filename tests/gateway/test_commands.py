@@ -124,9 +124,11 @@ async def test_a_tool_is_asked_for_through_the_channel_and_its_gates_see_a_comma
 async def test_nobody_is_asked_where_nobody_can_be_and_the_call_is_denied(library, served):
     library.given_policy = Policy()
     body = {"model": "hookline", "messages": [{"role": "user", "content": "/shout hi"}]}
-    async with served() as web:
-        async with web.http.post(f"{web.url}v1/chat/completions", json=body) as response:
-            said = (await response.json())["choices"][0]["message"]["content"]
+    async with (
+        served() as web,
+        web.http.post(f"{web.url}v1/chat/completions", json=body) as response,
+    ):
+        said = (await response.json())["choices"][0]["message"]["content"]
     assert "HI" not in said
     assert said
 

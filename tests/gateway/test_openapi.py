@@ -42,4 +42,4 @@ def test_requests_made_from_the_description_get_only_documented_answers(tmp_path
         assert process.poll() is None
     assert "POST /api/sessions/{session}/messages" in tried
     assert "POST /v1/chat/completions" in tried
-    assert len(tried) == 11
+    assert len(tried) == 12

@@ -5,15 +5,16 @@ import logging
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
-import aiohttp
 import pytest
 
 from hookline.app import Hookline
 from hookline.catalog.parts import AudioPart, ImagePart
+from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 from hookline.events import MessageReceiveResult, ToolCallEventResult
-from hookline.gateway import Gateway
+from hookline.gateway import Gateway, GatewaySettings
 from hookline.gateway.gateway import ChannelFailed
 from hookline.gateway.telegram.settings import TelegramSettings
+from hookline.hooks import hookimpl
 from hookline.models import ScriptedModel
 from hookline.models.script import Fault, Turn
 from hookline.policy import Policy
@@ -75,16 +76,30 @@ async def test_a_message_is_answered_where_it_was_said(bot, telegram, scripted, 
     ]
 
 
-async def test_an_answer_is_shown_while_it_comes_by_edits_of_one_message(bot, telegram, scripted):
-    goes_on = asyncio.Event()
+class Slow:
+    """A plugin whose answer goes on when it is told to."""
 
-    async def rest():
-        await goes_on.wait()
+    def __init__(self, *pieces):
+        self.pieces = pieces
+        self.goes_on = asyncio.Event()
 
-    scripted(Turn(pieces=["The first half, ", "and the second."], delay=0.5))
+    @hookimpl
+    def run_model_stream(self, prompt, session_id, state):
+        async def events():
+            for piece in self.pieces:
+                yield StreamEvent("text", {"delta": piece})
+                await self.goes_on.wait()
+
+        return AsyncStreamEvents(events())
+
+
+async def test_an_answer_is_shown_while_it_comes_by_edits_of_one_message(bot, telegram, app):
+    slow = Slow("The first half, ", "and the second.")
+    app.hooks.add(slow)
     async with bot():
         await telegram.say("tell me")
         await telegram.until_said("The first half,")
+        slow.goes_on.set()
         await telegram.until_said("and the second.")
         (said,) = telegram.messages.values()
         assert said["shown"] == ["The first half,", "The first half, and the second."]
@@ -271,6 +286,51 @@ async def test_a_limit_is_waited_out_and_the_answer_comes_once(bot, telegram, sc
     assert len(telegram.of("sendMessage failed")) == 3
 
 
+async def test_a_request_that_hangs_is_made_again(bot, telegram, scripted):
+    scripted("Here.")
+    telegram.faults["sendMessage"] = ["hang"]
+    async with bot(stream=False, timeout=0.3):
+        await telegram.say("hi")
+        await telegram.until_said("Here.")
+
+
+async def test_a_limit_on_edits_only_delays_them(bot, telegram, app):
+    slow = Slow("One, ", "two.")
+    app.hooks.add(slow)
+    telegram.faults["sendMessage"] = [(429, 1)]
+    async with bot():
+        await telegram.say("count")
+        await telegram.until(lambda: telegram.of("sendMessage failed"))
+        slow.goes_on.set()
+        await telegram.until_said("One, two.")
+    assert telegram.texts() == ["One, two."]
+
+
+async def test_an_answer_whose_message_was_deleted_is_sent_anew(bot, telegram, app):
+    slow = Slow("One, ", "two.")
+    app.hooks.add(slow)
+    async with bot():
+        await telegram.say("count")
+        await telegram.until_said("One,")
+        telegram.messages.clear()
+        slow.goes_on.set()
+        await telegram.until_said("One, two.")
+
+
+async def test_a_button_is_heard_while_further_messages_wait(telegram, scripted, app):
+    scripted(Turn(tool_calls=[SHELL]), "First.", "Second.")
+    app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True, reason="run it?"))
+    configure(app, telegram)
+    settings = GatewaySettings(in_flight=1)
+    async with Gateway(app, enabled=["telegram"], settings=settings).running():
+        await telegram.say("go")
+        await telegram.until_said("run it?")
+        await telegram.say("and then")  # there is no room for it
+        await telegram.press("Approve")
+        await telegram.until_said("Second.")
+    assert [text for text in telegram.texts() if "run it" not in text] == ["First.", "Second."]
+
+
 async def test_polling_outlasts_failures_and_a_server_that_is_gone(app, scripted, telegram, bot):
     scripted("One.", "Two.")
     telegram.faults["getUpdates"] = [500, "disconnect", (429, 1), 409]
@@ -415,8 +475,8 @@ async def test_the_webhook_takes_calls_with_the_secret_only(served, app, telegra
 async def test_there_is_no_webhook_where_messages_are_polled(served, app, telegram, scripted):
     configure(app, telegram)
     async with served(enabled=["telegram", "web"]) as house:
-        async with house.http.post(f"{house.url}telegram/webhook", json={}) as response:
-            assert response.status in (404, 405)
+        response = await house.http.post(f"{house.url}telegram/webhook", json={})
+        assert response.status in (404, 405)
 
 
 # --- voice ----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import websockets
 from hookline.catalog.parts import AudioPart, ImagePart, TextPart
 from hookline.events import MessageReceiveResult, MessageSendResult, ToolCallEventResult
 from hookline.models.script import Call, Fault, Turn
+from hookline.policy.approvals import Approvals
 
 from .conftest import frames_until
 
@@ -294,3 +295,40 @@ async def test_quick_messages_become_one_when_debounced(served, scripted):
     assert (first[-1]["id"], first[-1]["outcome"]) == ("a", "steered")
     assert (second[-1]["id"], second[-1]["text"]) == ("b", "both")
     assert model.requests[-1].messages[-1]["content"] == "one\ntwo"
+
+
+async def test_an_answer_from_another_process_ends_the_wait_and_every_tab_is_told(
+    served, scripted, app
+):
+    scripted(Turn(tool_calls=[Call("shell", {"command": "echo hi"})]), "Done.")
+    app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True))
+    elsewhere = Approvals(app.home / "approvals.db")
+    async with served() as at, at.ws() as one, at.ws() as other:
+        await one.send('{"type": "message", "id": "a", "text": "go"}')
+        asked = (await frames_until(one, "approval"))[-1]
+        (question,) = elsewhere.pending()
+        assert question.id == asked["id"]
+        elsewhere.answer(question.id, "session", by="ada")
+        done = [(await frames_until(socket, "approval_done"))[-1] for socket in (one, other)]
+        rest = await frames_until(one, "end")
+    assert done == [{"type": "approval_done", "id": asked["id"], "answer": "session"}] * 2
+    assert rest[-1]["text"] == "Done."
+
+
+async def test_a_grant_for_the_session_outlasts_the_gateway_and_covers_no_other_session(
+    served, scripted, app
+):
+    call = Turn(tool_calls=[Call("shell", {"command": "echo hi"})])
+    scripted(call, "One.", call, "Two.", call, "Three.")
+    app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True))
+    async with served() as at, at.ws("web:a") as socket:
+        await socket.send('{"type": "message", "id": "m", "text": "go"}')
+        asked = (await frames_until(socket, "approval"))[-1]
+        said = {"type": "approval", "id": asked["id"], "answer": "session"}
+        await socket.send(json.dumps(said))
+        assert (await frames_until(socket, "end"))[-1]["text"] == "One."
+    async with served() as at:
+        assert (await at.say("go", "web:a"))["text"] == "Two."
+        async with at.ws("web:ab") as socket:
+            await socket.send('{"type": "message", "id": "m", "text": "go"}')
+            assert (await frames_until(socket, "approval"))[-1]["tool"] == "shell"

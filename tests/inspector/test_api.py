@@ -62,12 +62,14 @@ async def test_a_turn_is_told_as_bars_in_each_other(inspected, worked):
         assert [bar for bar in bars if bar[0] not in ("hook", "handler")] == [
             ("turn", "turn", 0, "ok"),
             ("note", "user", 1, ""),
-            ("model", "model turn 0", 1, "ok"),
+            ("step", "model turn 0", 1, "ok"),
+            ("model", "model", 2, "ok"),
             ("tool", "read_file", 2, "ok"),
-            ("model", "model turn 1", 1, "ok"),
+            ("step", "model turn 1", 1, "ok"),
+            ("model", "model", 2, "ok"),
             ("note", "state", 1, ""),
         ]
-        assert all(0 <= bar["start"] and bar["duration"] >= 0 for bar in turn["bars"])
+        assert all(bar["start"] >= 0 and bar["duration"] >= 0 for bar in turn["bars"])
         assert max(b["start"] + b["duration"] for b in turn["bars"]) <= turn["duration"] + 0.5
         second = await page.get("session/turn", id="s", number=2)
         denied = [bar for bar in second["bars"] if bar["kind"] == "tool"]
@@ -235,8 +237,9 @@ async def test_pages_of_other_sites_start_no_replay(inspected):
             assert response.status == 404
 
 
-@pytest.mark.parametrize("path", ["static/..%2froutes.py", "static/%2e%2e/routes.py", "static/nothing.js"])
+@pytest.mark.parametrize(
+    "path", ["static/..%2froutes.py", "static/%2e%2e/routes.py", "static/nothing.js"]
+)
 async def test_no_other_file_is_served(inspected, path):
-    async with inspected() as page:
-        async with page.http.get(f"{page.url}/{path}") as response:
-            assert response.status == 404
+    async with inspected() as page, page.http.get(f"{page.url}/{path}") as response:
+        assert response.status == 404

@@ -24,6 +24,7 @@ from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.person import call_tool, run_shell
 from hookline.policy import Policy
+from hookline.replay import ReplayApp, replay
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 from hookline.tools.tool import Tool
@@ -311,6 +312,36 @@ async def test_no_way_leads_around_a_gate(app, scripted, runs, tmp_path, gate, w
     gate(app, tmp_path)
     await way(app, scripted, tmp_path, gate)
     assert bool(runs or noted(tmp_path)) == (gate is nobody)
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.__name__)
+async def test_a_replay_is_gated_like_a_run_and_reaches_no_tool_at_all(
+    app, scripted, runs, tmp_path, gate
+):
+    """What was recorded ran; by a replay nothing runs, whether somebody denies or not."""
+    await by_the_model(app, scripted, tmp_path, nobody)
+    assert runs == ["act"]
+    made = []
+
+    def by_a_replay() -> ReplayApp:
+        again = ReplayApp.like(app)
+        again.load_hooks(packages=False)
+        again.hooks.pm.get_plugin("skills").home = tmp_path
+        again.hooks.pm.get_plugin("command-hooks").home = tmp_path
+        for name in ("act", "shell"):
+            again.tools.add(app.tools.get(name), replace=True)
+        place = tmp_path / f"replay{len(made)}"
+        place.mkdir()
+        gate(again, place)
+        made.append(again)
+        return again
+
+    async with app.running():
+        comparison = await replay(app.store(), HERE, by_a_replay)
+    (call,) = comparison.pairs[0].replayed.calls.values()
+    assert runs == ["act"]
+    assert call.ran == (gate is nobody)
+    assert comparison.same == (gate is nobody)
 
 
 @pytest.mark.parametrize("raw", [False, True], ids=["typed", "from a spec"])

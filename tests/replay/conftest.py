@@ -104,5 +104,3 @@ def entries(app):
 
 def calling(*words) -> Turn:
     return Turn(tool_calls=[Call("act", {"word": word}) for word in words])
-
-

@@ -370,3 +370,47 @@ async def test_nothing_is_sent_asked_or_audited_by_a_replay(app, record, replayi
     assert comparison.same
     assert sent == []
     assert app.safeguards.audit_path.read_text() == lines
+
+
+async def test_what_a_person_ran_beside_the_turns_is_judged_as_a_persons_again(app, record, replaying):
+    from hookline.person import call_tool
+
+    await record("go", turns=["first"])
+    async with app.running():
+        await call_tool(app, HERE, "act", {"word": "mine"})
+    assert (await replaying()).same
+    seen = []
+
+    def judge(action):
+        seen.append((action["source"], action["arguments"]))
+        return False
+
+    comparison = await replaying([("authorize_action", judge)])
+    assert ("command", {"word": "mine"}) in seen
+    assert [d.tool for d in comparison.differences if d.field == "decision"] == ["act"]
+
+
+async def test_ids_that_a_model_uses_again_do_not_mix_up_results(record, replaying):
+    def one(word):
+        return Turn(tool_calls=[Call("act", {"word": word}, id="call_0")])
+
+    await record("go", "again", turns=[one("one"), "first", one("two"), "second"])
+    assert (await replaying()).same
+
+
+async def test_a_replay_leaves_no_trace(app, record, replaying):
+    app.home.mkdir(exist_ok=True)
+    (app.home / "config.toml").write_text('[trace]\nlevel = "full"\n')
+    app.config.reload()
+    await record("go", turns=[calling("one"), "first"])
+    app.tracing.wanted = False
+
+    async def records():
+        async with app.running():
+            fired = await (await app.tracing.store()).fired()
+            return sum(times for times, _ in fired.values())
+
+    before = await records()
+    assert before
+    assert (await replaying()).same
+    assert await records() == before

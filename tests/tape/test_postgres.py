@@ -167,7 +167,7 @@ async def test_a_long_session_is_read_by_its_indexes(schema: str):
     postgres.execute(f"ANALYZE {schema}.entries")
     named = {"id": last.id, "kinds": ["anchor"], "until": None}
     async with store.connection() as connection:
-        statement = store._queries.branch.as_string(connection)  # noqa: SLF001
+        statement = store._queries.branch.as_string(connection)
         plan = await (await connection.execute("EXPLAIN ANALYZE " + statement, named)).fetchall()
     text = "\n".join(line for (line,) in plan)
     assert "Seq Scan on entries" not in text
@@ -220,7 +220,7 @@ async def test_a_user_without_rights_is_told(schema: str, role: str):
 
 async def test_a_server_without_connections_left_is_told(schema: str, role: str):
     postgres.execute(f"ALTER ROLE {role} CONNECTION LIMIT 0")
-    with pytest.raises(TapeUnavailable, match="no connection left; lower .* pool_size"):
+    with pytest.raises(TapeUnavailable, match=r"no connection left; lower .* pool_size"):
         await PostgresStore.open(url_for(role), schema=schema)
 
 
@@ -266,11 +266,11 @@ async def test_a_full_disk_is_told_and_nothing_is_half_written(schema: str):
 
 
 async def test_a_call_that_takes_too_long_is_ended(schema: str):
-    store = await opened(schema, statement_timeout=0.3)
+    store = await opened(schema, statement_timeout=1.0)
     await store.append([note("one")])
     with psycopg.connect(postgres.url()) as other:
         other.execute(f"LOCK TABLE {schema}.entries")
-        with pytest.raises((TapeLocked, TapeUnavailable)):
+        with pytest.raises(TapeLocked, match="took too long"):
             await store.entries("s1")
     assert len(await store.entries("s1")) == 1
     await store.close()
@@ -279,7 +279,7 @@ async def test_a_call_that_takes_too_long_is_ended(schema: str):
 async def test_a_pool_that_is_used_up_says_so(schema: str):
     store = await opened(schema, pool_size=1, timeout=0.2)
     async with store.connection():
-        with pytest.raises(TapeUnavailable, match="no free connection.*pool_size"):
+        with pytest.raises(TapeUnavailable, match=r"no free connection.*pool_size"):
             await store.get("x")
     assert await store.get("x") is None
     await store.close()

@@ -1,4 +1,4 @@
-"""PostgreSQL behind a bad network: nothing is lost, nothing is there twice, and it goes on by itself."""
+"""PostgreSQL behind a bad network: nothing is lost, nothing is there twice, and it goes on."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -45,6 +45,7 @@ from hookline.tools.runner import Admitted, Caller, Requested, ToolOutcome, Tool
 from .answer import Answer, Emit, ModelTurn
 from .compactor import Compacting, Compactor
 from .errors import BudgetSpent, Cancelled, StepLimit
+from .feed import Feed
 from .journal import CutOffTurn, TapeJournal, plain_content, plain_envelope
 from .loops import LoopWatch
 from .retry import Patience, Retry
@@ -186,27 +187,27 @@ class Engine:
 
     def start(self, run: AgentRun) -> AsyncStreamEvents:
         """Begin a run and give its stream; the run itself is the stream's state."""
-        queue: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
-        run.task = asyncio.create_task(self._feed(run, queue), name=f"agent {run.ctx.session_id}")
-        return AsyncStreamEvents(read(queue, run), state=run)
+        feed = Feed()
+        run.task = asyncio.create_task(self._feed(run, feed), name=f"agent {run.ctx.session_id}")
+        return AsyncStreamEvents(read(feed, run), state=run)
 
-    async def _feed(self, run: AgentRun, queue: asyncio.Queue[StreamEvent | None]) -> None:
+    async def _feed(self, run: AgentRun, feed: Feed) -> None:
         async def emit(event: StreamEvent) -> None:
-            queue.put_nowait(event)
+            feed.put(event)
 
         try:
             with during(None):  # an agent that a tool started is not bound by that tool's permissions
                 await self._run(run, emit)
             final = {"text": run.text, "usage": dict(run.usage), "finish_reason": "stop"}
-            queue.put_nowait(StreamEvent("final", final))
+            feed.put(StreamEvent("final", final))
         except Exception as error:
             run.error = error
             if self._error.live:
                 await self._error.fire(AgentErrorEvent(error), run.ctx)
-            queue.put_nowait(StreamEvent("error", {"error": error, "message": str(error)}))
+            feed.put(StreamEvent("error", {"error": error, "message": str(error)}))
         finally:
             run.steering.close()
-            queue.put_nowait(None)
+            feed.close()
 
     async def _run(self, run: AgentRun, emit: Emit) -> None:
         journal = TapeJournal(run.tape)
@@ -497,13 +498,14 @@ class Engine:
         await emit(StreamEvent("tool_result", data))
 
 
-async def read(queue: asyncio.Queue[StreamEvent | None], run: AgentRun) -> AsyncIterator[StreamEvent]:
-    """What the run's task has put in the queue; leaving early cancels the run."""
+async def read(feed: Feed, run: AgentRun) -> AsyncIterator[StreamEvent]:
+    """What the run's task has put in the feed; leaving early cancels the run."""
     task = run.task
     assert task is not None
     try:
-        while (event := await queue.get()) is not None:
-            yield event
+        while events := await feed.take():
+            for event in events:
+                yield event
         try:
             await task
         except asyncio.CancelledError:

@@ -24,7 +24,7 @@ class EnvelopeError(HooklineError, TypeError):
 
 def field_of(envelope: Envelope, name: str, default: Any = None) -> Any:
     """A field of a mapping or an object; the default where it has none."""
-    if isinstance(envelope, Mapping):
+    if type(envelope) is dict or isinstance(envelope, Mapping):  # the first is cheap, and the rule
         return cast("Mapping[str, Any]", envelope).get(name, default)
     return getattr(envelope, name, default)
 

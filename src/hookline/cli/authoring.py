@@ -59,6 +59,38 @@ def add_hooks(cli: typer.Typer, app: Hookline) -> None:
 
         check_file(app.hooks, file)
 
+    @group.command()
+    def stats(
+        session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
+        since: Annotated[
+            str | None, typer.Option(help="Only from then on: 2026-01-31, 30m, 2h or 3d.")
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ) -> None:
+        """Show how often hooks and plugins ran, how long they took, how often they failed."""
+        from .why import show_stats
+
+        show_stats(app, session, since, as_json=as_json)
+
+
+def add_why(cli: typer.Typer, app: Hookline) -> None:
+    """`hookline why`."""
+
+    @cli.command()
+    def why(
+        session: Annotated[str, typer.Argument(help="The session.")],
+        what: Annotated[
+            list[str] | None,
+            typer.Argument(help="A tool call, an entry, or `turn N`; the last turn unless said."),
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ) -> None:
+        """Say who saw, changed and decided on a tool call, a message or a turn."""
+        from .why import tell_why
+
+        app.hook_files.load()
+        tell_why(app, session, what, as_json=as_json)
+
 
 def add_plugins(cli: typer.Typer, app: Hookline) -> None:
     """`hookline plugins`."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .authoring import add_hooks, add_plugins
+from .authoring import add_hooks, add_plugins, add_why
 from .database import add_db
+from .replaying import add_replay
 from .triggering import add_triggers
 
 if TYPE_CHECKING:
@@ -127,11 +128,22 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         run_inspector(app, port, show=show)
 
     @cli.command()
-    def doctor() -> None:
+    def doctor(
+        coverage: Annotated[
+            bool, typer.Option("--coverage", help="Check that every hook is called and can run.")
+        ] = False,
+        as_json: Annotated[bool, typer.Option("--json", help="With --coverage: print JSON.")] = False,
+    ) -> None:
         """Check the installation: plugins, models, tools and the tape."""
         from .doctor import examine
 
-        examine(app)
+        if coverage:
+            from .why import show_coverage
+
+            app.hook_files.load()
+            show_coverage(app, as_json=as_json)
+        else:
+            examine(app)
 
     @cli.command()
     def onboard(
@@ -175,9 +187,11 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             trust_project(app, path, yes=yes)
 
     add_hooks(cli, app)
+    add_why(cli, app)
     add_plugins(cli, app)
     add_models(cli, app)
     add_tape(cli, app)
+    add_replay(cli, app)
     add_db(cli, app)
     add_policy(cli, app)
     add_triggers(cli, app)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from hookline.hookfiles import inert_text
+from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.mcp.plugin import leave_servers_alone
 
@@ -55,8 +56,9 @@ def examine(app: Hookline) -> None:
         for problem in skills.skills.problems:
             say("skill", str(problem), good=False)
     check_servers(app)
+    channels = check_channels(app)
     policy = check_policy(app)
-    broken = bool(app.failures or wrong or policy)
+    broken = bool(app.failures or wrong or channels or policy)
     for model in app.models.available():
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
         chosen = model.name == app.model
@@ -81,6 +83,25 @@ def check_servers(app: Hookline) -> None:
     for server in servers:
         if not server.enabled:
             say("mcp", shown(f"{server.name}: {described(server)['state']}"), good=None)
+
+
+def check_channels(app: Hookline) -> str | None:
+    """Make the channels, where the settings name some; what is wrong with them, if anything."""
+    if not app.config.section("channels"):
+        return None
+    try:
+        from hookline.gateway import Gateway
+
+        channels = Gateway(app).channels
+    except ImportError as error:
+        wrong = f"the gateway needs {error.name}: pip install 'hookline[gateway]'"
+    except HooklineError as error:
+        wrong = str(error)
+    else:
+        say("channels", ", ".join(channels))
+        return None
+    say("channels", wrong, good=False)
+    return wrong
 
 
 def check_policy(app: Hookline) -> str | None:

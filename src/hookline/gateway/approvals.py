@@ -1,16 +1,25 @@
-"""Approvals: the questions that wait for a person, and what was allowed for a whole session."""
+"""Approvals: the questions that channels show, on top of those that the app keeps.
+
+What is asked and granted is kept by `app.approvals`: a grant outlasts the process, and whoever answers
+first, in this process or another, ends the wait.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from hookline.policy.approvals import ApprovalError, sessions_of
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.policy.answers import Answer
 
 ApprovalAnswer: TypeAlias = Literal["approve", "reject", "session"]
 """`session` approves, and goes on approving the same call in the session."""
+BY = "gateway"
 
 
 @dataclass(slots=True)
@@ -23,49 +32,55 @@ class Pending:
 
     @property
     def session_id(self) -> str:
-        """The session that waits; a subagent's is its parent's."""
-        return str(self.request["session_id"]).partition("/")[0]
+        """The session that a person talks to; a subagent asks for it."""
+        return sessions_of(self.request)[-1]
 
 
 class Approvals:
-    """The open questions by id."""
+    """The questions that this gateway shows, by id."""
 
-    def __init__(self) -> None:
+    def __init__(self, app: Hookline) -> None:
+        self._app = app
         self.pending: dict[str, Pending] = {}
-        self._allowed: set[str] = set()
 
     async def ask(self, request: dict[str, Any], show: Callable[[Pending], Any]) -> str:
         """Show a question and wait for its answer: `approve` or `reject`."""
         future: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
-        pending = Pending(uuid4().hex, request, future)
+        pending = Pending(request["id"], request, future)
         self.pending[pending.id] = pending
         try:
             show(pending)
             answer = await future
         finally:
             del self.pending[pending.id]
-        if answer == "session":
-            self._allowed.add(key_of(request))
         return "reject" if answer == "reject" else "approve"
 
-    def answer(self, approval_id: str, answer: ApprovalAnswer) -> bool:
+    async def answer(self, approval_id: str, answer: ApprovalAnswer) -> bool:
         """Answer a question; False where it is not open any more."""
-        pending = self.pending.get(approval_id)
-        if pending is None or pending.answer.done():
+        try:
+            await asyncio.to_thread(self._app.approvals.answer, approval_id, answer, by=BY)
+        except ApprovalError:
             return False
-        pending.answer.set_result(answer)
+        pending = self.pending.get(approval_id)
+        if pending is not None and not pending.answer.done():
+            pending.answer.set_result(answer)
         return True
 
+    def answered(self, approval_id: str) -> ApprovalAnswer | None:
+        """What was answered, here or elsewhere; None where nobody did."""
+        try:
+            found = self._app.approvals.answered(approval_id)
+        except ApprovalError:
+            return None
+        return None if found is None else word_of(found[0])
+
     def of(self, session_id: str) -> list[Pending]:
-        """What a session waits for."""
-        return [pending for pending in self.pending.values() if pending.session_id == session_id]
-
-    def remembers(self, request: dict[str, Any]) -> bool:
-        """Whether the same call was allowed for the session."""
-        return key_of(request) in self._allowed
+        """What a session waits for, with its subagents."""
+        return [each for each in self.pending.values() if session_id in sessions_of(each.request)]
 
 
-def key_of(request: dict[str, Any]) -> str:
-    """What makes two calls the same."""
-    named = [request[name] for name in ("session_id", "tool", "arguments", "question")]
-    return json.dumps(named, sort_keys=True, default=repr)
+def word_of(answer: Answer) -> ApprovalAnswer:
+    """An answer in the words of frames."""
+    if not answer.approved:
+        return "reject"
+    return "session" if answer.scope == "session" else "approve"

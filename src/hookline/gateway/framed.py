@@ -199,12 +199,20 @@ class FrameChannel(Channel):
     async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
         """Send a question to the sender and to those who watch, and wait for the first answer."""
 
-        def show(pending: Pending) -> None:
-            frame, reply = approval_frame(pending), self._reply(inbound)
+        def tell(frame: Frame) -> None:
+            reply = self._reply(inbound)
             takers: set[Taker] = {*self._watchers.get(address_of(inbound)[1], ())}
             if reply is not None:
                 takers.add(reply.taker)
             for taker in takers:
                 taker.put(frame)
 
-        return await self.gateway.approvals.ask(request, show)
+        def show(pending: Pending) -> None:
+            tell(approval_frame(pending))
+
+        approvals = self.gateway.approvals
+        try:
+            return await approvals.ask(request, show)
+        finally:
+            name: str = request["id"]
+            tell({"type": "approval_done", "id": name, "answer": approvals.answered(name)})

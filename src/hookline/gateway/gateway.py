@@ -26,7 +26,7 @@ from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text, suggestion
-from hookline.inbox import Inbox, Waiting, fate_of, key_of
+from hookline.inbox import Fate, Inbox, Waiting, fates_of, key_of
 from hookline.slash import written
 from hookline.turn import TurnResult
 
@@ -90,7 +90,7 @@ class Gateway:
         self.settings = settings or settings_of(app.config)
         self.intake = Intake(app, inbox)
         """Keeps messages from being accepted to being done with."""
-        self.approvals = Approvals()
+        self.approvals = Approvals(app)
         self.metrics = Metrics()
         self.limiter = Limiter(self.settings.requests_per_minute, self.settings.burst)
         """Counts what each user asks, over HTTP and in WebSockets."""
@@ -402,26 +402,33 @@ class Gateway:
 
     async def _catch_up(self, resumed: set[str]) -> None:
         """Give every message that an earlier process accepted what is still owed to it."""
+        fates: dict[str, dict[str, Fate]] = {}
         async for waiting in self.intake.backlog():
             is_ours = address_of(waiting.envelope)[0] in self.channels
             if is_ours and key_of(waiting.envelope) not in resumed:
-                await self._take_up(waiting)
+                session_id = await self.app.pipeline.resolve_session(waiting.envelope)
+                is_first = session_id not in fates
+                if is_first:
+                    fates[session_id] = await fates_of(self.app.store(), session_id, waiting.accepted)
+                fate = fates[session_id].get(waiting.envelope["message_id"])
+                await self._take_up(waiting, session_id, fate, is_first=is_first)
 
-    async def _take_up(self, waiting: Waiting) -> None:
+    async def _take_up(
+        self, waiting: Waiting, session_id: str, fate: Fate | None, *, is_first: bool
+    ) -> None:
         """Make a message's turn, continue it, or only note that it is over: as the tape says."""
         message = waiting.envelope
         channel = self.channel_of(message)
-        session_id = await self.app.pipeline.resolve_session(message)
-        fate = await fate_of(self.app.store(), session_id, message, waiting.accepted)
-        if fate not in ("new", "started"):
+        if fate not in (None, "started"):
             await self._settled(channel, message, fate, 0.0)
         elif waiting.attempts >= MOST_ATTEMPTS:
             await self._tell(channel, message, GIVEN_UP)
             await self._settled(channel, message, "failed", 0.0)
         else:
             await self._slots.acquire()
-            await self.intake.inbox.begin(waiting.number)
-            work = self._process(message) if fate == "new" else self._go_on(session_id, message)
+            if is_first:  # those that only wait behind it cannot be what ends the process
+                await self.intake.inbox.begin(waiting.number)
+            work = self._process(message) if fate is None else self._go_on(session_id, message)
             self._run(work, message).add_done_callback(lambda _: self._slots.release())
 
     async def _go_on(self, session_id: str, message: Envelope) -> None:
@@ -438,8 +445,6 @@ class Gateway:
         message = inbound.get()
         if message is None:
             return None
-        if self.approvals.remembers(request):
-            return "approve"
         await self.app.sessions.notify(request["session_id"], "approval", request["question"])
         return await self.channel_of(message).ask(message, request)
 

@@ -64,6 +64,7 @@ async def serve_inspector(
     settings.check()
     listening = listen(settings.host, settings.port)
     leave_servers_alone(app)
+    app.tracing.wanted = False  # who only looks leaves no trace
     leaving = leaving or asyncio.Event()
     with _signals(leaving.set):
         await _serve(app, settings, listening, leaving, started)

@@ -14,7 +14,7 @@ from uuid import uuid4
 from hookline.agent.journal import field_names
 from hookline.catalog.envelope import Envelope, field_of
 from hookline.inbox import Inbox, SQLiteInbox, Waiting
-from hookline.triggers.lock import Lock
+from hookline.lock import Lock
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 REMEMBERED = 7 * 86400.0
 """Seconds for which the key of a message is known after it is done with."""
-MOST_ATTEMPTS = 5
-"""How many processes may end while they have a message: it may be what ends them."""
+MOST_ATTEMPTS = 20
+"""How many times a message is taken up that is the first of its session: it may be what ends processes,
+and must not keep them from the others for ever."""
 FORGET_EVERY = 10_000
 """Messages after which keys that are old enough are forgotten."""
 _PAGE = 100

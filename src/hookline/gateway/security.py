@@ -73,7 +73,7 @@ class Security:
             return
         is_http = scope["type"] == "http"
         if is_http:
-            scope["hookline.send"] = send
+            scope.setdefault("hookline.send", send)
             send = self._dressed(scope, send)
         try:
             headers = Headers(scope=scope)

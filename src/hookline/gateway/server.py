@@ -24,6 +24,7 @@ from fastapi.responses import JSONResponse
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hookline.hooks import HooklineError
 from hookline.inspector import FILES
@@ -141,6 +142,16 @@ def _problem(request: Request, detail: Any) -> dict[str, Any]:
     return {"detail": detail, "error": error}
 
 
+def direct(app: ASGIApp) -> ASGIApp:
+    """The app, with the server's own `send` at hand for the pieces of a stream."""
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["hookline.send"] = send
+        await app(scope, receive, send)
+
+    return call
+
+
 class Server(uvicorn.Server):
     """uvicorn, with signals left to whoever runs it."""
 
@@ -155,7 +166,7 @@ def make_server(gateway: Gateway) -> Server:
     settings = gateway.settings
     return Server(
         uvicorn.Config(
-            create_app(gateway),
+            direct(create_app(gateway)),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -38,7 +38,7 @@ class StdioChannel(FrameChannel):
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
-        self._id = uuid4().hex[:12]  # the other program's ids begin anew with each process
+        self._sender = uuid4().hex[:12]  # the other program's ids begin anew with each process
         self._reading: asyncio.Task[None] | None = None
         self._out: int | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -123,14 +123,20 @@ class StdioChannel(FrameChannel):
             case MessageFrame():
                 session = frame.session or SESSION
                 shown = await self.submit(
-                    frame.content(), session, USER, self, sender=self._id, message_id=frame.id, closes=False
+                    frame.content(),
+                    session,
+                    USER,
+                    self,
+                    sender=self._sender,
+                    message_id=frame.id,
+                    closes=False,
                 )
                 self.put({"type": "accepted", "id": shown})
             case CancelFrame():
                 session = frame.session or SESSION
                 await self.gateway.cancel(session, self.name, session)
             case ApprovalFrame():
-                if not self.gateway.approvals.answer(frame.id, frame.answer):
+                if not await self.gateway.approvals.answer(frame.id, frame.answer):
                     self.put({"type": "error", "id": frame.id, "message": "nobody asks this now"})
             case PingFrame():
                 self.put({"type": "pong"})

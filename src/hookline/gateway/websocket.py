@@ -109,7 +109,7 @@ class Connection:
             case CancelFrame():
                 await self._gateway.cancel(self._session, self._channel.name, self._session)
             case ApprovalFrame():
-                if not self._gateway.approvals.answer(frame.id, frame.answer):
+                if not await self._gateway.approvals.answer(frame.id, frame.answer):
                     gone: Frame = {"type": "error", "id": frame.id, "message": "nobody asks this now"}
                     self._outbox.put(gone)
             case PingFrame():

@@ -186,7 +186,7 @@ class Hooks:
         return self._observe("subscribers", entry)
 
     def watch(self, watch: Watch) -> Off:
-        """Observe dispatches of hooks that have something attached; all other hooks stay as they are."""
+        """Observe dispatches of hooks that have something attached; all others stay as they are."""
         return self._observe("watches", watch)
 
     def trace(self, sink: Sink) -> Off:

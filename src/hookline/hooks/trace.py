@@ -75,7 +75,7 @@ class Watch(NamedTuple):
 class Recorder:
     """Collects the calls of one dispatch and hands the record to the sinks.
 
-    While a dispatch runs only what happened is noted; the record is made at its end, if a sink wants it.
+    While a dispatch runs it is only noted what happened; the record is made at the end, if wanted.
     """
 
     __slots__ = ("_key_of", "_passed", "_sinks", "args", "notes", "said", "spec", "started")

@@ -5,7 +5,7 @@ outcome is known. So no process that dies takes one with it: the next start find
 how far its turn came.
 """
 
-from .fate import Fate, fate_of
+from .fate import Fate, fates_of
 from .inbox import Accepted, Inbox, Waiting, key_of, keys_of
 from .packing import packed, unpacked
 from .sqlite import SQLiteInbox
@@ -16,7 +16,7 @@ __all__ = [
     "Inbox",
     "SQLiteInbox",
     "Waiting",
-    "fate_of",
+    "fates_of",
     "key_of",
     "keys_of",
     "packed",

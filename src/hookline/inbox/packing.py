@@ -45,14 +45,17 @@ def plain_part(part: Part) -> dict[str, Any]:
 
 def part_of(said: Any) -> Any:
     """The part that JSON stands for; what is none stays as it is."""
-    kind = cast("Mapping[str, Any]", said).get("type") if isinstance(said, Mapping) else None
+    if not isinstance(said, dict):
+        return said
+    fields = cast("dict[str, Any]", said)
+    kind = fields.get("type")
     if kind == "text":
-        return TextPart(said["text"])
+        return TextPart(fields["text"])
     if kind == "audio":
-        return AudioPart(b64decode(said["data"]), said["mime_type"])
+        return AudioPart(b64decode(fields["data"]), fields["mime_type"])
     if kind == "image":
-        return ImagePart(b64decode(said.get("data", "")), said["mime_type"], said.get("url"))
-    return said
+        return ImagePart(b64decode(fields.get("data", "")), fields["mime_type"], fields.get("url"))
+    return fields
 
 
 def _plain(value: Any) -> Any:

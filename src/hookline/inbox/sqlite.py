@@ -23,6 +23,7 @@ _WAITING: Final = (
     "SELECT number, envelope, accepted, attempts FROM inbox "
     "WHERE owner = ? AND outcome IS NULL AND number > ? ORDER BY number LIMIT ?"
 )
+_TAKE_OVER: Final = "UPDATE inbox SET owner = ? WHERE owner = ? AND outcome IS NULL"
 _KEEPING: Final = "keep a message in"
 
 
@@ -86,9 +87,8 @@ class SQLiteInbox:
         taken = 0
         for (other,) in found:
             if not is_alive(other):
-                change = "UPDATE inbox SET owner = ? WHERE owner = ? AND outcome IS NULL"
                 row = (owner, other)
-                done = await self._using(_KEEPING, lambda db, row=row: db.execute(change, row))
+                done = await self._using(_KEEPING, lambda db, row=row: db.execute(_TAKE_OVER, row))
                 taken += done.rowcount
         return taken
 

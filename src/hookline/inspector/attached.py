@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.hooks import Hooks, HookSpec
     from hookline.hooks.implementation import Implementation
+    from hookline.trace.stats import Measured
 
 
 def catalogue(hooks: Hooks, fired: dict[str, tuple[int, float]]) -> list[dict[str, Any]]:
@@ -62,8 +64,8 @@ def _described(impl: Implementation) -> dict[str, Any]:
     }
 
 
-def plugins(app: Hookline) -> dict[str, Any]:
-    """Every plugin with its state and hooks, the hook files, and what is wrong."""
+def plugins(app: Hookline, measured: Mapping[str, Measured]) -> dict[str, Any]:
+    """Every plugin with its state, hooks and times, the hook files, and what is wrong."""
     hooks = app.hooks
     own: dict[str, list[str]] = {}
     handlers: dict[str, list[str]] = {}
@@ -73,19 +75,22 @@ def plugins(app: Hookline) -> dict[str, Any]:
             where.setdefault(impl.name, []).append(spec.name)
     failures = [{"plugin": each.plugin, "text": str(each)} for each in app.failures]
     return {
-        "plugins": [{**asdict(s), "hooks": own.get(s.name, [])} for s in app.plugins.states()],
-        "handlers": [{"name": name, "hooks": found} for name, found in handlers.items()],
+        "plugins": [
+            {**asdict(each), "hooks": own.get(each.name, []), "health": _health(measured, each.name)}
+            for each in app.plugins.states()
+        ],
+        "handlers": [
+            {"name": name, "hooks": found, "health": _health(measured, name)}
+            for name, found in handlers.items()
+        ],
         "failures": failures,
         "warnings": list(app.plugins.warnings),
         "files": [
-            {"name": file.name, "path": str(getattr(file, "path", ""))} for file in app.hook_files.files
+            {"name": file.name, "handlers": len(file.implementations)} for file in app.hook_files.files
         ],
         "not_trusted": [str(each) for each in app.hook_files.inert()],
     }
 
 
-def places(hooks: Hooks) -> dict[str, dict[str, str]]:
-    """Where the handlers of each hook are written, by who has them."""
-    return {
-        name: {impl.name: impl.location for impl in hooks[name].run_order()} for name in hooks.catalog
-    }
+def _health(measured: Mapping[str, Measured], name: str) -> dict[str, Any] | None:
+    return asdict(measured[name]) if name in measured else None

@@ -52,19 +52,19 @@ def laid_out(comparison: Comparison) -> dict[str, Any]:
 
 
 class _Marks:
-    """The fields that differ, by the step that they belong to."""
+    """What differs, by the step that it belongs to."""
 
     def __init__(self, told: dict[str, Any]) -> None:
         self.different = self._by_step(told["differences"])
         self.random = self._by_step(told["random"])
 
     @staticmethod
-    def _by_step(found: list[dict[str, Any]]) -> dict[tuple[int, str], list[str]]:
-        marks: dict[tuple[int, str], list[str]] = {}
+    def _by_step(found: list[Step]) -> dict[tuple[int, str], list[Step]]:
+        marks: dict[tuple[int, str], list[Step]] = {}
         for each in found:
             is_answer = each["field"] == "answer"
             of = f"answer {each['place']}" if is_answer else each["call"]
-            marks.setdefault((each["item"], of), []).append(each["field"])
+            marks.setdefault((each["item"], of), []).append(each)
         return marks
 
 
@@ -92,19 +92,17 @@ def _only(given: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 def _step(
     kind: str, title: str, about: Step, marks: _Marks, of: str, then: Step | None, now: Step | None
 ) -> Step:
-    key = about["turn"], of
-    differences, random = marks.different.get(key, []), marks.random.get(key, [])
-    # Ids and entries are other ones in every replay.
-    sides = [
-        {k: v for k, v in (side or {}).items() if k not in ("id", "entry")} for side in (then, now)
-    ]
+    different = marks.different.get((about["turn"], of), [])
+    random = marks.random.get((about["turn"], of), [])
+    found = different or random
+    sides = [{each["field"]: each[side] for each in found} for side in ("before", "after")]
     return {
         **about,
         "kind": kind,
         "title": title,
-        "state": "random" if random else "different" if differences else "same",
-        "differences": differences or random,
+        "state": "different" if different else "random" if random else "same",
+        "differences": [each["field"] for each in found],
         "original": plain(then),
         "replayed": plain(now),
-        "diff": diff_of(*sides) if differences or random else "",
+        "diff": diff_of(*sides),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hookline.agent.journal import TOOL_CALL, TOOL_RESULT
+from hookline.trace.why import call_id_of, requested
 
 from .decisions import decision_of
 from .plain import cut, diff_of, plain
@@ -28,17 +29,17 @@ def explained(
         "payload": plain(entry.payload),
         "meta": plain(entry.meta),
     }
-    call_id = call_of(entry)
+    call_id = call_id_of(entry)
     if call_id is None:
         return told
-    pair = [each for each in around if call_of(each) == call_id]
+    pair = [each for each in around if call_id_of(each) == call_id]
     call = next((each for each in pair if each.kind == TOOL_CALL), None)
     result = next((each for each in pair if each.kind == TOOL_RESULT), None)
     decided = decision_of(result or call or entry)
     told["call"] = {
         "id": call_id,
         "tool": str(entry.payload.get("name", "")),
-        "requested": plain(call.payload.get("requested") if call else requested(around, call_id)),
+        "requested": plain(call.payload.get("requested") if call else asked_for(around, call_id)),
         "arguments": plain(call.payload.get("arguments")) if call else None,
         "diff": diff_of(call.payload.get("requested"), call.payload.get("arguments")) if call else "",
         "result": plain(result.payload.get("content")) if result else None,
@@ -48,25 +49,16 @@ def explained(
     if decided is not None:
         told["decision"] = decided["decision"]
         told["rulings"] = [{**each, "place": place_of(hooks, each)} for each in decided["rulings"]]
-    told["dispatches"] = [dispatch(record) for record in records if record.call == call_id]
+    told["dispatches"] = [
+        dispatch(record) for record in records if record.kind == "hook" and record.call == call_id
+    ]
     return told
 
 
-def call_of(entry: Entry) -> str | None:
-    """The id of the tool call that an entry is about."""
-    if entry.kind == TOOL_CALL:
-        return str(entry.payload.get("id") or entry.id)
-    return str(entry.payload.get("tool_call_id")) if entry.kind == TOOL_RESULT else None
-
-
-def requested(entries: list[Entry], call_id: str) -> Any:
+def asked_for(entries: list[Entry], call_id: str) -> Any:
     """What the model asked for with a call that was refused: it is in its message alone."""
-    for entry in entries:
-        message: dict[str, Any] = entry.payload.get("message") or {}
-        for call in message.get("tool_calls") or ():
-            if call.get("id") == call_id:
-                return (call.get("function") or call).get("arguments")
-    return None
+    calls = (call for entry in entries for call in requested(entry) if call.get("id") == call_id)
+    return next(((call.get("function") or call).get("arguments") for call in calls), None)
 
 
 def place_of(hooks: Hooks, ruling: dict[str, Any]) -> str:

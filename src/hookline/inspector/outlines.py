@@ -146,8 +146,8 @@ class Outline:
                         "branches": len(run.children) if entry is (shown or run.entries)[-1] else 0,
                     }
                 )
-        leaf = self.entries[-1].id if self.entries else None
-        return {"lines": lines, "more": more, "leaf": leaf}
+        here = [line["id"] for line in lines if line["on_branch"]]
+        return {"lines": lines, "more": more, "here": here[-1] if here else None}
 
     @staticmethod
     def _is_told(entry: OutlineEntry, tree: Tree) -> bool:

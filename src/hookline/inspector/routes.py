@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from importlib.metadata import version
-from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Response
-from fastapi.responses import FileResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from hookline.replay import ReplayError, UnknownRecording
-from hookline.trace import traces_of
+from hookline.trace import measure
 
 from . import FILES, PAGE, STATIC
 from .attached import catalogue, plugins
@@ -37,6 +37,10 @@ Count = Annotated[int, Query(ge=1, le=1000)]
 Name = Annotated[str, Query(max_length=500)]
 
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+BEFORE = 60.0
+"""Seconds before its first entry in which the hooks of a turn may have run."""
+HOUR = 3600.0
+FRESH = {"cache-control": "no-cache"}
 
 
 class ReplayOrder(BaseModel):
@@ -63,23 +67,27 @@ def inspector_routes(app: Hookline, leaving: asyncio.Event) -> APIRouter:
 
 
 def page_routes() -> APIRouter:
-    """The page and its files."""
+    """The page and its files, which are few and small, and read once."""
     router = APIRouter()
+    files = {path.name: path for path in STATIC.iterdir() if path.suffix in TYPES}
+    answers = {
+        name: Response(path.read_bytes(), media_type=TYPES[path.suffix], headers=FRESH)
+        for name, path in files.items()
+    }
 
     @router.get(PAGE)
-    async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html", media_type=TYPES[".html"])
+    async def page() -> Response:
+        return answers["index.html"]
 
     @router.get(f"{PAGE}/")
     async def slash() -> RedirectResponse:
         return RedirectResponse(PAGE)
 
     @router.get(FILES + "{name}")
-    async def file(name: str) -> FileResponse:
-        path = STATIC / Path(name).name
-        if path.suffix not in TYPES or not path.is_file():
+    async def file(name: str) -> Response:
+        if name not in answers:
             raise HTTPException(404, "there is no such file")
-        return FileResponse(path, media_type=TYPES[path.suffix], headers={"cache-control": "no-cache"})
+        return answers[name]
 
     return router
 
@@ -111,7 +119,7 @@ class Reader:
 
     async def records(self, session: str, turn: Turn, since: float) -> list[TraceRecord]:
         """What was traced of a turn."""
-        trace = await traces_of(self.app.store()).read(session, since=since - 60)
+        trace = await (await self.app.tracing.store()).read(session, since=since - BEFORE)
         return [record for record in trace.records if record.turn == turn.turn_id]
 
 
@@ -240,11 +248,13 @@ def house_routes(reader: Reader) -> APIRouter:
 
     @router.get("/hooks")
     async def hooks() -> list[dict[str, Any]]:
-        return catalogue(app.hooks, await traces_of(app.store()).fired())
+        return catalogue(app.hooks, await (await app.tracing.store()).fired())
 
     @router.get("/plugins")
     async def all_plugins() -> dict[str, Any]:
-        return plugins(app)
+        since = time() - HOUR
+        stats = await measure(app.store(), await app.tracing.store(), since=since)
+        return plugins(app, {each.name: each for each in stats.plugins})
 
     @router.get("/decisions")
     async def all_decisions(

@@ -1,4 +1,4 @@
-"""A turn as a timeline: the model, the tools and the hooks as bars in each other.
+"""A turn as a timeline: model turns, the model, the tools and the hooks as bars in each other.
 
 Bars come from the tape, which every turn is on. Where a trace was kept, the dispatches of hooks are
 bars as well, each in the call or the model turn that it belongs to.
@@ -6,8 +6,8 @@ bars as well, each in the call or the model turn that it belongs to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from hookline.agent.journal import MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
@@ -17,57 +17,69 @@ from .plain import cut, plain
 
 if TYPE_CHECKING:
     from hookline.tape import Entry
-    from hookline.trace import TraceRecord
+    from hookline.trace import HandlerRecord, TraceRecord
 
-DEPTH: Final = {"turn": 0, "model": 1, "tool": 2, "hook": 3, "handler": 4}
+STATES: Final = {
+    "deny": "denied", "denied": "denied", "ask": "asked", "asked": "asked", "rewrote": "rewrote",
+    "raised": "failed", "timed out": "failed", "completed": "ok",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
 class Bar:
-    """One thing that took time, or did not."""
+    """One thing that took time, with what happened in it; times are in seconds since the epoch."""
 
     kind: str
-    """turn, model, tool, hook, handler or note."""
+    """turn, step (a model turn), model, tool, hook, handler or note."""
     name: str
     start: float
-    """Seconds since the turn began."""
-    duration: float
-    depth: int = 0
-    state: str = ""
-    """ok, failed, denied, asked, rewrote, running or cut off."""
+    end: float
+    state: str = "ok"
+    """ok, failed, denied, asked, rewrote, running, cancelled or cut off."""
     detail: str = ""
     entry_id: str = ""
     """The entry that says more."""
-    call_id: str = ""
     record_id: str = ""
     """The dispatch that says more."""
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    inside: list[Bar] = field(default_factory=list["Bar"])
+
+    def told(self, begun: float, depth: int = 0) -> Iterator[dict[str, Any]]:
+        """The bar and those in it, the earliest first."""
+        yield {
+            "kind": self.kind,
+            "name": self.name,
+            "start": self.start - begun,
+            "duration": self.end - self.start,
+            "depth": depth,
+            "state": self.state,
+            "detail": self.detail,
+            "entry_id": self.entry_id,
+            "record_id": self.record_id,
+            "facts": self.facts,
+        }
+        for bar in sorted(self.inside, key=lambda each: each.start):
+            yield from bar.told(begun, depth + 1)
 
 
 def bars_of(
-    entries: list[Entry], records: Iterable[TraceRecord], *, running: bool = False
-) -> list[Any]:
-    """The bars of a turn, each after the one that it is in."""
-    begun = entries[0].time
-    made = _Bars(begun, entries, running)
-    hooks = [_hook_bar(record, begun) for record in records if record.kind == "hook"]
-    return [asdict(bar) for bar in made.with_hooks(hooks)]
+    entries: list[Entry], records: list[TraceRecord], *, running: bool = False
+) -> list[dict[str, Any]]:
+    """The bars of a turn, each after the one that it is in, as plain data."""
+    made = _Bars(entries, records, running)
+    return list(made.whole.told(made.whole.start))
 
 
 class _Bars:
-    """Goes along a turn's entries."""
+    """Goes along a turn's entries, then along what was traced of it."""
 
-    def __init__(self, begun: float, entries: list[Entry], running: bool) -> None:
-        self.begun = begun
-        last = entries[-1]
-        is_over = last.kind == TURN and len(entries) > 1
-        status = str(last.payload.get("status", "")) if is_over else "running" if running else "cut off"
-        state = {"completed": "ok"}.get(status, status)
-        whole = Bar("turn", "turn", 0.0, last.time - begun, state=state, entry_id=entries[0].id)
-        whole.detail = cut(str(last.payload.get("error") or ""), 300) if is_over else ""
-        self.bars = [whole]
-        self._since = begun
+    def __init__(self, entries: list[Entry], records: list[TraceRecord], running: bool) -> None:
+        self._hooks = [record for record in records if record.kind == "hook"]
+        self._models = {r.step: r.name for r in records if r.kind == "model"}
+        self.whole = self._turn(entries, running)
+        self._steps: list[Bar] = []
         self._calls: dict[str, Bar] = {}
+        self._since = entries[0].time
         for entry in entries[1:]:
             self._take(entry)
             if entry.kind in (MESSAGE, TOOL_RESULT):
@@ -75,95 +87,91 @@ class _Bars:
         for bar in self._calls.values():
             if bar.state == "running" and not running:
                 bar.state = "cut off"
+        for record in self._hooks:
+            self._home(record).inside.append(_hook(record))
+
+    def _turn(self, entries: list[Entry], running: bool) -> Bar:
+        """The whole turn; hooks run before its first entry is written and after its last."""
+        first, last = entries[0], entries[-1]
+        is_over = last.kind == TURN and last is not first
+        status = str(last.payload.get("status")) if is_over else "running" if running else "cut off"
+        start = min([first.time, *(record.time for record in self._hooks)])
+        end = max([last.time, *(record.time + record.duration for record in self._hooks)])
+        error = cut(str(last.payload.get("error") or ""), 300) if is_over else ""
+        return Bar("turn", "turn", start, end, STATES.get(status, status), error, first.id)
 
     def _take(self, entry: Entry) -> None:
         if entry.kind == MESSAGE:
             message: dict[str, Any] = entry.payload.get("message") or {}
-            if message.get("role") == "assistant":
-                self.bars.append(self._model(entry))
+            role = message.get("role")
+            if role == "assistant":
+                self._answer(entry)
             else:
-                self.bars.append(self._note(entry, str(message.get("role") or "message")))
+                self._note(entry, str(role or MESSAGE))
         elif entry.kind == TOOL_CALL:
-            self._call(entry)
+            call_id = str(entry.payload.get("id") or entry.id)
+            self._tool(call_id, entry, entry.time).state = "running"
         elif entry.kind == TOOL_RESULT:
             self._result(entry)
         elif entry.kind != TURN:
-            self.bars.append(self._note(entry, entry.kind))
+            self._note(entry, entry.kind)
 
-    def _note(self, entry: Entry, name: str) -> Bar:
-        return Bar("note", name, entry.time - self.begun, 0.0, 1, entry_id=entry.id)
+    def _note(self, entry: Entry, name: str) -> None:
+        detail = preview_of(entry.kind, entry.payload)
+        self.whole.inside.append(Bar("note", name, entry.time, entry.time, "", detail, entry.id))
 
-    def _model(self, entry: Entry) -> Bar:
-        number = sum(bar.kind == "model" for bar in self.bars)
-        took = entry.time - self._since
-        bar = Bar("model", f"model turn {number}", self._since - self.begun, took, DEPTH["model"], "ok")
-        bar.detail, bar.entry_id = preview_of(MESSAGE, entry.payload), entry.id
+    def _answer(self, entry: Entry) -> None:
+        number = len(self._steps)
+        said = preview_of(MESSAGE, entry.payload)
         usage: dict[str, Any] = entry.meta.get("usage") or {}
-        bar.facts = {"step": number, **plain(usage)}
-        return bar
+        step = Bar("step", f"model turn {number}", self._since, entry.time, "ok", said, entry.id)
+        name = self._models.get(number) or "model"
+        model = Bar("model", name, self._since, entry.time, "ok", said, entry.id, facts=plain(usage))
+        step.inside.append(model)
+        self._steps.append(step)
+        self.whole.inside.append(step)
 
-    def _call(self, entry: Entry) -> None:
-        call_id = str(entry.payload.get("id") or entry.id)
-        bar = Bar("tool", str(entry.payload.get("name")), entry.time - self.begun, 0.0, DEPTH["tool"])
-        bar.state, bar.entry_id, bar.call_id = "running", entry.id, call_id
+    def _tool(self, call_id: str, entry: Entry, start: float) -> Bar:
+        bar = Bar("tool", str(entry.payload.get("name")), start, entry.time, entry_id=entry.id)
+        outer = self._steps[-1] if self._steps else self.whole
+        outer.inside.append(bar)
+        outer.end = max(outer.end, entry.time)
         self._calls[call_id] = bar
-        self.bars.append(bar)
+        return bar
 
     def _result(self, entry: Entry) -> None:
         call_id = str(entry.payload.get("tool_call_id"))
-        bar = self._calls.get(call_id)
-        if bar is None:  # it was refused, so that no call was written down
-            start = self._since - self.begun
-            bar = Bar("tool", str(entry.payload.get("name")), start, 0.0, DEPTH["tool"])
-            bar.entry_id, bar.call_id = entry.id, call_id
-            self._calls[call_id] = bar
-            self.bars.append(bar)
-        bar.duration = entry.time - self.begun - bar.start
+        # One that was refused has no entry of its own.
+        bar = self._calls.get(call_id) or self._tool(call_id, entry, self._since)
+        bar.end = entry.time
+        if self._steps:
+            self._steps[-1].end = max(self._steps[-1].end, entry.time)
         failed = "failed" if entry.payload.get("is_error") else "ok"
         bar.state = failed if entry.payload.get("ran", True) else "denied"
         bar.detail = preview_of(TOOL_RESULT, entry.payload).partition(": ")[2]
         bar.facts["result_id"] = entry.id
 
-    def with_hooks(self, hooks: list[tuple[Bar, TraceRecord]]) -> list[Bar]:
-        """The bars with each dispatch after the bar that it happened in."""
-        inside: dict[int, list[Bar]] = {}
-        for bar, record in hooks:
-            inside.setdefault(id(self._home(record)), []).extend([bar, *_handler_bars(bar, record)])
-        return [each for bar in self.bars for each in (bar, *inside.get(id(bar), ()))]
-
     def _home(self, record: TraceRecord) -> Bar:
-        if record.call and record.call in self._calls:
+        """The bar that a dispatch happened in."""
+        if record.call in self._calls:
             return self._calls[record.call]
-        models = (bar for bar in self.bars if bar.kind == "model" and bar.facts["step"] == record.step)
-        return next(models, self.bars[0])
+        if record.step is not None and record.step < len(self._steps):
+            return self._steps[record.step]
+        return self.whole
 
 
-def _hook_bar(record: TraceRecord, begun: float) -> tuple[Bar, TraceRecord]:
-    bar = Bar("hook", record.name, record.time - begun, record.duration, DEPTH["hook"])
-    did = {handler.did for handler in record.handlers}
-    faulty = bool(record.error) or bool(did & {"raised", "timed out"})
-    bar.state = {"deny": "denied", "ask": "asked"}.get(record.decision, "")
-    bar.state = bar.state or ("failed" if faulty else "rewrote" if "rewrote" in did else "ok")
+def _hook(record: TraceRecord) -> Bar:
+    bar = Bar("hook", record.name, record.time, record.time + record.duration, record_id=record.id)
+    bar.inside = [_handler(handler, record) for handler in record.handlers]
+    states = [STATES.get(record.decision, ""), *(each.state for each in bar.inside)]
+    bar.state = next((state for state in states if state not in ("", "ok")), "ok")
+    bar.state = "failed" if record.error else bar.state
     bar.detail = cut(record.reason or record.error, 120)
-    bar.record_id, bar.call_id = record.id, record.call
-    return bar, record
+    return bar
 
 
-STATES: Final = {"denied": "denied", "asked": "asked", "rewrote": "rewrote", "raised": "failed"}
-
-
-def _handler_bars(hook: Bar, record: TraceRecord) -> list[Bar]:
-    return [
-        Bar(
-            "handler",
-            handler.by,
-            hook.start + handler.after,
-            handler.duration,
-            DEPTH["handler"],
-            "failed" if handler.did == "timed out" else STATES.get(handler.did, "ok"),
-            cut(handler.reason or handler.error, 120),
-            call_id=record.call,
-            record_id=record.id,
-        )
-        for handler in record.handlers
-    ]
+def _handler(handler: HandlerRecord, record: TraceRecord) -> Bar:
+    start = record.time + handler.after
+    state = STATES.get(handler.did, "ok")
+    said = cut(handler.reason or handler.error, 120)
+    return Bar("handler", handler.by, start, start + handler.duration, state, said, record_id=record.id)

@@ -65,6 +65,8 @@ class ScriptedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Play the next turn of the request's session."""
+        from asyncio import sleep  # not at the top: a script may be read where nothing runs
+
         if self.record:
             # The caller goes on adding to its list; what was asked stays as it was.
             self.requests.append(replace(request, messages=list(request.messages)))
@@ -76,14 +78,14 @@ class ScriptedModel:
         calls = 1
         delay = part.delay
         if part.wait:
-            await _sleep(part.wait)
+            await sleep(part.wait)
         left = part.before_fault
         for kind, data in part.pieces:
             if left == 0:
                 break
             left -= 1
             if delay:
-                await _sleep(delay)
+                await sleep(delay)
             # A fresh dict each time: whoever changes an event changes only its own.
             data = data.copy()
             if kind == "tool_call":
@@ -200,9 +202,3 @@ def _error(fault: Fault) -> ModelError:
     if fault.kind == "overflow":
         return ContextOverflow(fault.message)
     return ModelFailed(fault.message, transient=fault.transient)
-
-
-async def _sleep(seconds: float) -> None:
-    from asyncio import sleep  # only a script with delays needs it
-
-    await sleep(seconds)

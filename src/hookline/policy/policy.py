@@ -9,6 +9,7 @@ answered), the packs, and the operator's floor.
 
 from __future__ import annotations
 
+from asyncio import timeout
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ Spending: TypeAlias = Callable[[str], Awaitable[Mapping[str, int]]]
 """Gives what a session has spent: calls, tokens, cost in millionths, seconds."""
 
 FLOOR = "floor"
+PATIENCE = 30.0
 PERSON = ("command", "shell")
 """Where a call comes from that a person typed."""
 
@@ -81,6 +83,8 @@ class Policy:
         """Whether a handler that fails at any gate counts as a deny."""
         self.seconds = seconds
         """How long a question waits for its answer."""
+        self.patience = PATIENCE
+        """Seconds within which it must be known what was spent; after that the call is denied."""
         rules = [*(rule for pack in packs for rule in pack.rules), *floor_rules]
         self._rules = PreparedRules(rules) if rules else None
 
@@ -145,7 +149,8 @@ class Policy:
         if spent is None and self._rules is not None and "spent" in self._rules.wanted:
             if self.spending is None:
                 raise PolicyError("a policy asks what was spent, and nobody counts it here")
-            spent = await self.spending(str(action["session_id"]))
+            async with timeout(self.patience):
+                spent = await self.spending(str(action["session_id"]))
         return Facts(action, allow=self.allow, budget=self.budget, spent=spent)
 
     def _by_default(self, action: Mapping[str, Any]) -> Step:

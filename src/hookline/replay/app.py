@@ -38,6 +38,7 @@ class ReplayApp(Hookline):
     def __init__(self, *, plugins: Sequence[Path] = (), **options: Any) -> None:
         super().__init__(**options)
         self.pipeline = ReplayPipeline(self)
+        self.tracing.wanted = False
         self.playback = Playback()
         self.notes: list[str] = []
         """What whoever reads the outcome should know."""

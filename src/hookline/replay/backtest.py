@@ -30,7 +30,7 @@ Tell = Callable[[int], None]
 """Hears how many more calls were judged."""
 
 _STEP = 500
-_WORDS: dict[str, Word] = {
+WORDS: dict[str, Word] = {
     "allowed": "allow",
     "approved": "ask",
     "rejected": "ask",
@@ -163,7 +163,7 @@ class Court:
         self._report.judged(perf_counter() - started)
         now = word(admitted)
         if row.arguments is None:
-            if now == _WORDS[row.decided]:
+            if now == WORDS[row.decided]:
                 return
         elif now == ("ask" if row.asked else "allow") and row.arguments == admitted.call.arguments:
             return
@@ -171,7 +171,7 @@ class Court:
 
     async def _differs(self, row: Recorded, caller: Caller, admitted: Admitted, now: Word) -> None:
         """Look more closely: what exactly is different, and is it so each time."""
-        then = _WORDS[row.decided]
+        then = WORDS[row.decided]
         arguments = plain(admitted.call.arguments) if admitted.refusal is None else None
         rewrites = row.arguments is not None and arguments is not None and arguments != row.arguments
         if now == then and not rewrites:

@@ -15,7 +15,7 @@ class UnknownRecording(ReplayError, LookupError):
     """A session or an entry that is on no tape."""
 
     def __init__(self, what: str, name: str, known: Iterable[str], look: str) -> None:
-        super().__init__(f"there is no {what} {name!r}{suggestion(name, known)}; {look}")
+        super().__init__(f"there is no {what} {name!r}; {look}{suggestion(name, known)}")
 
 
 class Diverged(HooklineError):

@@ -173,17 +173,22 @@ class Results:
 
     def __init__(self, stop: Callable[[str], None]) -> None:
         self.supplied: dict[str, str] = {}
-        self.calls: dict[str, Call] = {}
-        self._stop = stop
+        self.calls: list[Call] = []
+        """Every call of the record."""
+        self._now: Mapping[str, Call] = {}
         self._similar: dict[str, Call] = {}
+        self._stop = stop
 
     def load(self, items: Iterable[Item]) -> None:
         """Know the calls of a record."""
-        for item in items:
-            self.calls.update(item.calls)
-        for call in self.calls.values():
+        self.calls = [call for item in items for call in item.calls.values()]
+        for call in self.calls:
             if call.ran:
                 self._similar.setdefault(alike(call.name, call.arguments or {}), call)
+
+    def begin(self, item: Item) -> None:
+        """Be ready for the calls of an item: some models give the same ids in every turn."""
+        self._now = item.calls
 
     def give(self, spec: ToolSpec, context: ToolContext, arguments: Mapping[str, Any]) -> Any:
         """The result of a call, as the tool's replay policy has it."""
@@ -199,7 +204,7 @@ class Results:
             raise ReplayStopped(told)
         if spec.replay_policy is ReplayPolicy.must_stub:
             return f"[replay: {name} was not run; this stands in for its result]"
-        call = self.calls.get(context.call_id) or self._similar.get(alike(name, arguments))
+        call = self._now.get(context.call_id) or self._similar.get(alike(name, arguments))
         if call is None or not (call.ran and call.answered):
             return f"[replay: {name} would have run here; the record has no result of it]"
         if call.is_error:
@@ -209,7 +214,7 @@ class Results:
     async def approve(self, request: dict[str, Any], resolve: Resolve | None) -> Ruling:
         """What a person answered then, where it was the very same call; nobody is asked now."""
         question = str(request["question"])
-        call = self.calls.get(str(request["call_id"]))
+        call = self._now.get(str(request["call_id"]))
         then = next((r for r in reversed(call.rulings if call else []) if is_approval(r)), None)
         by = str(then["by"]) if then else "resolve_approval"
         if call is None or then is None:

@@ -53,8 +53,7 @@ class Call:
     @property
     def source(self) -> str:
         """Who asked: a person's calls carry that in their id."""
-        prefix = self.id.partition("_")[0]
-        return prefix if prefix in PERSONS else "model"
+        return source_of(self.id)
 
     @property
     def decided(self) -> Decided:
@@ -105,6 +104,12 @@ class Item:
     def answer(self) -> str | None:
         """What the model said last."""
         return plain_text(self.answers[-1].get("content")) if self.answers else None
+
+
+def source_of(call_id: str) -> str:
+    """Who made a call: model, command or shell."""
+    prefix = call_id.partition("_")[0]
+    return prefix if prefix in PERSONS else "model"
 
 
 def decided(ran: bool, rulings: Sequence[Mapping[str, Any]]) -> Decided:
@@ -191,7 +196,8 @@ def _read(turn: Item, entry: Entry) -> None:
             said = (len(turn.answers), message.get("content"), entry.meta.get("envelope"))
             turn.joined.append(said)
     elif entry.kind in (TOOL_CALL, TOOL_RESULT):
-        _call(turn.calls, entry)
+        if source_of(str(payload.get("id") or payload.get("tool_call_id"))) == "model":
+            _call(turn.calls, entry)  # a person's call beside the turn is no part of it
     elif entry.kind == ANCHOR:
         turn.compacted = True
 

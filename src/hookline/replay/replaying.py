@@ -29,6 +29,14 @@ MARK = "/replay-"
 """What the names of sessions have that a replay wrote."""
 
 
+_OURS = frozenset(
+    {
+        "approval", "audit", "authorize_action", "default", "floor", "policy", "resolve_approval",
+        "runner", "tool_call",
+    }
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class WhatIf:
     """What is to be otherwise than it was."""
@@ -196,6 +204,8 @@ def notes_on(recording: Recording, app: ReplayApp) -> list[str]:
         notes.append(
             f"recorded by an older version, without {', '.join(lacking)}: replayed as far as it goes"
         )
+    if "/" in recording.session_id.partition(MARK)[0]:
+        notes.append("a subagent's session is replayed as the main agent's: with its tools and prompt")
     if any(item.compacted for item in recording.items):
         notes.append("a compaction in the middle of a turn is not replayed: the context stays whole")
     present = {name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None}
@@ -217,8 +227,7 @@ def notes_on(recording: Recording, app: ReplayApp) -> list[str]:
 def _is_ours(name: str) -> bool:
     """Whether a ruling is the policy's, a person's or the runner's own."""
     first = name.partition(" ")[0].partition(".")[0]
-    known = ("authorize_action", "resolve_approval", "approval", "default", "floor", "policy", "audit")
-    return first in (*known, "tool_call") or "/" in name
+    return first in _OURS or ("/" in name and not name.endswith(".py"))  # a pack's rule, no hook file
 
 
 # --- playing ------------------------------------------------------------------------------------
@@ -239,7 +248,7 @@ async def play(
         if what_if.model is not None and isinstance(app.models, RecordedModels):
             model.real = app.models.real(what_if.model)
         if isinstance(app.tools, RecordedRegistry):
-            gone = app.tools.stand_in(playback.results.calls.values())
+            gone = app.tools.stand_in(playback.results.calls)
             if gone:
                 comparison.notes.append(f"tools that are not there now: {', '.join(gone)}")
         for number, item in enumerate(recording.items):
@@ -285,6 +294,7 @@ async def _make(app: ReplayApp, recording: Recording, item: Item, what_if: WhatI
     within = recording.within and number == 0
     standing = [e for e in recording.branch[: recording.cut] if e in item.entries] if within else []
     raised: Exception | None = None
+    app.playback.results.begin(item)
     try:
         if item.kind == "call":
             await _persons_call(app, session, item)

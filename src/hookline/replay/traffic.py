@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from hookline.tape import Entry, TapeStore
 from hookline.tape.reader import REFUSED, CallRow, SessionSize
 
-from .record import PERSONS, Decided, decided
+from .record import Decided, decided, source_of
 
 ASKED = '"decision":"ask"'
 """What the meta of a call has that was asked about; within a text the quotes are escaped."""
@@ -28,8 +28,8 @@ class Source(Protocol):
         """Rows of a session, as `TapeReader.calls` has them."""
         ...
 
-    def asked(self, session_id: str) -> Iterator[str]:
-        """The payloads of the messages with tool calls."""
+    def asked(self, session_id: str) -> Iterator[tuple[str, str]]:
+        """The messages with tool calls: id and payload."""
         ...
 
 
@@ -59,8 +59,7 @@ class Recorded(NamedTuple):
     @property
     def source(self) -> str:
         """Who asked."""
-        prefix = self.id.partition("_")[0]
-        return prefix if prefix in PERSONS else "model"
+        return source_of(self.id)
 
 
 class Turned(NamedTuple):
@@ -81,7 +80,7 @@ def traffic(
     source: Source, session_id: str, *, usage: bool = False
 ) -> Iterator[Recorded | Turned | Used]:
     """What is known of the calls of a session, in order."""
-    asked: dict[str, tuple[str, Any]] | None = None
+    asked: dict[str, list[Asked]] | None = None
     for kind, entry, time, meta, payload in source.calls(session_id, usage=usage):
         if kind == "message":
             yield Used(meta)
@@ -97,19 +96,32 @@ def traffic(
             yield Turned(time, said.get("envelope"), began)
         elif said.get("ran") is False:
             if asked is None:
-                asked = dict(requests(source, session_id))
+                asked = requests(source, session_id)
             call_id = str(said["tool_call_id"])
-            if call_id in asked:
-                name, requested = asked[call_id]
+            # Some models give the same ids in every turn: the last one before the result is meant.
+            made = [a for a in asked.get(call_id, ()) if a.entry < entry]
+            if made:
+                name, requested = made[-1].name, made[-1].arguments
                 yield Recorded(entry, time, call_id, name, requested, None, ASKED in meta, meta)
 
 
-def requests(source: Source, session_id: str) -> Iterator[tuple[str, tuple[str, Any]]]:
+class Asked(NamedTuple):
+    """A call as a model asked for it, and where."""
+
+    entry: str
+    name: str
+    arguments: Any
+
+
+def requests(source: Source, session_id: str) -> dict[str, list[Asked]]:
     """What models asked for, by call."""
-    for payload in source.asked(session_id):
+    found: dict[str, list[Asked]] = {}
+    for entry, payload in source.asked(session_id):
         message: dict[str, Any] = _decode(payload).get("message") or {}
         for call in message.get("tool_calls") or ():
-            yield str(call.get("id")), (str(call.get("name")), call.get("arguments") or "{}")
+            one = Asked(entry, str(call.get("name")), call.get("arguments") or "{}")
+            found.setdefault(str(call.get("id")), []).append(one)
+    return found
 
 
 class StoredTraffic:
@@ -144,10 +156,10 @@ class StoredTraffic:
             elif entry.kind != "tool_result" or REFUSED in row[6]:
                 yield entry.kind, entry.id, entry.time, row[5], row[6]
 
-    def asked(self, session_id: str) -> Iterator[str]:
-        """The payloads of the messages."""
+    def asked(self, session_id: str) -> Iterator[tuple[str, str]]:
+        """The messages: id and payload."""
         from hookline.tape.entry import row_of
 
         for entry in self._entries.get(session_id, ()):
             if entry.kind == "message":
-                yield row_of(entry)[6]
+                yield entry.id, row_of(entry)[6]

@@ -67,7 +67,6 @@ class PostgresStore:
             await _prepare(connection, schema, database.place, allowed=migrate)
             if home is not None:
                 await claim(connection, schema, home, database.place, where=where)
-        await database.open()
         return cls(database, schema)
 
     @property

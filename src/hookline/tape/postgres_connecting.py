@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import random
 import socket
@@ -13,16 +12,13 @@ from typing import Any, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from .errors import TapeClosed, TapeError, TapeUnavailable, TapeUncertain
+from .errors import TapeClosed, TapeUnavailable, TapeUncertain
 from .postgres_errors import is_final, place_of, told
 
 T = TypeVar("T")
-
-# What the pool says about a lost connection is for logs; people are told by the error.
-logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 Connection: TypeAlias = AsyncConnection[TupleRow]
 
@@ -37,6 +33,9 @@ class Database:
     Connections commit each statement by itself, unless `connection.transaction()` says otherwise.
     `timeout` is how long to wait for the database when it cannot be reached, or for a connection of
     the pool; `statement_timeout` how long one call may take.
+
+    The pool has no tasks of its own: a connection is made by whoever needs one, who so learns why there
+    is none, and nothing is left running where a program ends without closing it.
     """
 
     def __init__(
@@ -56,44 +55,35 @@ class Database:
             "keepalives_interval": 5,
             "keepalives_count": 3,
         }
-        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            url,
-            kwargs=self._options,
-            min_size=0,
-            max_size=pool_size,
-            open=False,
-            configure=self._configure,
-            timeout=timeout,
-            reconnect_timeout=timeout,
-            name="tape",
-        )
-
-    async def open(self) -> None:
-        """Begin to connect when needed."""
-        await self._pool.open()
+        self._slots = asyncio.Semaphore(pool_size)
+        self._idle: list[Connection] = []
+        self._closed = False
 
     async def close(self) -> None:
-        """Close all connections. Closing twice does no harm."""
-        await self._pool.close(timeout=self._timeout)
+        """Close all connections, those in use when they are given back. Twice does no harm."""
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().close()
 
     async def connect(self) -> Connection:
         """A connection of its own, outside the pool; what is wrong is told."""
-        try:
-            connection = await AsyncConnection.connect(self._url, **self._options)
-            await self._configure(connection)
-        except psycopg.Error as error:
-            raise told(error, self.place, "open") from error
-        return connection
+        with self.telling("open"):
+            return await self._connect()
 
-    async def _configure(self, connection: Connection) -> None:
-        # They also free what a client held that vanished without a word.
-        limits = {
-            "statement_timeout": self._statement_timeout,
-            "idle_in_transaction_session_timeout": self._timeout,
-        }
-        for name, seconds in limits.items():
-            milliseconds = str(max(1, round(seconds * 1000)))
-            await connection.execute("SELECT set_config(%s, %s, false)", (name, milliseconds))
+    async def _connect(self) -> Connection:
+        connection = await AsyncConnection.connect(self._url, **self._options)
+        try:
+            # These limits also free what a client held that vanished without a word.
+            for name, seconds in (
+                ("statement_timeout", self._statement_timeout),
+                ("idle_in_transaction_session_timeout", self._timeout),
+            ):
+                milliseconds = str(max(1, round(seconds * 1000)))
+                await connection.execute("SELECT set_config(%s, %s, false)", (name, milliseconds))
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
 
     @contextmanager
     def telling(self, doing: str) -> Generator[None]:
@@ -132,53 +122,71 @@ class Database:
             except Lost as lost:
                 deadline = deadline or clock() + self._timeout
                 if clock() > deadline:
-                    raise self._gave_up(_cause(lost), doing, sure) from lost.__cause__
+                    error = told(_cause(lost), self.place, doing)
+                    if sure or not began:
+                        raise error from lost.__cause__
+                    raise TapeUncertain(f"{error}; {_UNKNOWN}") from lost.__cause__
             except psycopg.Error as error:
                 raise told(error, self.place, doing) from error
-            except TapeUnavailable as error:
-                if began and not sure:
-                    raise TapeUncertain(f"{error}; {_UNKNOWN}") from error
-                raise
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(2 * pause, 0.5)
 
     @asynccontextmanager
     async def _lent(self) -> AsyncGenerator[Connection]:
         """A connection of the pool, which hangs up when it takes too long."""
+        if self._closed:
+            raise TapeClosed
+        await self._take_slot()
         try:
-            connection = await self._pool.getconn()
-        except PoolClosed as error:
-            raise TapeClosed from error
-        except PoolTimeout as error:
-            raise await self._reason() from error
-        timer = asyncio.get_running_loop().call_later(self._statement_timeout, _hang_up, connection)
-        try:
-            yield connection
-        except psycopg.Error as error:
-            if connection.closed or connection.broken:
-                raise Lost from error
-            if error.sqlstate == "25006":  # after a failover: the next one may reach the primary
-                await connection.close()
-            raise
+            connection = await self._ready()
+            # The server ends a long statement itself, and says so; this is for one that says nothing.
+            limit = 1.5 * self._statement_timeout
+            timer = asyncio.get_running_loop().call_later(limit, _hang_up, connection)
+            try:
+                yield connection
+            except psycopg.Error as error:
+                if connection.closed:
+                    raise Lost from error
+                if error.sqlstate == "25006":  # after a failover: the next one may reach the primary
+                    await connection.close()
+                raise
+            finally:
+                timer.cancel()
+                await self._give_back(connection)
         finally:
-            timer.cancel()
-            await self._pool.putconn(connection)
+            self._slots.release()
 
-    async def _reason(self) -> TapeError:
-        """Why there was no connection: the pool does not say."""
+    async def _take_slot(self) -> None:
+        if not self._slots.locked():
+            await self._slots.acquire()
+            return
         try:
-            connection = await self.connect()
-        except TapeError as error:
-            return error
-        await connection.close()
-        return TapeUnavailable(
-            f"cannot use the tape: {self.place} had no free connection for {self._timeout:g} s; "
-            "raise [tape] pool_size"
-        )
+            async with asyncio.timeout(self._timeout):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise TapeUnavailable(
+                f"cannot use the tape: {self.place} had no free connection for {self._timeout:g} s; "
+                "raise [tape] pool_size"
+            ) from None
 
-    def _gave_up(self, cause: Exception, doing: str, sure: bool) -> TapeError:
-        error = told(cause, self.place, doing)
-        return error if sure or is_final(cause) else TapeUncertain(f"{error}; {_UNKNOWN}")
+    async def _ready(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.closed:
+                return connection
+        try:
+            return await self._connect()
+        except psycopg.OperationalError as error:
+            if is_final(error):
+                raise
+            raise Lost from error
+
+    async def _give_back(self, connection: Connection) -> None:
+        idle = connection.info.transaction_status == TransactionStatus.IDLE
+        if idle and not self._closed:
+            self._idle.append(connection)
+        else:  # broken, or in the middle of something
+            await connection.close()
 
 
 _UNKNOWN = "whether it was appended is not known: refresh the tape, and see"

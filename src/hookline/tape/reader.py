@@ -14,7 +14,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from .schema import PLACES, telling
 
@@ -46,7 +46,7 @@ _CALLS_AND_USAGE = f"""
     ) ORDER BY seq
 """
 _ASKED = """
-    SELECT payload FROM entries
+    SELECT id, payload FROM entries
     WHERE seq BETWEEN ? AND ? AND kind = 'message' AND instr(payload, '"tool_calls":[') ORDER BY seq
 """
 
@@ -86,11 +86,11 @@ class TapeReader:
         """
         return self._rows(_CALLS_AND_USAGE if usage else _CALLS, session_id)
 
-    def asked(self, session_id: str) -> Iterator[str]:
-        """The payloads of the messages with tool calls."""
-        return (row[0] for row in self._rows(_ASKED, session_id))
+    def asked(self, session_id: str) -> Iterator[tuple[str, str]]:
+        """The messages with tool calls: id and payload."""
+        return self._rows(_ASKED, session_id)
 
-    def _rows(self, statement: str, session_id: str) -> Iterator[CallRow]:
+    def _rows(self, statement: str, session_id: str) -> Iterator[Any]:
         with telling(self.path, "read"):
             found = self._db.execute("SELECT number FROM sessions WHERE id = ?", (session_id,))
             row = found.fetchone()

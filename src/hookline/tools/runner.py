@@ -211,9 +211,9 @@ class ToolRunner:
         action["requested"] = parse(admitted.requested.arguments)[0]
         try:
             await self.record(action, admitted.rulings, outcome)
-        except HooklineError as error:
-            why = f"{admitted.call.name} was not run, since that could not be recorded: {error}"
-            admitted.rulings.append(Ruling(Decision.DENY, str(error), by="audit"))
+        except Exception as error:
+            why = f"{admitted.call.name} was not run, since that could not be recorded: {told(error)}"
+            admitted.rulings.append(Ruling(Decision.DENY, told(error), by="audit"))
             admitted.refusal = admitted.refusal or why
 
     async def _rewrite(self, admitted: Admitted, ctx: HookContext) -> None:
@@ -234,15 +234,15 @@ class ToolRunner:
             return None
         verdict = await self._judged(admitted, ctx)
         if verdict.event.input != admitted.call.arguments:  # changed in place: who saw it before?
-            told = "a handler changed the arguments in place; all were asked again"
-            admitted.rulings.append(Ruling(reason=told, by="tool_call"))
+            why = "a handler changed the arguments in place; all were asked again"
+            admitted.rulings.append(Ruling(reason=why, by="tool_call"))
             admitted.call = replace(admitted.call, arguments=deepcopy(verdict.event.input))
             verdict = await self._judged(admitted, ctx)
             if verdict.event.input != admitted.call.arguments:
                 raise ToolRefused(f"{admitted.call.name} was not run: its arguments do not settle")
         if setters := verdict.conflicts.get("input"):
-            told = f"{' and '.join(setters)} rewrote the arguments differently; the last one counts"
-            admitted.rulings.append(Ruling(reason=told, by="tool_call"))
+            why = f"{' and '.join(setters)} rewrote the arguments differently; the last one counts"
+            admitted.rulings.append(Ruling(reason=why, by="tool_call"))
         return (verdict.reason or f"run {admitted.call.name}?") if verdict.asked else None
 
     async def _judged(self, admitted: Admitted, ctx: HookContext) -> Verdict[ToolCallEvent]:
@@ -255,6 +255,9 @@ class ToolRunner:
             raise ToolRefused(verdict.reason or f"{verdict.decided_by} blocked {call.name}")
         rewritten = verdict.changes.get("input")
         if rewritten is not None:
+            if not isinstance(rewritten, Mapping):
+                raise ToolRefused(f"{call.name} was not run: its rewritten arguments are no table")
+            rewritten = cast("Mapping[str, Any]", rewritten)
             admitted.call = replace(call, arguments=deepcopy(rewritten))
         return verdict
 
@@ -282,8 +285,8 @@ class ToolRunner:
         elif authorized is True:
             admitted.rulings.append(Ruling(by="authorize_action"))
         if questions:
-            told = "; ".join(question for question in questions if question)
-            await self._get_approval(admitted, caller, told or f"run {admitted.call.name}?")
+            question = "; ".join(each for each in questions if each)
+            await self._get_approval(admitted, caller, question or f"run {admitted.call.name}?")
 
     async def _get_approval(self, admitted: Admitted, caller: Caller, question: str) -> None:
         assert admitted.tool is not None
@@ -304,7 +307,9 @@ class ToolRunner:
         """Put a question to whoever answers; what is answered counts for exactly this question."""
         asked = deepcopy(request)
         answer = await self._approve.fire(request)
-        return answer if self._approve.count() < 2 or request == asked else "reject"
+        if answer is None or (type(answer) is str and (self._approve.count() < 2 or request == asked)):
+            return answer
+        return "reject"
 
     # --- execution: the tool, and what becomes of its result ------------------------------------
 
@@ -325,8 +330,7 @@ class ToolRunner:
                 value, error = str(refusal), None
                 ran = False
             except Exception as raised:
-                told = str(raised) if isinstance(raised, HooklineError) else error_text(raised)
-                value, error = told, raised
+                value, error = told(raised), raised
             if ran and self._after.live:
                 value = await self._after.fire(
                     call, call.name, deepcopy(dict(call.arguments)), value, ctx.agent_id, ctx.session_id
@@ -445,8 +449,10 @@ class ToolRunner:
         became = "withheld" if verdict.denied else "rewritten"
         try:
             await self.record(about(admitted, caller), rulings, became)
-        except HooklineError as error:
-            outcome.content = f"[withheld, since what became of it could not be recorded: {error}]"
+        except Exception as error:
+            outcome.content = (
+                f"[withheld, since what became of it could not be recorded: {told(error)}]"
+            )
             outcome.is_error = True
 
     async def _keep(self, outcome: ToolOutcome, admitted: Admitted, caller: Caller) -> None:
@@ -462,6 +468,11 @@ class ToolRunner:
             terminate=outcome.terminate,
             rulings=admitted.rulings,
         )
+
+
+def told(error: Exception) -> str:
+    """An error as a model is told of it."""
+    return str(error) if isinstance(error, HooklineError) else error_text(error)
 
 
 def is_cancelled() -> bool:

@@ -12,10 +12,13 @@
 | `cover` | every declared hook with its call sites, and handlers that can never run |
 """
 
+from .coverage import Coverage, cover
 from .errors import TraceError
 from .record import HandlerRecord, TraceRecord
 from .settings import OtelSettings, TraceSettings
+from .stats import Stats, measure
 from .store import MemoryTraces, SQLiteTraces, Trace, TraceStore, traces_of
+from .why import Explanation, explain
 
 __all__ = [
     "Coverage",

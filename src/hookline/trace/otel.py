@@ -83,7 +83,8 @@ class Spans:
         span = self._spans.get(record.id)
         if span is None:
             return
-        usage: dict[str, Any] = (record.payload or {}).get("usage") or {}
+        payload: Any = record.payload or {}
+        usage: dict[str, Any] = payload.get("usage") or {}
         for name in ("input_tokens", "output_tokens"):
             if usage.get(name) is not None:
                 span.set_attribute(f"gen_ai.usage.{name}", int(usage[name]))

@@ -73,14 +73,13 @@ class SpansPlugin:
     @hookimpl
     def tool_execution_start(self, event: ToolExecutionStartEvent, ctx: HookContext) -> None:
         """A tool call begins."""
-        if event.tool_call is not None:
-            self._begin("tool", ctx, event.tool_call.name, call=event.tool_call.id)
+        self._begin("tool", ctx, event.tool_call.name, call=event.tool_call.id)
 
     @hookimpl
     def tool_execution_end(self, event: ToolExecutionEndEvent, ctx: HookContext) -> None:
         """A tool call is over."""
         place, result = here(), event.tool_result
-        if result is not None and place is not None:
+        if place is not None:
             failed = str(result.content)[:500] if result.is_error else ""
             self._end(ctx, span_id(place.turn_id, call=result.tool_call_id), error=failed)
 

@@ -1,9 +1,9 @@
 """Rows: records as they are kept, short, and written in one go.
 
 A chunk is `{"v": 1, "p": prefix of ids, "s": session, "t": seconds to add to times, "h": handlers,
-"w": places, "r": rows}`. Rows refer to handlers (`[name, file and line]`) and places (`[turn, model turn,
-call]`) by number. Times are in nanoseconds, payloads are JSON texts as they were taken. A row that has
-more than this version knows is read as far as it is known; one that has less is filled up.
+"w": places, "r": rows}`. Rows refer to handlers (`[name, file and line]`) and to places (`[turn, model
+turn, call]`) by number. Times are in nanoseconds, payloads are JSON texts as they were taken. A row
+that has more than this version knows is read as far as it is known; one that has less is filled up.
 """
 
 from __future__ import annotations

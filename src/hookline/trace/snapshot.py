@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from hashlib import blake2b
 from json import JSONEncoder
-from json.encoder import c_make_encoder, encode_basestring_ascii  # pyright: ignore
+from json.encoder import c_make_encoder, encode_basestring_ascii  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
 from math import isfinite
 from typing import Any, Final, cast
 
@@ -109,12 +109,14 @@ def _encoder() -> Callable[[Any], str]:
         options: Any = {"allow_nan": False, "skipkeys": True, "separators": (",", ":")}
         return JSONEncoder(default=_plain, **options).encode
     # markers, default, encoder, indent, separators, sort_keys, skipkeys, allow_nan
-    made = c_make_encoder(None, _plain, encode_basestring_ascii, None, ":", ",", False, True, False)
+    made = cast("Any", c_make_encoder)(
+        None, _plain, encode_basestring_ascii, None, ":", ",", False, True, False
+    )
 
     def encode(value: Any) -> str:
         if isinstance(value, str):
             return encode_basestring_ascii(value)
-        return "".join(made(value, 0))
+        return "".join(cast("Iterable[str]", made(value, 0)))
 
     return encode
 

@@ -12,6 +12,9 @@ from hookline.tape import TapeStore
 from .record import TraceRecord
 from .store import TraceStore
 
+Sample = tuple[float, bool, bool]
+"""How long it took, whether it failed, whether it was in a turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -50,36 +53,37 @@ async def measure(
     """Measure what was traced, in one session or all, from a time on; the slowest first."""
     trace = await traces.read(session, since=since)
     dispatches = [record for record in trace.records if record.kind == "hook"]
-    sessions = {record.session for record in dispatches if record.session}
-    lasted = [s for name in sorted(sessions) for s in await turn_times(tape, name, since)]
-    seconds = sum(lasted)
-    hooks: dict[str, list[tuple[float, bool]]] = {}
-    plugins: dict[str, list[tuple[float, bool]]] = {}
+    spans = await turn_spans(tape, trace.records, since)
+    seconds = sum(end - start for start, end in spans.values())
+    hooks: dict[str, list[Sample]] = {}
+    plugins: dict[str, list[Sample]] = {}
     for record in dispatches:
         failed = any(h.did in ("raised", "timed out") for h in record.handlers)
-        hooks.setdefault(record.name, []).append((record.duration, failed or bool(record.error)))
+        within = (record.session, record.turn) in spans
+        sample = (record.duration, failed or bool(record.error), within)
+        hooks.setdefault(record.name, []).append(sample)
         for handler in record.handlers:
             failed = handler.did in ("raised", "timed out")
-            plugins.setdefault(handler.by, []).append((handler.duration, failed))
+            plugins.setdefault(handler.by, []).append((handler.duration, failed, within))
     return Stats(
         measured(hooks, seconds),
         measured(plugins, seconds),
         len(dispatches),
-        len(lasted),
+        len(spans),
         seconds,
         trace.damaged,
         trace.dropped,
     )
 
 
-def measured(samples: dict[str, list[tuple[float, bool]]], seconds: float) -> list[Measured]:
+def measured(samples: dict[str, list[Sample]], seconds: float) -> list[Measured]:
     """Each name with its numbers, the one that took longest in all first."""
     found: list[Measured] = []
     for name, calls in samples.items():
-        times = sorted(time for time, _ in calls)
+        times = sorted(time for time, _, _ in calls)
         total = sum(times)
-        share = total / seconds if seconds > 0 else None
-        errors = sum(failed for _, failed in calls)
+        share = sum(t for t, _, within in calls if within) / seconds if seconds > 0 else None
+        errors = sum(failed for _, failed, _ in calls)
         p50, p95 = percentile(times, 0.5), percentile(times, 0.95)
         found.append(Measured(name, len(calls), p50, p95, total, errors, share))
     return sorted(found, key=lambda each: (-each.total, each.name))
@@ -90,17 +94,25 @@ def percentile(ordered: list[float], share: float) -> float:
     return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
-async def turn_times(tape: TapeStore, session: str, since: float) -> Iterable[float]:
-    """How long each turn of a session took that is over, from the tape."""
-    started: dict[str, float] = {}
-    lasted: list[float] = []
-    for entry in await tape.entries(session, kinds=["turn"]):
-        turn = str(entry.payload.get("turn_id"))
-        if entry.payload.get("status") == "started":
-            started[turn] = entry.time
-        elif turn in started and entry.time >= since:
-            lasted.append(entry.time - started.pop(turn))
-    return lasted
+async def turn_spans(
+    tape: TapeStore, records: Iterable[TraceRecord], since: float
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """When each turn began and ended, by session and id: what tape and trace have of it together."""
+    spans: dict[tuple[str, str], tuple[float, float]] = {}
+
+    def widen(session: str, turn: str, start: float, end: float) -> None:
+        before = spans.get((session, turn), (start, end))
+        spans[session, turn] = (min(start, before[0]), max(end, before[1]))
+
+    for record in records:
+        if record.turn:
+            widen(record.session, record.turn, record.time, record.time + record.duration)
+    for session in sorted({session for session, _ in spans}):
+        for entry in await tape.entries(session, kinds=["turn"]):
+            turn = str(entry.payload.get("turn_id"))
+            if (session, turn) in spans and entry.time >= since:
+                widen(session, turn, entry.time, entry.time)
+    return spans
 
 
 def slowest(records: Iterable[TraceRecord], count: int = 10) -> list[TraceRecord]:

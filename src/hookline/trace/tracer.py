@@ -144,7 +144,7 @@ class Tracer:
         if self.full or recorder.said:
             arguments = recorder.arguments(value)
             payload = snapshot(payload_of(arguments), self._limit)
-        verdict: Verdict[Any] | None = value if isinstance(value, Verdict) else None
+        verdict: Verdict[Any] | None = value if isinstance(value, Verdict) else None  # pyright: ignore[reportUnknownVariableType]
         said = self._said(recorder, arguments or {}, verdict) if recorder.said else None
         taken = Taken(recorder, ended, payload, verdict, error, said)
         place = here()

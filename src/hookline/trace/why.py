@@ -1,8 +1,8 @@
 """Why: who saw, changed and decided on a call, a message or a turn, from the tape and the trace.
 
-    explanation = await explain(app.store(), await app.tracing.store(), "terminal:local", "call_1")
-    for step in explanation.steps:
-        print(step.hook, step.by, step.did, step.changes)
+explanation = await explain(app.store(), await app.tracing.store(), "terminal:local", "call_1")
+for step in explanation.steps:
+    print(step.hook, step.by, step.did, step.changes)
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from hookline.hooks.errors import suggestion
 from hookline.tape import Entry, TapeStore
@@ -131,7 +131,9 @@ def turns_of(entries: Sequence[Entry]) -> list[Turn]:
 def chosen(turns: list[Turn], number: int | None, session: str) -> Turn:
     """The turn of a number, counted from 1; the last where none is given."""
     if not turns:
-        raise TraceError(f"session {session!r} has no turn; `hookline tape show {session}` has all of it")
+        raise TraceError(
+            f"session {session!r} has no turn; `hookline tape show {session}` has all of it"
+        )
     if number is not None and not 1 <= number <= len(turns):
         raise TraceError(f"session {session!r} has {len(turns)} turn(s), so there is no turn {number}")
     return turns[(number or len(turns)) - 1]
@@ -155,7 +157,9 @@ def of_target(
         return of_call(session, call, entries, turns, trace)
     within = next((t for t in turns if entry in t.entries), None)
     if within is None:
-        raise TraceError(f"entry {target!r} is a {entry.kind} outside of any turn: no hook decided on it")
+        raise TraceError(
+            f"entry {target!r} is a {entry.kind} outside of any turn: no hook decided on it"
+        )
     if entry.kind == "message":
         return of_message(session, entry, within, trace)
     return of_turn(session, within, trace)
@@ -166,7 +170,8 @@ def of_call(
 ) -> Explanation:
     """Explain a tool call."""
     own = [e for e in entries if call_id_of(e) == call]
-    asked = next((c for e in entries for c in requested(e) if c.get("id") == call), {})
+    calls = (c for e in entries for c in requested(e) if c.get("id") == call)
+    asked = next(calls, dict[str, Any]())
     began = next((e for e in own if e.kind == "tool_call"), None)
     ended = next((e for e in reversed(own) if e.kind == "tool_result"), None)
     wanted: Any = began.payload.get("requested") if began else asked.get("arguments")
@@ -192,12 +197,12 @@ def of_call(
 
 def of_message(session: str, entry: Entry, turn: Turn, trace: Trace) -> Explanation:
     """Explain what was said: by the user, before the model; by the model, in its model turn."""
-    message: dict[str, Any] = entry.payload.get("message") or {}
+    message = message_of(entry)
     role = str(message.get("role", "?"))
     title = f"{role}: {brief(message.get('content'))}"
     found = Explanation(session, "message", entry.id, title, turn.status)
     said = [e for e in turn.entries if e.kind == "message"]
-    answers = [e for e in said if (e.payload.get("message") or {}).get("role") == "assistant"]
+    answers = [e for e in said if message_of(e).get("role") == "assistant"]
     own = [r for r in trace.records if r.turn == turn.id and not r.call]
     if entry in answers:
         step = answers.index(entry)
@@ -213,7 +218,7 @@ def of_message(session: str, entry: Entry, turn: Turn, trace: Trace) -> Explanat
 def of_turn(session: str, turn: Turn, trace: Trace) -> Explanation:
     """Explain a turn, its calls with it."""
     first = next((e for e in turn.entries if e.kind == "message"), None)
-    said = (first.payload.get("message") or {}).get("content") if first else ""
+    said = message_of(first).get("content") if first else ""
     found = Explanation(session, "turn", turn.id, brief(said), turn.status, seconds=turn.seconds)
     found.records = [r for r in trace.records if r.turn == turn.id]
     found.steps = steps_of(found.records)
@@ -236,11 +241,10 @@ def steps_of(records: Iterable[TraceRecord]) -> list[Step]:
 
 def step_of(record: TraceRecord, handler: HandlerRecord) -> Step:
     """One handler's part."""
-    changes = [
-        change
-        for name, pair in handler.changes.items()
-        for change in differences(*(pair if len(pair) == 2 else (None, pair)), name)
-    ]
+    changes: list[Change] = []
+    for name, pair in handler.changes.items():
+        before, after = pair if len(pair) == 2 else (None, pair)
+        changes += differences(before, after, name)
     return Step(
         handler.by,
         handler.did,
@@ -305,10 +309,15 @@ def call_id_of(entry: Entry) -> str | None:
     return entry.payload.get("tool_call_id") if entry.kind == "tool_result" else None
 
 
+def message_of(entry: Entry) -> dict[str, Any]:
+    """What was said."""
+    message: Any = entry.payload.get("message") if entry.kind == "message" else None
+    return cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+
+
 def requested(entry: Entry) -> list[dict[str, Any]]:
     """The tool calls that a message asks for."""
-    message: Any = entry.payload.get("message") if entry.kind == "message" else None
-    return list(message.get("tool_calls") or ()) if message else []
+    return list(message_of(entry).get("tool_calls") or ())
 
 
 def outcome_of(began: Entry | None, ended: Entry | None) -> str:

@@ -14,12 +14,12 @@ from hookline.catalog.envelope import Envelope, address_of
 from hookline.catalog.trigger import TriggerEvent
 from hookline.exchange import Exchange
 from hookline.hooks.errors import error_text
+from hookline.lock import Lock
 from hookline.turn import TurnResult
 
 from .context import Settled
 from .errors import TriggerError
 from .ledger import Ledger, Record
-from .lock import Lock
 from .settings import TriggerSettings
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from pydantic import Field
 
 from hookline.catalog.trigger import TriggerEvent
+from hookline.lock import Lock
 
 from .errors import TriggerError
-from .lock import Lock
 from .settings import TemplateText, TriggerSettings
 from .trigger import RunningTrigger
 

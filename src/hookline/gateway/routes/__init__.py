@@ -29,4 +29,6 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
 BUSY: Final = {503: _said("The gateway is going down and takes no more messages.")}
 FAILED: Final = {500: _said("The message was accepted, and answering it failed.")}
 MISSING: Final = {404: _said("There is no such thing.")}
-TAKEN: Final = {409: _said("A message with this id is still being answered, or its key was accepted before.")}
+TAKEN: Final = {
+    409: _said("A message with this id is still being answered, or its key was accepted before.")
+}

@@ -55,7 +55,7 @@ def approval_routes(gateway: Gateway) -> APIRouter:
     @router.post("/api/approvals/{id}", responses={**PROBLEMS, **MISSING})
     async def answer(id: str, body: AnswerIn) -> Answered:  # noqa: A002
         """Answer a question; only the first answer counts."""
-        if not gateway.approvals.answer(id, body.answer):
+        if not await gateway.approvals.answer(id, body.answer):
             raise HTTPException(404, "nothing with this id waits for an answer")
         return Answered(id=id, answer=body.answer)
 

@@ -264,6 +264,7 @@ const TAKERS = {
   tool_result: (page, frame) => page.answer(frame.id).result(frame),
   part: (page, frame) => page.answer(frame.id).part(frame.part),
   approval: (page, frame) => page.approvals.show(frame),
+  approval_done: (page, { id }) => page.approvals.done(id),
   notification: (page, { kind, text }) => kind === "approval" || page.conversation.note(text),
   error: (page, { id, message }) => {
     if (!page.sent.has(id) && !page.running.has(id)) {

@@ -50,6 +50,13 @@ export class Approvals {
     announce(`Waiting for your approval: ${title.textContent}`);
   }
 
+  /** It was answered: here, in another tab, or somewhere else. */
+  done(id) {
+    const card = this.place.querySelector(`[data-id="${CSS.escape(id)}"]`);
+    if (card?.contains(document.activeElement)) this.#close(card);
+    else card?.remove();
+  }
+
   clear() {
     this.place.replaceChildren();
   }

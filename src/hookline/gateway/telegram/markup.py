@@ -99,7 +99,7 @@ def _parser() -> MarkdownIt:
 
 
 def as_html(text: str) -> str:
-    """A Markdown text as Telegram's HTML; whatever it says, tags are balanced and the rest is escaped."""
+    """A Markdown text as Telegram's HTML; whatever it says, tags are balanced and text is escaped."""
     return _Writer().write(_parser().parse(text)).strip("\n")
 
 

@@ -127,7 +127,7 @@ class Questions:
             await self._tell(query, GONE)
         elif str(query.from_user.id) != asked.person:
             await self._tell(query, "Only who the agent works for here can answer this.")
-        elif self._approvals.answer(name, answer[0]):
+        elif await self._approvals.answer(name, answer[0]):
             asked.outcome = answer[2]
             await self._tell(query, answer[2].capitalize())
         else:

@@ -115,7 +115,7 @@ class Receiver:
                 offset = None
 
     def _acknowledged(self, offset: int | None) -> tuple[int | None, bool]:
-        """The id up to which everything was accepted, and whether something failed, which comes again."""
+        """Up to where everything was accepted, and whether something failed, which comes again."""
         for name in sorted(self._taking):
             task = self._taking[name]
             if not task.done():

@@ -80,11 +80,6 @@ class TelegramSettings(BaseModel):
             )
         return self
 
-    @property
-    def bot(self) -> str:
-        """The bot's id: the part of its token that is not secret."""
-        return self.token.get_secret_value().partition(":")[0]
-
     def webhook_secret(self) -> str:
         """What the webhook's calls must carry."""
         if self.secret is not None:

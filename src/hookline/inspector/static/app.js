@@ -1,6 +1,6 @@
 // The frame of the inspector: which screen is open, by what stands after the # of the address.
 import { Unauthorised, request, token } from "./api.js";
-import { byId, empty } from "./elements.js";
+import { byId, empty, visible } from "./elements.js";
 import { compareScreen } from "./compare.js";
 import { decisionsScreen } from "./decisions.js";
 import { hooksScreen } from "./hooks.js";
@@ -70,7 +70,7 @@ export function failed(problem) {
 
 function say(text) {
   const banner = byId("banner");
-  banner.textContent = text;
+  banner.textContent = visible(text);
   banner.hidden = !text;
 }
 

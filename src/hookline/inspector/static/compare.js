@@ -60,7 +60,7 @@ function stepRow(step, id) {
     span("kind", kind, { "data-kind": kind === "call" ? "tool_call" : kind === "answer" ? "assistant" : "user" }),
     element("a", { href: sessionAddress(id, "entry", entry), textContent: `${title}` }),
     span("dim grow", `turn ${turn + 1}`),
-    ...(state === "same" ? [] : [badge(state === "random" ? "ask" : "error"), span("reason", `${state}: ${differences.join(", ")}`)]),
+    ...(state === "same" ? [] : [badge(state), span("reason", differences.join(", "))]),
   );
   const made = element("li", { className: "card", "data-state": state }, head);
   if (state === "same") made.append(span("dim one-line", gist(original)));

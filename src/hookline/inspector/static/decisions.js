@@ -23,7 +23,7 @@ export async function decisionsScreen({ place, query, signal, failed }) {
     if (found.pending.length) parts.push(section("Waiting for a person", ...found.pending.map(question)));
     parts.push(
       found.decisions.length
-        ? section("Tool calls, the newest first", element("ol", { className: "decisions" }, ...found.decisions.map(decision)))
+        ? section("Tool calls, the newest first", element("ol", { className: "made" }, ...found.decisions.map(decision)))
         : empty("Nothing was decided here yet."),
     );
     if (found.audit) parts.push(audit(found.audit));
@@ -47,7 +47,7 @@ function decision({ tool, session, entry_id: entry, time, decision: made, ruling
     "li",
     { className: "card", "data-decision": made },
     element("div", { className: "tools" }, badge(made), link, span("dim grow", session), moment(time)),
-    ...(said ? [span("reason", said)] : []),
+    ...(said && !rulings.some(({ reason }) => reason === said) ? [span("reason", said)] : []),
     ...(who.length ? [element("ul", { className: "who" }, ...who)] : []),
   );
 }

@@ -1,5 +1,5 @@
 // One entry or one dispatch with all that explains it.
-import { badge, code, diff, element, facts, moment, section, span, took, visible } from "./elements.js";
+import { badge, code, diff, element, facts, moment, section, span, took } from "./elements.js";
 
 /** An entry: what it says, what was changed, who decided. */
 export function entryDetail(entry) {
@@ -29,7 +29,7 @@ export function dispatchDetail(record) {
 }
 
 const head = (title, state) =>
-  element("div", { className: "tools" }, element("h2", { textContent: visible(String(title)) }), ...(state ? [badge(state)] : []));
+  element("div", { className: "tools" }, element("h2", { textContent: title }), ...(state ? [badge(state)] : []));
 
 function callParts(call, decision, rulings = []) {
   const denied = call.ran === false;
@@ -59,7 +59,7 @@ function saidParts({ payload }) {
   if (said) parts.push(section(message.role === "user" ? "What was said" : "What the model said", code(said, "Text")));
   for (const call of message.tool_calls ?? []) {
     const called = call.function ?? call;
-    parts.push(section(`Asks for ${visible(called.name ?? "")}`, code(parsed(called.arguments), "Arguments")));
+    parts.push(section(`Asks for ${called.name ?? ""}`, code(parsed(called.arguments), "Arguments")));
   }
   return parts;
 }
@@ -67,11 +67,13 @@ function saidParts({ payload }) {
 function dispatchPart(record) {
   const title = element("summary", {}, span("by", record.name), " ");
   if (record.decision && record.decision !== "allow") title.append(badge(record.decision), " ");
-  title.append(span("dim", `${record.handlers?.length ?? 0} handlers · ${took(record.duration)}`));
+  title.append(span("dim", `${counted(record.handlers)} · ${took(record.duration)}`));
   const made = element("details", {}, title, ...handlers(record));
   made.open = Boolean(record.decision && record.decision !== "allow");
   return made;
 }
+
+const counted = (found = []) => `${found.length} ${found.length === 1 ? "handler" : "handlers"}`;
 
 function handlers({ handlers: found = [] }) {
   if (!found.length) return [element("p", { className: "dim", textContent: "Nobody is attached." })];

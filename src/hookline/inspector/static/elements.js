@@ -1,5 +1,5 @@
 // Building pieces of the page. Everything that was recorded arrives here as text and becomes text nodes:
-// nothing on this page is ever parsed as HTML.
+// nothing on this page is ever parsed as HTML, and nothing in a text stays unseen.
 
 /** An element with properties, attributes (`data-…`, `aria-…`, `role`) and children. */
 export function element(name, given = {}, ...children) {
@@ -7,9 +7,10 @@ export function element(name, given = {}, ...children) {
   for (const [key, value] of Object.entries(given)) {
     if (value === undefined) continue;
     if (key.includes("-") || key === "role") made.setAttribute(key, value);
-    else made[key] = value;
+    else made[key] = key === "textContent" ? visible(String(value)) : value;
   }
-  made.append(...children.filter((child) => child !== undefined && child !== null));
+  const there = children.filter((child) => child !== undefined && child !== null);
+  made.append(...there.map((child) => (typeof child === "string" ? visible(child) : child)));
   return made;
 }
 
@@ -18,7 +19,7 @@ export const byId = (id) => document.getElementById(id);
 
 /** A piece of text in a class of its own. */
 export const span = (className, text, given = {}) =>
-  element("span", { className, textContent: visible(String(text ?? "")), ...given });
+  element("span", { className, textContent: text ?? "", ...given });
 
 /** Say something to people who do not see the page. */
 export function announce(text) {
@@ -38,7 +39,7 @@ export function code(value, label) {
   return element(
     "pre",
     { tabIndex: 0, role: "region", "aria-label": label },
-    element("code", { textContent: visible(text ?? "") }),
+    element("code", { textContent: text ?? "" }),
   );
 }
 
@@ -48,16 +49,16 @@ export function diff(text, label = "Changes") {
     const kind = /^(---|\+\+\+)( |$)/.test(line)
       ? "file"
       : { "+": "added", "-": "removed", "@": "hunk" }[line[0]];
-    return element("span", { className: kind ? `line ${kind}` : "line", textContent: `${visible(line)}\n` });
+    return element("span", { className: kind ? `line ${kind}` : "line", textContent: `${line}\n` });
   });
   const given = { className: "diff", tabIndex: 0, role: "region", "aria-label": label };
   return element("pre", given, element("code", {}, ...lines));
 }
 
 const BADGES = {
-  ok: "ok", completed: "ok", allow: "ok", loaded: "ok",
-  denied: "bad", deny: "bad", failed: "bad", error: "bad", raised: "bad", "timed out": "bad",
-  asked: "ask", ask: "ask", rewrote: "ask", "cut off": "ask", cancelled: "ask", "not loaded": "ask",
+  ok: "ok", completed: "ok", allow: "ok", allowed: "ok", loaded: "ok",
+  denied: "bad", deny: "bad", different: "bad", failed: "bad", error: "bad", raised: "bad", "timed out": "bad",
+  asked: "ask", ask: "ask", random: "ask", rewrote: "ask", "cut off": "ask", cancelled: "ask", "not loaded": "ask",
   running: "live", started: "live",
 };
 
@@ -69,7 +70,7 @@ export const badge = (state) =>
 export function facts(pairs) {
   const shown = Object.entries(pairs).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const rows = shown.map(([name, value]) => {
-    const said = value instanceof Node ? value : visible(String(value));
+    const said = value instanceof Node ? value : String(value);
     return element("div", {}, element("dt", { textContent: name }), element("dd", {}, said));
   });
   return rows.length ? element("dl", { className: "facts" }, ...rows) : undefined;
@@ -98,7 +99,7 @@ export function clock(seconds) {
   const when = new Date(seconds * 1000);
   const today = new Date().toDateString() === when.toDateString();
   return today
-    ? when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" })
+    ? when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" })
     : when.toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
 }
 

@@ -12,6 +12,7 @@ export class VirtualList {
   constructor({ label, height = 44, fetch, render, choose, isChosen = () => false, className = "" }) {
     Object.assign(this, { height, fetch, render, choose, isChosen });
     this.pages = new Map();
+    this.drawn = new Map(); // the rows on the page, by place
     this.total = 0;
     this.active = -1;
     this.version = 0;
@@ -94,13 +95,32 @@ export class VirtualList {
       if (!this.pages.has(page)) this.#load(page);
       rows.push(this.#row(place, this.pages.get(page)?.[place % PAGE]));
     }
-    this.space.replaceChildren(...rows);
+    this.#put(rows);
+    for (const place of this.drawn.keys()) if (place < first || place >= last) this.drawn.delete(place);
     const isSeen = this.active >= first && this.active < last;
     if (isSeen) this.element.setAttribute("aria-activedescendant", `${this.name}-${this.active}`);
     else this.element.removeAttribute("aria-activedescendant");
   }
 
+  /** Let rows that are there already stay untouched: somebody may be clicking on one. */
+  #put(rows) {
+    const wanted = new Set(rows);
+    for (const row of [...this.space.children]) if (!wanted.has(row)) row.remove();
+    rows.forEach((row, number) => {
+      if (this.space.children[number] !== row) this.space.insertBefore(row, this.space.children[number] ?? null);
+    });
+  }
+
   #row(place, row) {
+    const state = [place === this.active, Boolean(row && this.isChosen(row)), this.total].join();
+    const known = this.drawn.get(place);
+    if (known && known.row === row && known.state === state) return known.made;
+    const made = this.#made(place, row);
+    this.drawn.set(place, { row, state, made });
+    return made;
+  }
+
+  #made(place, row) {
     const made = element("div", {
       className: place === this.active ? "row active" : "row",
       id: `${this.name}-${place}`,

@@ -1,6 +1,6 @@
 // The plugins: which take part, what they are on, and what is wrong.
 import { request } from "./api.js";
-import { badge, element, empty, section, span } from "./elements.js";
+import { badge, element, empty, section, span, took } from "./elements.js";
 
 export async function pluginsScreen({ place }) {
   const found = await request("plugins");
@@ -11,15 +11,15 @@ export async function pluginsScreen({ place }) {
     parts.push(section("Inert, because not trusted (`hookline trust`)", list(found.not_trusted.map((text) => [span("place", text)]))));
   }
   parts.push(...found.plugins.map(plugin));
-  if (found.files.length) parts.push(section("Hook files", list(found.files.map(({ name }) => [span("by", name)]))));
+  if (found.files.length) parts.push(section("Hook files", list(found.files.map(({ name, handlers }) => [span("by", name), " ", span("dim", `${handlers} handlers`)]))));
   if (found.handlers.length) {
-    parts.push(section("Handlers that belong to no plugin", list(found.handlers.map(({ name, hooks }) => [span("by", name), links(hooks)]))));
+    parts.push(section("Handlers that belong to no plugin", list(found.handlers.map(({ name, hooks, health }) => [span("by", name), healthy(health) ?? "", links(hooks)]))));
   }
   if (!found.plugins.length) parts.push(empty("There are no plugins."));
   place.append(element("div", { className: "column" }, ...parts));
 }
 
-function plugin({ name, version, order, provides, source, state, reason, hooks }) {
+function plugin({ name, version, order, provides, source, state, reason, hooks, health }) {
   const about = [version, order !== null && `order ${order}`, source, provides.length && `provides ${provides.join(", ")}`];
   return element(
     "section",
@@ -27,8 +27,18 @@ function plugin({ name, version, order, provides, source, state, reason, hooks }
     element("div", { className: "tools" }, element("h3", { textContent: name }), badge(state)),
     span("dim", about.filter(Boolean).join(" · ")),
     ...(reason ? [span("reason", reason)] : []),
+    healthy(health),
     links(hooks),
   );
+}
+
+/** How a plugin did in the last hour, where it was traced. */
+function healthy(health) {
+  if (!health) return undefined;
+  const { calls, errors, p50, p95 } = health;
+  const failed = errors ? badge("failed") : undefined;
+  const text = `${calls.toLocaleString()} calls in the last hour, ${errors} failed, half within ${took(p50)}, 95 % within ${took(p95)}`;
+  return element("p", { className: "dim" }, text, " ", failed);
 }
 
 const list = (rows, className = "rulings") =>

@@ -1,6 +1,6 @@
 // One session: its turns, its events and its tree on one side, a turn with its timeline on the other.
 import { listen, request } from "./api.js";
-import { badge, element, empty, moment, span, took } from "./elements.js";
+import { badge, element, empty, moment, span, took, visible } from "./elements.js";
 import { entryDetail, dispatchDetail } from "./detail.js";
 import { VirtualList, held } from "./list.js";
 import { sessionAddress } from "./sessions.js";
@@ -12,8 +12,7 @@ const VIEWS = { turns: "Turns", events: "Events", tree: "Tree" };
 export async function sessionScreen({ place, rest, signal, failed }) {
   const [id] = rest;
   const screen = new Session(id, place, failed);
-  await screen.begin();
-  await screen.go(rest);
+  await Promise.all([screen.head(), screen.go(rest)]);
   const changed = soon(() => screen.refresh(), failed);
   listen({ session: id, dispatches: "false" }, signal, {
     frame: ({ type, session }) => type === "entry" && session === id && changed(),
@@ -56,25 +55,25 @@ class Session {
     };
   }
 
+  #address(...rest) {
+    return sessionAddress(this.id, ...(this.view === "turns" ? [] : [this.view]), ...rest);
+  }
+
+  /** Go to another place in the session; the list that is seen stays. */
   #to(...rest) {
-    location.hash = sessionAddress(this.id, ...rest);
+    location.hash = this.#address(...rest);
   }
 
-  /** An entry is shown in its turn, where it has one. The list that it was chosen in stays. */
+  /** An entry is shown in its turn, where it has one. */
   #toEntry({ id, turn }) {
-    this.#to(...(this.view === "turns" ? [] : [this.view]), ...(turn ? ["turn", turn] : []), "entry", id);
+    if (id) this.#to(...(turn ? ["turn", turn] : []), "entry", id);
   }
 
-  async begin() {
-    await this.#head();
-  }
-
-  async #head() {
+  async head() {
     const found = await request("session", { id: this.id });
-    this.known = found;
-    this.title.textContent = found.name || this.id;
+    this.title.textContent = visible(found.name || this.id);
     const about = [found.name && this.id, `${found.entries.toLocaleString()} entries`, `${found.turns.toLocaleString()} turns`];
-    this.about.replaceChildren(about.filter(Boolean).join(" · "), " · ", moment(found.updated));
+    this.about.replaceChildren(visible(about.filter(Boolean).join(" · ")), " · ", moment(found.updated));
     if (found.busy) this.about.append(" ", badge("running"));
   }
 
@@ -84,6 +83,10 @@ class Session {
     const at = {};
     for (let place = 0; place + 1 < rest.length; place += 2) at[rest[place]] = rest[place + 1];
     if (at.turn) at.turn = Number(at.turn);
+    if (at.entry && !at.turn) {
+      const { turn } = await request("session/entry", { id: this.id, entry: at.entry });
+      if (turn) at.turn = turn;
+    }
     const before = this.at;
     this.at = at;
     if (view !== this.view) await this.#view(view);
@@ -109,14 +112,14 @@ class Session {
   async #fill() {
     if (this.view === "tree") {
       const tree = await request("session/tree", { id: this.id });
-      this.lines = tree.lines.map((line) => ({ ...line, isLeaf: line.id === tree.leaf }));
+      this.lines = tree.lines.map((line) => ({ ...line, isLeaf: line.id === tree.here }));
       if (tree.more) this.lines.push({ depth: 0, preview: `… ${tree.more} more`, kind: "", labels: [] });
     }
     await this.lists[this.view].refresh();
   }
 
   async refresh() {
-    await this.#head();
+    await this.head();
     await this.#fill();
     const isLast = this.timeline && this.at.turn && this.timeline.turn?.turn_id && this.timeline.turn.status === "started";
     if (isLast) await this.timeline.load(this.at);
@@ -130,7 +133,7 @@ class Session {
       this.right.replaceChildren(...[hint, this.detail].filter(Boolean));
       return;
     }
-    const back = element("a", { className: "back", href: sessionAddress(this.id, ...(this.view === "turns" ? [] : [this.view])), textContent: "← All turns" });
+    const back = element("a", { className: "back", href: this.#address(), textContent: "← Back to the list" });
     this.timeline = new Timeline(this.id, {
       entry: (entry) => this.#to("turn", this.at.turn, "entry", entry),
       dispatch: (record) => this.#to("turn", this.at.turn, "dispatch", record),
@@ -150,7 +153,9 @@ class Session {
     if (wanted !== JSON.stringify(this.at)) return; // somebody went on in the meantime
     this.detail.replaceChildren(...(found ? [found] : []));
     this.detail.dataset.of = entry ?? dispatch ?? "";
-    if (found && matchMedia("(max-width: 899px)").matches) this.detail.scrollIntoView();
+    if (found && matchMedia("(max-width: 899px)").matches) {
+      this.right.scrollTop = this.detail.offsetTop - this.right.offsetTop;
+    }
   }
 }
 

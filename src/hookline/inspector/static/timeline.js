@@ -1,6 +1,6 @@
 // A turn as a timeline: bars in each other, with what each took.
 import { request } from "./api.js";
-import { badge, element, span, took } from "./elements.js";
+import { badge, element, span, took, visible } from "./elements.js";
 import { VirtualList, held } from "./list.js";
 
 const SHOWN = {
@@ -55,10 +55,12 @@ export class Timeline {
   }
 
   async #choose() {
-    const chosen = SHOWN[localStorage.getItem(KEPT)] ?? SHOWN.all;
+    const chosen = SHOWN[localStorage.getItem(KEPT)] ?? SHOWN.hooks;
     this.bars = this.turn.bars.filter(chosen.takes);
     this.list.element.style.height = `${Math.min(this.bars.length, 14) * ROW + 2}px`;
     await this.list.refresh();
+    const open = this.bars.findIndex((bar) => this.#isOpen(bar));
+    if (open >= 0) this.list.show(open);
   }
 
   #fillHead({ number, turns, preview, status, duration, traced }) {
@@ -68,13 +70,13 @@ export class Timeline {
     for (const [name, { text }] of Object.entries(SHOWN)) {
       picks.append(element("option", { value: name, textContent: text }));
     }
-    picks.value = localStorage.getItem(KEPT) in SHOWN ? localStorage.getItem(KEPT) : "all";
+    picks.value = localStorage.getItem(KEPT) in SHOWN ? localStorage.getItem(KEPT) : "hooks";
     picks.addEventListener("change", () => {
       localStorage.setItem(KEPT, picks.value);
       this.#choose();
     });
     const shown = element("div", { className: "grow" }, title, about);
-    this.head.replaceChildren(shown, badge(status), span("dim", took(duration)), ...(traced ? [picks] : []));
+    this.head.replaceChildren(shown, badge(status), span("dim", took(traced ? this.whole : duration)), ...(traced ? [picks] : []));
   }
 
   #fillScale() {
@@ -88,7 +90,8 @@ export class Timeline {
 
   #isOpen({ entry_id: entry, record_id: record, facts, kind }) {
     if (this.at.dispatch) return record === this.at.dispatch && kind === "hook";
-    return Boolean(this.at.entry) && (entry === this.at.entry || facts.result_id === this.at.entry);
+    if (!this.at.entry || kind === "step") return false; // the model's own bar says the same
+    return entry === this.at.entry || facts.result_id === this.at.entry;
   }
 
   #bar({ kind, name, start, duration, depth, state, detail }, row) {
@@ -98,8 +101,9 @@ export class Timeline {
     const bar = element("span", { className: "bar-of", "data-kind": kind, "data-state": state });
     bar.style.left = `${(100 * Math.min(start, this.whole)) / this.whole}%`;
     bar.style.width = `${(100 * duration) / this.whole}%`;
+    bar.style.maxWidth = `${100 - (100 * start) / this.whole}%`;
     const cost = span("cost", kind === "note" ? "" : took(duration));
-    row.title = detail;
+    row.title = visible(detail);
     return [label, element("span", { className: "track" }, bar), cost];
   }
 }

@@ -1,0 +1,156 @@
+"""One gateway of the crash suite: takes the messages of a plan through the app until all are done.
+
+    python benchmarks/crash_process.py FOLDER SESSIONS MESSAGES
+
+Its channel behaves like one that delivers again what was not acknowledged: it begins with the first
+message each time. Its tool adds a line to a file and is not to be run twice. Its model decides by what
+it is shown, so that it goes on where another process stopped.
+"""
+
+import asyncio
+import itertools
+import os
+import random
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from hookline.app import Hookline
+from hookline.catalog.envelope import Envelope
+from hookline.catalog.stream import StreamEvent
+from hookline.gateway import Channel, Gateway
+from hookline.hooks import hookimpl
+from hookline.models.model import ModelRequest, last_user_text
+from hookline.tools.tool import tool
+from hookline.turn import TurnResult
+
+PAUSE = 0.004
+"""Seconds that a step takes on average, so that kills fall into the middle of steps."""
+
+
+def add_line(path: Path, text: str) -> None:
+    """Add a line, at once and whole, also when several processes do."""
+    line = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(line, f"{text}\n".encode())
+    os.close(line)
+
+
+async def pause() -> None:
+    await asyncio.sleep(random.uniform(0, 2 * PAUSE))
+
+
+class Deciding:
+    """A model without a memory: a tool call for what a person says, an answer for what a tool says."""
+
+    name = "deciding"
+    context_window = None
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        await pause()
+        said = last_user_text(request.messages)
+        if request.messages[-1]["role"] == "user":
+            call = {"id": f"call-{said}", "name": "pay", "arguments": {"what": said}}
+            yield StreamEvent("tool_call", call)
+            yield StreamEvent("final", {"text": "", "finish_reason": "tool_calls"})
+            return
+        for piece in ("paid ", said):
+            yield StreamEvent("text", {"delta": piece})
+            await pause()
+        yield StreamEvent("final", {"text": f"paid {said}", "finish_reason": "stop"})
+
+    async def close(self) -> None:
+        pass
+
+
+class Courier(Channel):
+    """Brings the messages of the plan, and writes down what was accepted and what was sent."""
+
+    name = "courier"
+
+    def __init__(self, folder: Path, sessions: int, messages: int) -> None:
+        self.folder = folder
+        self.plan = [(f"s{s}", f"s{s}-m{m}") for m in range(messages) for s in range(sessions)]
+        self._bringing: asyncio.Task[None] | None = None
+
+    async def start(self, handle: Any) -> None:
+        self._bringing = asyncio.create_task(self.bring(handle))
+
+    async def bring(self, handle: Any) -> None:
+        for session, name in self.plan:
+            await handle(
+                {
+                    "content": name,
+                    "channel": self.name,
+                    "chat_id": session,
+                    "session_id": session,
+                    "message_id": name,
+                }
+            )
+            add_line(self.folder / "accepted.txt", name)
+
+    async def stop(self) -> None:
+        if self._bringing is not None:
+            self._bringing.cancel()
+
+    async def send(self, outbound: Envelope) -> bool:
+        add_line(self.folder / "sent.txt", f"{outbound['delivery_id']} {outbound['content']}")
+        return True
+
+    async def end(self, inbound: Envelope, result: TurnResult) -> None:
+        add_line(self.folder / "ended.txt", f"{inbound['message_id']} {result.outcome}")
+
+    async def error(self, inbound: Envelope, message: str) -> None:
+        add_line(self.folder / "errors.txt", f"{inbound['message_id']} {message}")
+
+
+class Couriers:
+    """Brings the channel into the app."""
+
+    def __init__(self, courier: Courier) -> None:
+        self.courier = courier
+
+    @hookimpl
+    def provide_channels(self) -> list[Channel]:
+        return [self.courier]
+
+
+def make_app(folder: Path) -> Hookline:
+    """The app of every process of the suite."""
+
+    @tool(registry=None, name="pay", side_effects="write")
+    async def pay(what: str) -> str:
+        """Pay for something, which must not happen twice."""
+        await pause()
+        add_line(folder / "ran.txt", what)
+        await pause()
+        return "done"
+
+    os.environ["HOOKLINE_POLICY__DEFAULT"] = "allow"
+    app = Hookline(home=folder / "home", workspace=folder, project=False)
+    app.load_hooks(packages=False)
+    app.tools.add(pay)
+    app.models.add(Deciding())
+    app.model = "deciding"
+    return app
+
+
+async def main() -> None:
+    folder, sessions, messages = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    app = make_app(folder)
+    courier = Courier(folder, sessions, messages)
+    app.hooks.add(Couriers(courier))
+    gateway = Gateway(app, enabled=["courier"])
+    async with gateway.running():
+        print("up", flush=True)
+        assert courier._bringing is not None
+        await courier._bringing
+        for _ in itertools.count():
+            if not await gateway.intake.inbox.waiting(gateway.intake.owner, limit=1):
+                break
+            await asyncio.sleep(0.01)
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

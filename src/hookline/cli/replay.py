@@ -1,0 +1,297 @@
+"""`hookline replay` and `hookline backtest`: what was recorded, through the hooks of today."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import typer
+
+from hookline.mcp.plugin import leave_servers_alone
+from hookline.replay import MARK, Comparison, Difference, Report, Setup, WhatIf, backtest, replay
+from hookline.replay.errors import UnknownRecording
+from hookline.replay.parallel import backtest_file
+from hookline.replay.report import FailOn
+from hookline.replay.traffic import StoredTraffic
+from hookline.tape.reader import SessionSize, TapeReader
+
+from . import FAILED
+from .audit import when
+from .chat.view import clean
+from .run import BadInput
+from .tape import write_whole
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.replay.backtest import Tell
+    from hookline.replay.report import Change
+
+SHOWN = 400
+"""Characters of a value that are printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What the command line wants to be otherwise."""
+
+    entry: str | None
+    message: str | None
+    plugins: Sequence[Path]
+    packs: Sequence[str]
+    results: Sequence[str]
+    model: str | None
+
+
+def replay_session(app: Hookline, session_id: str, edits: Edits, *, as_json: bool) -> None:
+    """Play a session and print where it comes out otherwise; leave with 1 where it does."""
+    setup = Setup.like(app, plugins=edits.plugins, packs=edits.packs)
+    tried = {
+        "plugins": [str(path) for path in edits.plugins],
+        "packs": [str(pack) for pack in edits.packs],
+    }
+    what_if = WhatIf(
+        edits.entry,
+        edits.message,
+        supplied(edits.results),
+        edits.model,
+        keep=bool(edits.plugins or edits.packs),
+        about={name: value for name, value in tried.items() if value},
+    )
+    only_look(app)
+
+    async def run() -> Comparison:
+        async with app.running():
+            return await replay(app.store(), session_id, setup, what_if)
+
+    comparison = asyncio.run(run())
+    if as_json:
+        typer.echo(json.dumps(comparison.data(), ensure_ascii=False, default=str))
+    else:
+        show_comparison(comparison)
+    if not comparison.same:
+        raise typer.Exit(FAILED)
+
+
+def only_look(app: Hookline) -> None:
+    """Open the tape and nothing else: what is replayed has an app of its own."""
+    leave_servers_alone(app)
+    app.tracing.wanted = False
+
+
+def supplied(results: Sequence[str]) -> dict[str, str]:
+    """`CALL=TEXT`, each."""
+    found: dict[str, str] = {}
+    for written in results:
+        call, equals, text = written.partition("=")
+        if not equals or not call:
+            raise BadInput(f"--result {written!r}: write CALL=TEXT, with the id of the call")
+        found[call] = text
+    return found
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """Print what came out otherwise."""
+    for note in comparison.notes:
+        typer.echo(f"note: {note}", err=True)
+    for difference in comparison.differences:
+        show_difference(difference)
+    for difference in comparison.random:
+        where = f" {difference.tool} {difference.call}".rstrip()
+        typer.secho(f"not deterministic: {difference.field}{where}", fg="yellow")
+        typer.echo(f"  once   {shown(difference.before)}")
+        typer.echo(f"  again  {shown(difference.after)}")
+    for told in (comparison.diverged, comparison.stopped):
+        if told is not None:
+            typer.secho(told, fg="red")
+    many = len(comparison.pairs)
+    what = f"{many} item{'' if many == 1 else 's'} replayed"
+    if comparison.same:
+        typer.echo(f"{what}, nothing came out otherwise")
+    else:
+        found = len(comparison.differences)
+        typer.echo(f"{what}, {found} difference{'' if found == 1 else 's'}")
+    if comparison.branch is not None:
+        typer.echo(f"on the tape as {comparison.branch}")
+
+
+def show_difference(difference: Difference) -> None:
+    """One difference, then and now."""
+    where = f" of {difference.tool} ({difference.call})" if difference.call else ""
+    typer.secho(f"{difference.item}  {difference.field}{where}  at {difference.entry}", bold=True)
+    typer.echo(f"  then  {shown(difference.before)}")
+    typer.echo(f"  now   {shown(difference.after)}")
+
+
+def shown(value: Any) -> str:
+    """A value in one line, as far as it is printed."""
+    if isinstance(value, dict) and "decision" in value:
+        return side_of(value)  # pyright: ignore[reportUnknownArgumentType]
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    line = " ".join(clean(text).split())
+    return line if len(line) <= SHOWN else line[: SHOWN - 1] + "…"
+
+
+def side_of(side: dict[str, Any]) -> str:
+    """A decision, by whom and why."""
+    by = f" by {', '.join(side['by'])}" if side["by"] else ""
+    why = f": {side['reason']}" if side["reason"] else ""
+    return " ".join(clean(f"{side['decision']}{by}{why}").split())
+
+
+# --- backtest -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """What the command line wants to have tested, and how it is told."""
+
+    plugins: Sequence[Path]
+    packs: Sequence[str]
+    since: str | None
+    sessions: Sequence[str]
+    everything: bool
+    """Whether the sessions of subagents count, too."""
+    fail_on: str | None
+    json_file: Path | None
+    html_file: Path | None
+    jobs: int | None
+
+
+def run_backtest(app: Hookline, test: Test) -> None:
+    """Judge what was recorded and print which decisions change; leave with 1 where that must not be."""
+    if test.fail_on is not None and test.fail_on not in get_args(FailOn):
+        raise BadInput(f"--fail-on {test.fail_on!r}: use one of {', '.join(get_args(FailOn))}")
+    if test.jobs is not None and test.jobs < 1:
+        raise BadInput(f"--jobs {test.jobs}: at least one process is needed")
+    since = when(test.since) if test.since else 0.0
+    setup = Setup.like(app, plugins=test.plugins, packs=test.packs)
+    setup()  # what cannot be loaded is told now, once
+    only_look(app)
+    source = asyncio.run(source_of(app, since, test.sessions))
+    chosen, left_out = choose(source.sessions, test)
+    with progress(sum(session.entries for session in chosen)) as tell:
+        if source.stored is not None:
+            names = [session.id for session in chosen]
+            judging = backtest(setup, source.stored, since=since, sessions=names, tell=tell)
+            report = asyncio.run(judging)
+        else:
+            report = backtest_file(setup, source.path, chosen, since=since, jobs=test.jobs, tell=tell)
+    if left_out:
+        report.notes.append(f"{left_out} sessions of subagents are left out; see --all-sessions")
+    if test.html_file is not None:
+        from hookline.replay.page import html_page
+
+        write_whole(test.html_file, html_page(report))
+    if test.json_file is not None:
+        write_json(test.json_file, report)
+    if test.json_file is None or str(test.json_file) != "-":
+        show_report(report)
+    if test.fail_on is not None and report.fails(test.fail_on):  # pyright: ignore[reportArgumentType]
+        raise typer.Exit(FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Where recorded calls are: the tape's file, or what another store has."""
+
+    path: str
+    sessions: list[SessionSize]
+    stored: StoredTraffic | None = None
+
+
+async def source_of(app: Hookline, since: float, wanted: Sequence[str]) -> Recorded:
+    """Find the recorded sessions; one that is wanted and not there is an error."""
+    async with app.running():
+        store = app.store()
+        known = [info.id for info in await store.sessions()] if wanted else []
+        for name in wanted:
+            if name not in known:
+                look = "`hookline tape list` shows the sessions"
+                raise UnknownRecording("session", name, known, look)
+        path: str | None = getattr(store, "path", None)
+        if path is None:
+            stored = await StoredTraffic.read(store, since, wanted)
+            return Recorded("", stored.sessions(), stored)
+        with TapeReader(path) as reader:
+            return Recorded(path, reader.sessions(since))
+
+
+def choose(sessions: Sequence[SessionSize], test: Test) -> tuple[list[SessionSize], int]:
+    """The sessions that are tested, and how many of subagents are not."""
+    if test.sessions:
+        return [session for session in sessions if session.id in test.sessions], 0
+    real = [session for session in sessions if MARK not in session.id]
+    own = [session for session in real if test.everything or "/" not in session.id]
+    return own, len(real) - len(own)
+
+
+@contextmanager
+def progress(entries: int) -> Generator[Tell | None]:
+    """A bar on a terminal; nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with Progress(
+        *Progress.get_default_columns(),
+        TextColumn("{task.completed} calls"),
+        console=console,
+        transient=True,
+    ) as bar:
+        task = bar.add_task("judging", total=max(1, entries // 3))  # a call is some three entries
+
+        def tell(calls: int) -> None:
+            bar.advance(task, calls)
+
+        yield tell
+
+
+def write_json(file: Path, report: Report) -> None:
+    """The report as JSON, to a file or to standard output."""
+    text = json.dumps(report.data(), ensure_ascii=False, indent=2, default=str) + "\n"
+    if str(file) == "-":
+        typer.echo(text, nl=False)
+    else:
+        write_whole(file, text)
+
+
+def show_report(report: Report) -> None:
+    """Print counts and examples."""
+    for note in report.notes:
+        typer.echo(f"note: {note}", err=True)
+    changed = sum(report.changes.values())
+    many = f"{report.sessions:,} session{'' if report.sessions == 1 else 's'}"
+    judged = f"{report.calls:,} recorded call{'' if report.calls == 1 else 's'} in {many}"
+    typer.echo(f"{judged}, {changed:,} decided otherwise")
+    for (kind, tool, party), number in report.changes.most_common(20):
+        typer.echo(f"  {number:>8,}  {kind:<14} {tool}  by {clean(party)}")
+    for change in report.examples[:10]:
+        show_change(change)
+    if report.random:
+        typer.secho(f"{report.random:,} calls are not decided the same each time:", fg="yellow")
+        for change in report.random_examples[:3]:
+            show_change(change)
+    # For a few calls it would say how long the start takes.
+    rate = f", {report.calls / report.elapsed:,.0f} calls/s" if report.elapsed > 1 else ""
+    typer.echo(
+        f"{report.seconds:.2f} s of judging: half of the calls within {report.percentile(0.5):.0f} µs, "
+        f"95 % within {report.percentile(0.95):.0f} µs{rate}"
+    )
+
+
+def show_change(change: Change) -> None:
+    """One example."""
+    typer.secho(f"{change.tool} {shown(change.requested)}", bold=True)
+    typer.echo(f"  {change.session_id}  {change.call}")
+    typer.echo(f"  then  {side_of(change.before)}")
+    typer.echo(f"  now   {side_of(change.after)}")
+    if change.kind == "rewritten":
+        typer.echo(f"  with  {shown(change.after['arguments'])}")

@@ -1,0 +1,91 @@
+"""`hookline replay` and `hookline backtest`: the commands, with their work in `replay.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option(help="A plugin's file or folder, or a hook file, beside those in use."),
+]
+Pack = Annotated[list[str] | None, typer.Option(help="A pack or its folder, beside those in use.")]
+Workspace = Annotated[Path | None, typer.Option(help="The folder that tools work in.")]
+
+
+def add_replay(cli: typer.Typer, app: Hookline) -> None:
+    """`hookline replay` and `hookline backtest`."""
+
+    @cli.command()
+    def replay(
+        session: Annotated[str, typer.Argument(help="The session.")],
+        from_: Annotated[
+            str | None, typer.Option("--from", help="The entry from which on all is made anew.")
+        ] = None,
+        message: Annotated[
+            str | None, typer.Option(help="What is said instead, in the turn of that entry.")
+        ] = None,
+        plugin: Plugin = None,
+        pack: Pack = None,
+        result: Annotated[
+            list[str] | None, typer.Option(metavar="CALL=TEXT", help="The result of a tool call.")
+        ] = None,
+        model: Annotated[
+            str | None, typer.Option(help="Who answers where it is no longer the recorded talk.")
+        ] = None,
+        workspace: Workspace = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ) -> None:
+        """Play a recorded session through the plugins of today, and compare."""
+        from .commands import configure
+        from .replay import Edits, replay_session
+
+        configure(app, None, workspace)
+        edits = Edits(from_, message, plugin or [], pack or [], result or [], model)
+        replay_session(app, session, edits, as_json=as_json)
+
+    @cli.command()
+    def backtest(
+        plugin: Plugin = None,
+        pack: Pack = None,
+        since: Annotated[
+            str | None, typer.Option(help="A time, such as 2026-01-31; or 12h, 30d.")
+        ] = None,
+        session: Annotated[list[str] | None, typer.Option(help="Only this session.")] = None,
+        all_sessions: Annotated[
+            bool, typer.Option("--all-sessions", help="Also the sessions of subagents.")
+        ] = False,
+        fail_on: Annotated[
+            str | None, typer.Option(help="Leave with 1 on these: new-allow, new-deny or any.")
+        ] = None,
+        json_file: Annotated[
+            Path | None, typer.Option("--json", help="Write JSON; '-' for standard output.")
+        ] = None,
+        html_file: Annotated[Path | None, typer.Option("--html", help="Write a page.")] = None,
+        jobs: Annotated[
+            int | None, typer.Option(help="How many processes; by default what it is worth.")
+        ] = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Judge the recorded tool calls by the hooks of today; which decisions change."""
+        from .commands import configure
+        from .replay import Test, run_backtest
+
+        configure(app, None, workspace)
+        test = Test(
+            plugin or [],
+            pack or [],
+            since,
+            session or [],
+            all_sessions,
+            fail_on,
+            json_file,
+            html_file,
+            jobs,
+        )
+        run_backtest(app, test)

@@ -1,0 +1,230 @@
+"""`hookline why`, `hookline hooks stats` and `hookline doctor --coverage`: what the trace knows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hookline.mcp.plugin import leave_servers_alone
+from hookline.trace import Coverage, Explanation, Stats, cover, explain, measure
+from hookline.trace.stats import Measured
+from hookline.trace.why import Step, brief
+
+from . import FAILED
+from .audit import when
+from .chat.view import clean
+from .run import BadInput
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+T = TypeVar("T")
+COLOURS = {"denied": "red", "asked": "yellow", "rewrote": "cyan", "raised": "red", "timed out": "red"}
+
+
+def with_trace(app: Hookline, action: Callable[[], Awaitable[T]]) -> T:
+    """Do something with the tape and the trace, open while it lasts; nothing of it is traced."""
+    leave_servers_alone(app)
+    app.tracing.wanted = False
+
+    async def run() -> T:
+        async with app.running():
+            return await action()
+
+    return asyncio.run(run())
+
+
+# --- why ---
+
+
+def tell_why(app: Hookline, session: str, what: list[str] | None, *, as_json: bool = False) -> None:
+    """Say who saw, changed and decided on a call, an entry or a turn."""
+    target, turn = asked_for(what or [])
+
+    async def look() -> Explanation:
+        present = {impl.name for name in app.hooks.catalog for impl in app.hooks[name].implementations}
+        traces = await app.tracing.store()
+        return await explain(app.store(), traces, session, target, turn=turn, present=present)
+
+    found = with_trace(app, look)
+    if as_json:
+        typer.echo(json.dumps(found.as_json(), indent=2))
+    else:
+        show(found)
+
+
+def asked_for(words: list[str]) -> tuple[str | None, int | None]:
+    """What the command line means: an id, or `turn` and a number; nothing is the last turn."""
+    if not words:
+        return None, None
+    if len(words) == 2 and words[0] == "turn" and words[1].isdecimal():
+        return None, int(words[1])
+    if len(words) > 1 or words[0] == "turn":
+        raise BadInput("name a call, an entry, or a turn by its number: `hookline why SESSION turn 2`")
+    return words[0], None
+
+
+def show(found: Explanation) -> None:
+    """The explanation as people read it."""
+    console = console_of()
+    took = f", {duration(found.seconds)}" if found.seconds is not None else ""
+    console.print(f"[bold]{said(found.title)}[/]")
+    console.print(
+        f"{found.kind} {said(found.id)} of {said(found.session)}: {said(found.outcome)}{took}"
+    )
+    for change in found.changes:
+        console.print(f"  {said(change.path)}: {value(change.before)} → {value(change.after)}")
+    if found.steps:
+        console.print(steps_table(found))
+    elif found.records:
+        console.print("\nNobody changed or decided anything.")
+    for note in found.notes:
+        console.print(f"\n[dim]note: {said(note)}[/]")
+
+
+def steps_table(found: Explanation) -> Table:
+    """A line for each handler; what it changed stands below it."""
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("hook", "who", "did", "took"):
+        grid.add_column(heading, no_wrap=True)
+    grid.add_column("why, what, where", overflow="fold")
+    for step in found.steps:
+        colour = COLOURS.get(step.did)
+        did = f"[{colour}]{said(step.did)}[/]" if colour else said(step.did)
+        took = duration(step.duration) if step.duration is not None else ""
+        grid.add_row(said(step.hook or "(policy)"), said(step.by), did, took, about(step))
+    return grid
+
+
+def about(step: Step) -> str:
+    """Why, what changed, and where the handler is written."""
+    known = [c for c in step.changes if (c.before, c.after) != ("…", "…")]
+    lines = [said(step.reason)] if step.reason else []
+    lines += [f"[red]{said(step.error)}[/]"] if step.error else []
+    lines += [f"{said(c.path)}: {value(c.before)} → {value(c.after)}" for c in known]
+    if len(known) < len(step.changes):
+        lines.append(f"changed {said(', '.join(c.path for c in step.changes))}")
+    lines += [f"[dim]{said(step.place)}[/]"] if step.place else []
+    return "\n".join(lines)
+
+
+# --- stats ---
+
+
+def show_stats(app: Hookline, session: str | None, since: str | None, *, as_json: bool = False) -> None:
+    """How often hooks and plugins ran, and how long they took."""
+    start = when(since) if since else 0.0
+
+    async def look() -> Stats:
+        return await measure(app.store(), await app.tracing.store(), session, since=start)
+
+    found = with_trace(app, look)
+    if as_json:
+        typer.echo(json.dumps(found.as_json(), indent=2))
+        return
+    if not found.records:
+        of = f" of {session!r}" if session else ""
+        raise BadInput(f"nothing was traced{of}; `hookline config set trace.level full` begins to")
+    console = console_of()
+    console.print(measured_table("hook", found.hooks))
+    console.print()
+    console.print(measured_table("plugin", found.plugins))
+    turns = f"{found.turns} turn(s), {duration(found.turn_seconds)}"
+    console.print(f"\n[dim]{found.records:,} dispatches in {turns}[/]")
+
+
+def measured_table(what: str, rows: list[Measured]) -> Table:
+    """A line for each, the one that took longest first."""
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    grid.add_column(what, no_wrap=True)
+    for heading in ("calls", "p50", "p95", "total", "of turns", "errors"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        share = f"{100 * row.share:.2f} %" if row.share is not None else ""
+        times = (duration(row.p50), duration(row.p95), duration(row.total))
+        errors = f"[red]{row.errors}[/]" if row.errors else "0"
+        grid.add_row(said(row.name), f"{row.calls:,}", *times, share, errors)
+    return grid
+
+
+# --- coverage ---
+
+
+def show_coverage(app: Hookline, *, as_json: bool = False) -> None:
+    """Every declared hook with its call sites; exit code 1 where something can never run."""
+
+    async def look() -> Coverage:
+        traces = await app.tracing.store()
+        return cover(app.hooks, await traces.fired(), tools=app.tools.names())
+
+    found = with_trace(app, look)
+    if as_json:
+        typer.echo(json.dumps(found.as_json(), indent=2))
+    else:
+        coverage_tables(app, found)
+    if not found.complete or app.failures:
+        raise typer.Exit(FAILED)
+
+
+def coverage_tables(app: Hookline, found: Coverage) -> None:
+    """The hooks, then what is wrong."""
+    console = console_of()
+    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("hook", "called in", "attached", "seen", "last"):
+        grid.add_column(heading, overflow="fold")
+    for each in found.hooks:
+        first = said(each.sites[0]) if each.sites else "[red]nowhere[/]"
+        more = f" +{len(each.sites) - 1}" if len(each.sites) > 1 else ""
+        last = datetime.fromtimestamp(each.last).strftime("%Y-%m-%d %H:%M") if each.last else ""
+        names = said(", ".join(dict.fromkeys(each.attached)))
+        grid.add_row(
+            said(each.hook), first + more, names, f"{each.fired:,}" if each.fired else "", last
+        )
+    console.print(grid)
+    console.print()
+    for each in found.hooks:
+        if not each.sites:
+            console.print(f"[red]!![/]  {said(each.hook)} is declared and called nowhere")
+    for fault in found.faults:
+        console.print(f"[red]!![/]  {said(str(fault))}")
+    for failure in app.failures:
+        console.print(f"[red]!![/]  {said(str(failure))}")
+    if found.complete and not app.failures:
+        runner = "tools and models are reached through the one runner alone"
+        console.print(
+            f"{len(found.hooks)} hooks, each called somewhere; every handler can run; {runner}"
+        )
+
+
+# --- texts ---
+
+
+def console_of() -> Console:
+    """The terminal; on a pipe, lines as wide as they need be."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=160, soft_wrap=True)
+
+
+def said(text: str) -> str:
+    """A text that was recorded: it can neither steer the terminal nor pass for markup."""
+    return escape(clean(str(text)))
+
+
+def value(given: Any) -> str:
+    """A value in one line."""
+    return said(brief(given, 80))
+
+
+def duration(seconds: float) -> str:
+    """A time as people read it."""
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"

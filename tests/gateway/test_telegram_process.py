@@ -1,0 +1,137 @@
+"""Telegram in a process of its own: what is missing is named, and a killed gateway loses nothing."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+
+from .botapi import ADA, TOKEN, BotApi
+
+SECTION = '[channels.telegram]\ntoken = "${TELEGRAM_TOKEN}"\n'
+WITHOUT = "import sys; sys.modules['telegram'] = None; from hookline.cli import main; main()"
+
+
+def environment(home, **more):
+    inherited = {name: value for name, value in os.environ.items() if name != "TELEGRAM_TOKEN"}
+    return {**inherited, "HOOKLINE_HOME": str(home), **more}
+
+
+def hookline(tmp_path, *arguments, config="", before=("-m", "hookline"), **more):
+    (tmp_path / "config.toml").write_text(config)
+    return subprocess.run(
+        [sys.executable, *before, *arguments],
+        env=environment(tmp_path, **more),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "more", "before", "said"),
+    [
+        ("", {}, ("-m", "hookline"), "channels.telegram.token: is missing"),
+        (SECTION, {}, ("-m", "hookline"), "TELEGRAM_TOKEN"),
+        (SECTION, {"TELEGRAM_TOKEN": "abc"}, ("-m", "hookline"), "no bot's token"),
+        (SECTION + "alow = [1]", {"TELEGRAM_TOKEN": TOKEN}, ("-m", "hookline"), "did you mean 'allow'"),
+        (SECTION, {"TELEGRAM_TOKEN": TOKEN}, ("-c", WITHOUT), "pip install 'hookline[telegram]'"),
+    ],
+)
+def test_what_is_missing_is_told_in_a_line(tmp_path, config, more, before, said):
+    asked = ("gateway", "--enable-channel", "telegram")
+    done = hookline(tmp_path, *asked, config=config, before=before, **more)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert TOKEN not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "before", "said"),
+    [
+        ({}, ("-m", "hookline"), "TELEGRAM_TOKEN"),
+        ({"TELEGRAM_TOKEN": TOKEN}, ("-c", WITHOUT), "pip install 'hookline[telegram]'"),
+    ],
+)
+def test_doctor_names_a_missing_token_and_a_missing_library(tmp_path, more, before, said):
+    done = hookline(tmp_path, "doctor", config=SECTION, before=before, **more)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert any("channels" in line and said in line for line in done.stdout.splitlines()), done.stdout
+
+
+def test_doctor_names_the_channels_and_never_the_token(tmp_path):
+    done = hookline(tmp_path, "doctor", config=SECTION, TELEGRAM_TOKEN=TOKEN)
+    assert "web, openai, telegram" in done.stdout
+    shown = hookline(tmp_path, "config", "show", config=f'[channels.telegram]\ntoken = "{TOKEN}"\n')
+    assert "channels.telegram.token" in shown.stdout
+    assert TOKEN not in done.stdout + done.stderr + shown.stdout + shown.stderr
+
+
+def test_a_gateway_without_the_channel_imports_nothing_of_it(tmp_path):
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from hookline.app import Hookline; from hookline.gateway import Gateway\n"
+        "import hookline.gateway.server\n"
+        "app = Hookline(home=Path('.')); app.load_hooks()\n"
+        "print(*Gateway(app).channels)\n"
+        "print(*[m for m in sys.modules if m == 'telegram' or 'gateway.telegram' in m])\n"
+    )
+    config = f"{SECTION}enabled = false\n"
+    done = hookline(tmp_path, code, config=config, before=("-c",))
+    assert done.stdout.splitlines() == ["web openai", ""], done.stderr
+
+
+@asynccontextmanager
+async def gateway(tmp_path, script):
+    (tmp_path / "script.toml").write_text(script)
+    with (tmp_path / "log.txt").open("a") as errors:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "hookline", "gateway", "--enable-channel", "telegram"),
+            *("--model", f"scripted:{tmp_path / 'script.toml'}"),
+            cwd=tmp_path,
+            env=environment(tmp_path, TELEGRAM_TOKEN=TOKEN, HOOKLINE_POLICY__DEFAULT="allow"),
+            stderr=errors,
+        )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def test_a_gateway_that_is_killed_loses_nothing_and_says_nothing_twice(tmp_path):
+    slow = """
+[[turns]]
+tool_calls = [{ name = "shell", arguments = { command = "echo once >> ran.txt" } }]
+[[turns]]
+text = "never"
+wait = 600
+"""
+    quick = (
+        '[[turns]]\ntext = "Answer 1."\n[[turns]]\ntext = "Answer 2."\n[[turns]]\ntext = "Answer 3."\n'
+    )
+    async with BotApi().serving() as telegram:
+        config = f'{SECTION}api = "{telegram.url}"\nallow = [{ADA}]\npoll_seconds = 1\n'
+        (tmp_path / "config.toml").write_text(config)
+        async with gateway(tmp_path, slow) as process:
+            await telegram.say("one")
+            second = await telegram.say("two")
+            await telegram.until(
+                lambda: telegram.confirmed >= second and (tmp_path / "ran.txt").exists()
+            )
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+        await telegram.say("three")
+        async with gateway(tmp_path, quick) as process:
+            await telegram.until_said("Answer 3.")
+            process.send_signal(signal.SIGTERM)
+            assert await process.wait() == 0
+        assert telegram.texts() == ["Answer 1.", "Answer 2.", "Answer 3."]
+    assert (tmp_path / "ran.txt").read_text() == "once\n"
+    assert TOKEN not in (tmp_path / "log.txt").read_text()

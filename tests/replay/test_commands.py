@@ -1,0 +1,111 @@
+"""`hookline replay` and `hookline backtest` as a person runs them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+[[turns]]
+text = "Let me look."
+tool_calls = [{ name = "read_file", arguments = { path = "notes.txt" } }, { name = "read_file", arguments = { path = ".env" } }]
+
+[[turns]]
+text = "Milk and bread."
+"""  # noqa: E501
+RULE = """
+from hookline.events import ToolCallEvent, ToolCallEventResult
+
+def keep_out(event):
+    if str(event.input.get("path", "")).endswith(".env"):
+        return ToolCallEventResult(block=True, reason="secrets stay where they are")
+
+hooks = [(ToolCallEvent, keep_out)]
+"""
+
+
+@pytest.fixture(scope="module")
+def hookline(tmp_path_factory):
+    """Run the command in a workspace with one recorded session."""
+    folder = tmp_path_factory.mktemp("commands")
+    (folder / "turns.toml").write_text(SCRIPT)
+    (folder / "no_env.py").write_text(RULE)
+    (folder / "notes.txt").write_text("milk, bread")
+    (folder / ".env").write_text("KEY=1")
+    environment = {
+        "HOOKLINE_HOME": str(folder / "home"), "HOME": str(folder), "PATH": "/usr/bin:/bin",
+    }  # fmt: skip
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "hookline", *arguments]
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        )
+
+    assert run("run", "What do I need?", "--model", "scripted:turns.toml").returncode == 0
+    run.folder = folder
+    return run
+
+
+def test_a_replay_says_what_came_out_otherwise_and_leaves_with_1(hookline):
+    same = hookline("replay", "terminal:local")
+    assert (same.returncode, same.stdout) == (0, "1 item replayed, nothing came out otherwise\n")
+    other = hookline("replay", "terminal:local", "--plugin", "no_env.py")
+    assert other.returncode == 1
+    assert "then  allowed\n  now   denied by no_env.py: secrets stay where they are" in other.stdout
+    assert "on the tape as terminal:local/replay-" in other.stdout
+
+
+def test_a_replay_is_printed_as_json(hookline):
+    done = hookline("replay", "terminal:local", "--plugin", "no_env.py", "--json")
+    data = json.loads(done.stdout)
+    assert [d["field"] for d in data["differences"]] == ["decision", "result"]
+    assert data["items"][0]["original"]["calls"][1]["decision"] == "allowed"
+    assert data["items"][0]["replayed"]["calls"][1]["decision"] == "denied"
+    assert data["branch"].startswith("terminal:local/replay-")
+
+
+def test_a_backtest_says_what_changes_and_fails_where_that_is_asked_for(hookline):
+    done = hookline("backtest", "--plugin", "no_env.py", "--since", "30d")
+    assert done.returncode == 0
+    assert "2 recorded calls in 1 session, 1 decided otherwise" in done.stdout
+    assert "1  allow → deny   read_file  by no_env.py" in done.stdout
+    failing = ["backtest", "--plugin", "no_env.py", "--fail-on"]
+    codes = [hookline(*failing, on).returncode for on in ("new-deny", "new-allow", "any")]
+    assert codes == [1, 0, 1]
+    assert hookline("backtest", "--fail-on", "any").returncode == 0
+
+
+def test_a_backtest_writes_json_and_a_page(hookline):
+    files = ["--json", "report.json", "--html", "report.html"]
+    assert hookline("backtest", "--plugin", "no_env.py", *files).returncode == 0
+    data = json.loads((hookline.folder / "report.json").read_text())
+    assert data["kinds"] == {"allow → deny": 1}
+    assert "allow → deny" in (hookline.folder / "report.html").read_text()
+    piped = hookline("backtest", "--json", "-")
+    assert json.loads(piped.stdout)["changed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["replay", "terminal:locol"], "did you mean 'terminal:local'"),
+        (["replay", "terminal:local", "--from", "nowhere"], "there is no entry"),
+        (["replay", "terminal:local", "--result", "c1"], "write CALL=TEXT"),
+        (["replay", "terminal:local", "--plugin", "gone.py"], "there is no such file"),
+        (["replay", "terminal:local", "--plugin", "turns.toml"], "turns.toml"),
+        (["replay", "terminal:local", "--pack", "./gone"], "manifest cannot be read"),
+        (["backtest", "--since", "soon"], "is no time"),
+        (["backtest", "--fail-on", "new"], "use one of"),
+        (["backtest", "--session", "terminal:locol"], "did you mean 'terminal:local'"),
+        (["backtest", "--jobs", "0"], "at least one process"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_clear_message_and_2(hookline, arguments, told):
+    done = hookline(*arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stderr.count("hookline:") == 1
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,208 @@
+"""The trace: what is kept of dispatches, how much of it, and what happens where that fails."""
+
+import asyncio
+import sqlite3
+
+import pytest
+
+from hookline import Hooks
+from hookline.config import ConfigError
+from hookline.events import ToolCallEvent
+from hookline.hooks.trace import Watch
+from hookline.tape import MemoryStore
+from hookline.trace.store import Chunk, MemoryTraces, SQLiteTraces
+
+from .conftest import one_turn
+
+
+async def records(app, session="s"):
+    return (await (await app.tracing.store()).read(session)).records
+
+
+async def test_a_turn_is_kept_with_who_changed_and_decided_what(traced):
+    app = traced()
+    async with app.running():
+        await one_turn(app)
+        kept = await records(app)
+    gate = next(r for r in kept if r.name == "tool_call" and r.call == "call_2")
+    assert (gate.decision, gate.session) == ("deny", "s")
+    assert [(h.by, h.did, h.decision) for h in gate.handlers] == [
+        ("house", "denied", "deny"),
+        ("looker", "none", ""),
+    ]
+    assert gate.handlers[0].place.partition(":")[0].endswith("conftest.py")
+    assert gate.payload["input"] == {"command": "true"}
+    chain = next(r for r in kept if r.name == "before_tool_call" and r.call == "call_1")
+    assert chain.handlers[0].changes == {"arguments": [{"path": "."}, {"path": "src"}]}
+    patch = next(r for r in kept if r.name == "tool_result" and r.call == "call_1")
+    before, after = patch.handlers[0].changes["content"]
+    assert after == "two files" != before
+
+
+async def test_spans_nest_the_hooks_of_a_turn(traced):
+    app = traced()
+    async with app.running():
+        await one_turn(app)
+        kept = await records(app)
+        (begun,) = [e for e in await app.store().entries("s") if e.payload.get("status") == "started"]
+    spans = {r.id: r for r in kept if r.kind != "hook"}
+    assert sorted(r.kind for r in spans.values()) == ["model", "model", "tool", "tool", "turn"]
+    gate = next(r for r in kept if r.name == "tool_call" and r.call == "call_2")
+    tool = spans[gate.parent]
+    model = spans[tool.parent]
+    turn = spans[model.parent]
+    assert [tool.kind, model.kind, turn.kind, turn.parent] == ["tool", "model", "turn", ""]
+    assert turn.turn == begun.payload["turn_id"]
+    first = next(r for r in kept if r.name == "resolve_session" or r.name == "load_state")
+    assert first.turn == turn.turn  # stages before the agent belong to its turn
+
+
+async def test_decisions_keep_who_said_something_and_no_payload(traced):
+    app = traced("decisions")
+    async with app.running():
+        await one_turn(app)
+        kept = await records(app)
+    assert {r.name for r in kept} == {"before_tool_call", "tool_call", "tool_result"}
+    assert all(r.payload is None and r.digest for r in kept)
+    assert all(any(h.did != "none" for h in r.handlers) for r in kept)
+
+
+async def test_a_trace_that_is_off_leaves_the_compiled_code_as_it_is(traced):
+    app = traced("off")
+    gate = app.hooks["tool_call"]
+    before = gate.function().__code__
+    async with app.running():
+        assert app.tracing.tracer is None
+        assert gate.function().__code__ is before
+        assert not app.hooks.watches
+        assert not app.hooks.pm.has_plugin("trace")
+
+
+async def test_decisions_leave_the_code_of_other_hooks_as_it_is(traced):
+    app = traced("decisions")
+    hook = app.hooks["load_state"]
+    before = hook.function().__code__.co_code
+    async with app.running():
+        assert hook.function().__code__.co_code == before
+        assert not app.hooks["message_update"].live
+
+
+def test_a_watch_sees_only_what_it_chose():
+    hooks = Hooks()
+    hooks.register("tool_call", lambda event: None)
+    seen = []
+    hooks.watch(Watch(lambda d: seen.append(d.hook), lambda spec, attached: spec.name == "tool_call"))
+    asyncio.run(hooks.call(ToolCallEvent(tool_name="x")))
+    assert seen == ["tool_call"]
+    assert not hooks["tool_result"].live
+
+
+async def test_the_oldest_records_of_a_session_are_dropped(traced):
+    app = traced("full", trace={"level": "full", "session_records": 30})
+    async with app.running():
+        for _ in range(6):
+            await one_turn(app)
+            await app.tracing.tracer.flush()
+        trace = await (await app.tracing.store()).read("s")
+    assert len(trace.records) <= 60  # a bound is kept to within what is written at once
+    assert trace.dropped > 0
+    times = [r.time for r in trace.records]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_stores_keep_the_newest_and_count_what_they_dropped(kind, tmp_path):
+    from hookline.tape import SQLiteStore
+    from hookline.trace.settings import TraceSettings
+
+    tape = SQLiteStore(tmp_path / "tape.db")
+    store = MemoryTraces() if kind == "memory" else SQLiteTraces(tape)
+    bounds = TraceSettings(session_records=3, records=5)
+    row = '{"v":1,"p":"p","s":"%s","t":%d,"h":[],"w":[["",null,""]],"r":[["hook",1,"x",0,0,5]]}'
+    for number in range(40):
+        session = f"s{number % 2}"
+        body = row % (session, number)
+        await store.write([Chunk(session, number, number, 1, body, {"x": (1, number)})], bounds)
+    trace = await store.read()
+    assert len(trace.records) <= 5
+    assert trace.records[-1].time == 39
+    assert trace.dropped == 40 - len(trace.records)
+    assert (await store.fired())["x"] == (40, 39.0)
+    await tape.close()
+
+
+async def test_a_trace_that_cannot_be_written_is_logged_and_the_turn_goes_on(traced, caplog):
+    app = traced()
+    async with app.running():
+        db = sqlite3.connect(app.home / "tape.db")
+        db.execute("CREATE VIEW trace AS SELECT 1")  # what is to be a table is something else
+        db.commit()
+        result = await one_turn(app)
+        await app.tracing.tracer.flush()
+        db.execute("DROP VIEW trace")
+        db.commit()
+        db.close()
+    assert result.model_output == "Done."
+    assert "trace.failed" in caplog.text
+
+
+async def test_what_is_redacted_is_not_in_the_trace(traced):
+    app = traced("full", redaction={"enabled": True, "detectors": ["emails"]})
+    async with app.running():
+        await app.process_inbound({"content": "write to ada@lovelace.org", "session_id": "s"})
+        kept = await records(app)
+    text = str([r.as_json() for r in kept])
+    assert "[redacted email]" in text
+    assert "lovelace" not in text
+
+
+async def test_a_tape_in_memory_has_its_trace_in_memory(traced):
+    from hookline import hookimpl
+
+    class InMemory:
+        @hookimpl
+        def provide_tape_store(self):
+            return MemoryStore()
+
+    app = traced()
+    app.hooks.add(InMemory())
+    async with app.running():
+        await one_turn(app)
+        assert await records(app)
+
+
+async def test_a_damaged_part_of_the_trace_is_left_out(traced):
+    app = traced()
+    async with app.running():
+        await one_turn(app)
+        await app.tracing.tracer.flush()
+        db = sqlite3.connect(app.home / "tape.db")
+        db.execute("UPDATE trace SET body = substr(body, 1, 50) WHERE session = 's'")
+        db.commit()
+        db.close()
+        trace = await (await app.tracing.store()).read("s")
+    assert trace.damaged == 1
+
+
+async def test_a_payload_that_json_cannot_hold_is_named(traced):
+    app = traced()
+    loop = {}
+    loop["self"] = loop
+    app.hooks.register("input", lambda event: None)
+    async with app.running():
+        await app.process_inbound(
+            {"content": "hi", "session_id": "s", "extra": [loop, b"xy", float("nan")]}
+        )
+        kept = await records(app)
+    assert any("2 bytes" in str(r.payload) for r in kept)
+
+
+def test_a_wrong_level_is_refused_with_the_setting_named(traced):
+    app = traced("everything")
+
+    async def run():
+        async with app.running():
+            pass
+
+    with pytest.raises(ConfigError, match=r"(?s)trace.*level"):
+        asyncio.run(run())

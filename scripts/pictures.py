@@ -203,7 +203,8 @@ from hookline.events import ToolCallEventResult
 
 def patient(event):
     if event.tool_name == "shell":
-        return ToolCallEventResult(input={**event.input, "command": f"timeout 60 {event.input['command']}"})
+        command = f"timeout 60 {event.input['command']}"
+        return ToolCallEventResult(input={**event.input, "command": command})
 
 hooks = [("tool_call", patient)]
 """
@@ -254,7 +255,7 @@ def inspector_pictures() -> dict[str, bytes]:
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         with inspector(Path(directory)) as address:
-            page = browser.new_page(viewport={"width": 1200, "height": 860})
+            page = browser.new_page(viewport={"width": 1200, "height": 1020})
             page.goto(f"{address}#/session/terminal%3Ashop/turn/1")
             page.select_option("#bars-shown", "decided")
             page.click(".bars .row:has-text('shell')")

@@ -558,7 +558,8 @@ class World:
             if behaviour == "mutate":
                 values["words"] = ["changed in place"]
             if behaviour == "rewrite":
-                return ToolCallEventResult(input={**values, "words": [f"by {key}"]})
+                self.shown[key] = {**values, "words": [f"by {key}"]}  # what it wants, it allows
+                return ToolCallEventResult(input=deepcopy(self.shown[key]))
             if behaviour == "ask":
                 return ToolCallEventResult(ask=True)
             return yes if behaviour in ("allow", "unload") else None
@@ -638,7 +639,7 @@ class World:
 
 
 @settings(
-    max_examples=250,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -672,6 +673,9 @@ async def test_denied_means_not_run_and_a_run_is_what_every_gate_allowed(app, ne
         assert len(kept) == len(nested)
         strict = ("guard", "authorize", "approval", "judge")
         shown = {key: seen for key, seen in world.shown.items() if key.startswith(strict)}
+        if "mutate" in say["handler"] + say["guard"]:  # then all are asked again, less who has gone
+            gone = {f"guard{n}" for n, each in enumerate(say["guard"]) if each == "unload"}
+            shown = {key: seen for key, seen in shown.items() if key not in gone}
         assert all(seen == ran for seen in shown.values()), (shown, ran, say)
     elif not outcome.is_error:
         assert "not" in say["around"]

@@ -350,3 +350,15 @@ async def test_a_report_is_data(record, judged):
     assert data["kinds"] == {"allow → deny": 1}
     assert data["changes"][0]["tool"] == "act"
     assert data["cost"]["p95_us"] >= data["cost"]["p50_us"] > 0
+
+
+async def test_a_damaged_entry_is_named(app, record, judged):
+    import sqlite3
+
+    from hookline.tape import TapeError
+
+    await record("go", turns=[calling("one"), "done"])
+    with sqlite3.connect(app.home / "tape.db") as db:
+        db.execute("UPDATE entries SET payload = '{' WHERE kind = 'tool_call'")
+    with pytest.raises(TapeError, match="is not JSON"):
+        await judged()

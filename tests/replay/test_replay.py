@@ -414,3 +414,29 @@ async def test_a_replay_leaves_no_trace(app, record, replaying):
     assert before
     assert (await replaying()).same
     assert await records() == before
+
+
+async def test_a_fork_is_replayed_with_what_it_was_forked_from(app, record, replaying, scripted):
+    await record("go", "again", turns=["first", "second"])
+    scripted("third")
+    async with app.running():
+        child = await app.sessions.fork(HERE, into="child")
+        await app.process_inbound({"content": "more"}, session_id=child)
+        inherited = await app.store().entries(HERE, kinds=["turn"])
+    seen = []
+
+    def look(event):
+        seen.append([message["content"] for message in event.messages])
+
+    own = await replaying([("context", look)], session="child")
+    assert own.same, own.data()
+    assert seen[0] == ["go", "first", "again", "second", "more"]
+    seen.clear()
+    begun = [e for e in inherited if e.payload["status"] == "started"]
+    earlier = await replaying([("context", look)], session="child", entry=begun[1].id)
+    assert earlier.same, earlier.differences
+    assert seen[:2] == [["go", "first", "again"], ["go", "first", "again", "second", "more"]]
+    async with app.running():
+        tape = await app.tape(earlier.branch)
+        said = app.build_tape_context().messages(await tape.context_entries())
+    assert [m["content"] for m in said] == ["go", "first", "again", "second", "more", "third"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .authoring import add_hooks, add_plugins, add_why
+from .bench import add_bench
 from .database import add_db
 from .replaying import add_replay
 from .triggering import add_triggers
@@ -193,6 +194,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
     add_tape(cli, app)
     add_replay(cli, app)
     add_db(cli, app)
+    add_bench(cli, app)
     add_policy(cli, app)
     add_triggers(cli, app)
     add_audit(cli, app)

@@ -88,7 +88,9 @@ class _Bars:
             if bar.state == "running" and not running:
                 bar.state = "cut off"
         for record in self._hooks:
-            self._home(record).inside.append(_hook(record))
+            home, bar = self._home(record), _hook(record)
+            home.inside.append(bar)
+            home.start, home.end = min(home.start, bar.start), max(home.end, bar.end)
 
     def _turn(self, entries: list[Entry], running: bool) -> Bar:
         """The whole turn; hooks run before its first entry is written and after its last."""

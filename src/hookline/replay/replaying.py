@@ -74,6 +74,16 @@ class Recording:
     within: bool = False
     """Whether the first one goes on from its middle."""
 
+    @property
+    def standing(self) -> list[Entry]:
+        """What stands as it is; where that is another session's, a fork leads on from it."""
+        kept = self.branch[: self.cut]
+        if not kept or kept[-1].session_id == self.session_id:
+            return kept
+        last = kept[-1]
+        led = {"session_id": last.session_id, "entry_id": last.id, "position": "at"}
+        return [*kept, Entry.new(self.session_id, last.id, FORK, led)]
+
 
 async def replay(
     store: TapeStore,
@@ -242,7 +252,7 @@ async def play(
     model.session_id = recording.session_id
     playback.results.load(read_items(recording.branch))
     playback.results.supplied.update(what_if.results)
-    await playback.store.append(recording.branch[: recording.cut])
+    await playback.store.append(recording.standing)
     pairs: list[Pair] = []
     async with app.running():
         if what_if.model is not None and isinstance(app.models, RecordedModels):
@@ -382,9 +392,11 @@ async def write_branch(store: TapeStore, app: ReplayApp, recording: Recording, w
     payload = {"session_id": session, "entry_id": at, "position": "at"}
     fork = Entry.new(child, at, FORK, payload, {"replay": asked})
     standing = {entry.id for entry in recording.branch[: recording.cut]}
-    written = [e for e in await app.playback.store.entries(session) if e.id not in standing]
+    made = [e for e in await app.playback.store.entries(session) if e.id not in standing]
+    written = [e for e in made if e.kind != FORK]
+    inside = {e.id for e in written}
     moved = [
-        replace(e, session_id=child, parent_id=fork.id if e.parent_id in (at, None) else e.parent_id)
+        replace(e, session_id=child, parent_id=e.parent_id if e.parent_id in inside else fork.id)
         for e in written
     ]
     await store.append([fork, *moved], expect={child: None})

@@ -7,6 +7,7 @@ from json import JSONDecoder
 from typing import Any, NamedTuple, Protocol
 
 from hookline.tape import Entry, TapeStore
+from hookline.tape.errors import TapeCorrupt
 from hookline.tape.reader import REFUSED, CallRow, SessionSize
 
 from .record import Decided, decided, source_of
@@ -85,7 +86,7 @@ def traffic(
         if kind == "message":
             yield Used(meta)
             continue
-        said: dict[str, Any] = _decode(payload)
+        said = read(payload, entry)
         if kind == "tool_call":
             arguments: dict[str, Any] = said.get("arguments") or {}
             requested = said.get("requested", arguments)
@@ -97,12 +98,20 @@ def traffic(
         elif said.get("ran") is False:
             if asked is None:
                 asked = requests(source, session_id)
-            call_id = str(said["tool_call_id"])
+            call_id = str(said.get("tool_call_id"))
             # Some models give the same ids in every turn: the last one before the result is meant.
             made = [a for a in asked.get(call_id, ()) if a.entry < entry]
             if made:
                 name, requested = made[-1].name, made[-1].arguments
                 yield Recorded(entry, time, call_id, name, requested, None, ASKED in meta, meta)
+
+
+def read(payload: str, entry: str) -> dict[str, Any]:
+    """What an entry says."""
+    try:
+        return _decode(payload)
+    except ValueError as error:
+        raise TapeCorrupt(f"entry {entry!r} is not JSON ({error}); restore a copy") from error
 
 
 class Asked(NamedTuple):
@@ -117,7 +126,7 @@ def requests(source: Source, session_id: str) -> dict[str, list[Asked]]:
     """What models asked for, by call."""
     found: dict[str, list[Asked]] = {}
     for entry, payload in source.asked(session_id):
-        message: dict[str, Any] = _decode(payload).get("message") or {}
+        message: dict[str, Any] = read(payload, entry).get("message") or {}
         for call in message.get("tool_calls") or ():
             one = Asked(entry, str(call.get("name")), call.get("arguments") or "{}")
             found.setdefault(str(call.get("id")), []).append(one)

@@ -21,8 +21,9 @@ DECLARING: Final = ("catalog", "hooks", "testing")
 """Folders of Hookline in which a hook's name is no call: where it is declared, handled or tested."""
 CALLING: Final = frozenset(
     {"call", "call_sync", "run", "call_first", "call_many", "call_first_sync", "call_many_sync"}
+    | {"subset_hook_caller"}
 )
-"""The methods of `Hooks` that dispatch a hook by its name."""
+"""The methods of `Hooks` and of the plugin manager that dispatch a hook by its name."""
 RUNNER: Final = {
     "_invoke": ("tools/runner.py",),
     "stream": ("agent/answer.py", "models/probe.py", "replay/playback.py"),

@@ -1,5 +1,5 @@
 // One entry or one dispatch with all that explains it.
-import { badge, code, diff, element, facts, moment, section, span, took } from "./elements.js";
+import { badge, code, counted, diff, element, facts, moment, section, span, took } from "./elements.js";
 
 /** An entry: what it says, what was changed, who decided. */
 export function entryDetail(entry) {
@@ -67,13 +67,11 @@ function saidParts({ payload }) {
 function dispatchPart(record) {
   const title = element("summary", {}, span("by", record.name), " ");
   if (record.decision && record.decision !== "allow") title.append(badge(record.decision), " ");
-  title.append(span("dim", `${counted(record.handlers)} · ${took(record.duration)}`));
+  title.append(span("dim", `${counted(record.handlers?.length ?? 0, "handler", "handlers")} · ${took(record.duration)}`));
   const made = element("details", {}, title, ...handlers(record));
   made.open = Boolean(record.decision && record.decision !== "allow");
   return made;
 }
-
-const counted = (found = []) => `${found.length} ${found.length === 1 ? "handler" : "handlers"}`;
 
 function handlers({ handlers: found = [] }) {
   if (!found.length) return [element("p", { className: "dim", textContent: "Nobody is attached." })];

@@ -56,7 +56,7 @@ export function diff(text, label = "Changes") {
 }
 
 const BADGES = {
-  ok: "ok", completed: "ok", allow: "ok", allowed: "ok", loaded: "ok",
+  ok: "ok", completed: "ok", allow: "ok", allowed: "ok", approved: "ok", loaded: "ok",
   denied: "bad", deny: "bad", different: "bad", failed: "bad", error: "bad", raised: "bad", "timed out": "bad",
   asked: "ask", ask: "ask", random: "ask", rewrote: "ask", "cut off": "ask", cancelled: "ask", "not loaded": "ask",
   running: "live", started: "live",
@@ -83,6 +83,9 @@ export function section(title, ...children) {
 
 /** A message where there is nothing else. */
 export const empty = (text) => element("p", { className: "empty", textContent: text });
+
+/** How many there are of something. */
+export const counted = (count, one, more) => `${count.toLocaleString()} ${count === 1 ? one : more}`;
 
 /** Seconds as people say them. */
 export function took(seconds) {

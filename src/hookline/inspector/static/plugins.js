@@ -1,6 +1,6 @@
 // The plugins: which take part, what they are on, and what is wrong.
 import { request } from "./api.js";
-import { badge, element, empty, section, span, took } from "./elements.js";
+import { badge, counted, element, empty, section, span, took } from "./elements.js";
 
 export async function pluginsScreen({ place }) {
   const found = await request("plugins");
@@ -11,7 +11,7 @@ export async function pluginsScreen({ place }) {
     parts.push(section("Inert, because not trusted (`hookline trust`)", list(found.not_trusted.map((text) => [span("place", text)]))));
   }
   parts.push(...found.plugins.map(plugin));
-  if (found.files.length) parts.push(section("Hook files", list(found.files.map(({ name, handlers }) => [span("by", name), " ", span("dim", `${handlers} handlers`)]))));
+  if (found.files.length) parts.push(section("Hook files", list(found.files.map(({ name, handlers }) => [span("by", name), " ", span("dim", counted(handlers, "handler", "handlers"))]))));
   if (found.handlers.length) {
     parts.push(section("Handlers that belong to no plugin", list(found.handlers.map(({ name, hooks, health }) => [span("by", name), healthy(health) ?? "", links(hooks)]))));
   }

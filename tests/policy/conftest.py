@@ -1,3 +1,4 @@
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -5,6 +6,7 @@ import pytest
 from hookline.policy import Policy
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+from hookline.tools.tool import Tool
 
 
 class Counted:
@@ -64,6 +66,23 @@ def call(app, counted):
         return outcome, kept.rulings
 
     return make
+
+
+@pytest.fixture
+def nested(app):
+    """A tool that keeps what it was given and then changes it, as written and from a spec."""
+    seen = []
+
+    def act(words: list, more: dict) -> str:
+        seen.append(deepcopy((words, more)))
+        words.append("by the tool")
+        more["by"] = "the tool"
+        return "acted"
+
+    made = tool(side_effects="none", registry=Registry(), name="typed")(act)
+    app.tools.add(made)
+    app.tools.add(Tool.from_spec(made.spec.model_copy(update={"name": "raw"}), act))
+    return seen
 
 
 def write_pack(folder: Path, cedar: str, manifest: str = 'id = "mine"\nversion = "1.0"\n') -> Path:

@@ -54,7 +54,9 @@ def run_bench(
         typer.echo(json.dumps(found.as_json(), indent=2))
     else:
         typer.echo(f"{found.turns} turns with {found.model}, {found.concurrency} at once")
-        typer.echo(f"  {found.turns_per_second:.1f} turns/s, {found.cpu_per_turn * 1e3:.2f} ms CPU each")
+        typer.echo(
+            f"  {found.turns_per_second:.1f} turns/s, {found.cpu_per_turn * 1e3:.2f} ms CPU each"
+        )
         typer.echo(f"  p50 {found.p50 * 1e3:.1f} ms, p95 {found.p95 * 1e3:.1f} ms")
         for name, share in found.shares.items():
             typer.echo(f"  {name:8} {share:6.1%}")

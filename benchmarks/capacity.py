@@ -42,7 +42,9 @@ from common import environment, print_environment, progress
 PROCESS = Path(__file__).with_name("capacity_process.py")
 SESSIONS = 100
 WORKERS = (1, 2, 4)
-TABLES = "SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace n ON n.oid "
+TABLES = (
+    "SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace n ON n.oid "
+)
 TABLES += "= c.relnamespace WHERE c.relkind = 'r' AND n.nspname = 'hookline'"
 JOBS = "SELECT pg_total_relation_size('procrastinate_jobs') + pg_total_relation_size('procrastinate_events')"
 
@@ -252,7 +254,7 @@ def measure(turns: int, concurrency: int) -> dict[str, Any]:
         asyncio.run(prepare())
         work(server, folder, 1, 1, 20)  # makes the tables
         flushed, unflushed = server.commits(200)
-        waits = asyncio.run(wake_up(server.url, 200))
+        waits = asyncio.run(wake_up(server.url, 100))
         before = server.number(TABLES), server.number(JOBS)
         single = work(server, folder, 1, 1, turns)
         grown = [server.number(TABLES) - before[0], server.number(JOBS) - before[1]]
@@ -304,7 +306,9 @@ def report(found: dict[str, Any]) -> None:
     woken = f"{server['wake_up_p50_ms']:>10.2f}, p90 {server['wake_up_p90_ms']:.2f}, "
     woken += f"p99 {server['wake_up_p99_ms']:.2f}, {server['wake_up_by_polling']:.1%} by polling"
     print(f"  {'accepted to started, idle: p50':34}{woken}")
-    print("\nworkers  at once  turns/s  CPU of worker + database, ms   wait p50, ms      p99  cores left")
+    print(
+        "\nworkers  at once  turns/s  CPU of worker + database, ms   wait p50, ms      p99  cores left"
+    )
     for row in (single, *found["points"]):
         cpu = f"{row['worker_cpu_ms']:.2f} + {row['database_cpu_ms']:.2f} = {row['cpu_ms']:.2f}"
         print(

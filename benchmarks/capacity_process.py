@@ -67,7 +67,9 @@ async def make_turn(app: Hookline, session: str, number: int) -> None:
 
 def queue(url: str, connections: int = 4) -> procrastinate.App:
     logging.getLogger("procrastinate").setLevel(logging.ERROR)
-    return procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=url, max_size=connections))
+    return procrastinate.App(
+        connector=procrastinate.PsycopgConnector(conninfo=url, max_size=connections)
+    )
 
 
 async def main() -> None:

@@ -128,7 +128,7 @@ async def round_on_sqlite(report: Report, kills: int, sessions: int, messages: i
     with tempfile.TemporaryDirectory(prefix="hookline-crash-") as name:
         folder = Path(name)
         arguments = [name, str(sessions), str(messages)]
-        report.kills += run_and_kill(arguments, kills, 0.4, seed)
+        report.kills += run_and_kill(arguments, kills, 1.0, seed)
         plan = {f"s{s}": [f"s{s}-m{m}" for m in range(messages)] for s in range(sessions)}
         store = SQLiteStore(folder / "home" / "tape.db")
         await examine(store, folder, plan, report)
@@ -147,7 +147,8 @@ async def suite(kills: int, seed: int) -> list[Report]:
     report, number = Report("SQLite", 1), 0
     while report.kills < kills and not report.faults:
         number += 1
-        await round_on_sqlite(report, min(50, kills - report.kills), 6, 60, seed + number)
+        await round_on_sqlite(report, min(25, kills - report.kills), 6, 60, seed + number)
+        print(f"{report.kills} kills, {len(report.faults)} faults", file=sys.stderr, flush=True)
     return [report]
 
 

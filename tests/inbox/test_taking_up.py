@@ -6,10 +6,11 @@ from uuid import uuid4
 import pytest
 
 from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.intake import MOST_ATTEMPTS
+from hookline.hooks import hookimpl
 from hookline.inbox import SQLiteInbox, packed
 from hookline.lock import Lock
 from hookline.models.script import Turn
+from hookline.tape import MemoryStore, SQLiteStore
 
 from ..gateway.test_gateway import Mailbox, Post, letter
 
@@ -125,17 +126,6 @@ async def test_a_message_of_a_channel_that_is_off_waits_for_it(app, scripted, bo
     assert "end answered" in box.log
 
 
-async def test_a_message_that_ends_every_process_is_given_up_and_its_sender_told(app, scripted, box):
-    scripted("one")
-    await left(app, named("first", "m1"))
-    async with app.running():
-        for _ in range(MOST_ATTEMPTS):
-            await SQLiteInbox(app.store()).begin(1)
-    async with Gateway(app, enabled=["mail"]).running():
-        await ended(box, 1)
-    assert "it is not tried again" in box.log[1]
-
-
 async def test_messages_taken_together_are_not_answered_again_after_a_crash(app, scripted, box):
     scripted("both")
     quick = GatewaySettings(debounce=0.01)
@@ -180,3 +170,29 @@ async def test_an_answer_that_is_sent_again_has_the_id_it_had_before(app, script
         await tape.append_many([("turn", begun), *(("message", {"message": m}) for m in said)])
         await app.resume("mail:ada")
     assert sent == [("m1/0", "one"), ("m1/0", "one")]
+
+
+async def test_on_tapes_that_others_share_only_ones_own_turns_are_continued(app, scripted, box):
+    shared = MemoryStore()
+
+    class Shared:
+        @hookimpl
+        def provide_tape_store(self):
+            return shared
+
+    app.hooks.add(Shared())
+    async with app.running():
+        tape = await app.tape("mail:ada")
+        begun = {"status": "started", "turn_id": "t1", "envelope": named("hi", "m1"), "system": ""}
+        said = {"message": {"role": "user", "content": "hi"}}
+        await tape.append_many([("turn", begun), ("message", said)])
+    scripted("one")
+    async with Gateway(app, enabled=["mail"]).running():
+        pass
+    assert box.log == ["start", "stop"]  # it may be running on another machine
+    own = SQLiteStore(app.home / "inbox.db")
+    await SQLiteInbox(own).accept(named("hi", "m1"), "gone")
+    await own.close()
+    async with Gateway(app, enabled=["mail"]).running():
+        await ended(box, 1)
+    assert box.log[-2:] == ["end answered", "stop"]

@@ -103,6 +103,29 @@ async def test_a_denied_call_says_who_denied_it_why_and_where_that_is_written(in
         assert entry["call"]["requested"] == '{"command": "rm -rf /"}'
 
 
+async def test_entries_that_nobody_would_write_today_are_shown_all_the_same(app, inspected):
+    async with inspected() as page:
+        tape = await app.tape("old")
+        await tape.append_many(
+            [
+                ("turn", {"status": "started"}),
+                ("message", {"message": "a text"}),
+                ("message", {"message": {"role": "assistant", "content": [{"type": "odd"}, 3]}}),
+                ("tool_call", {}, {"rulings": ["?", {"by": "somebody"}]}),
+                ("tool_result", {"content": None}),
+                ("never heard of", {"text": "half \ud83d"}, {"usage": 3}),
+                ("turn", {}),
+            ]
+        )
+        (turn,) = (await page.get("session/turns", id="old"))["rows"]
+        assert (await page.get("session/turn", id="old", number=1))["number"] == turn["number"]
+        for row in (await page.get("session/events", id="old"))["rows"]:
+            shown = await page.get("session/entry", id="old", entry=row["id"])
+            assert shown["kind"] == row["kind"]
+        await page.get("session/tree", id="old")
+        await page.get("decisions", session="old")
+
+
 async def test_decisions_are_found_by_what_was_decided(inspected, worked):
     async with inspected() as page:
         await worked()

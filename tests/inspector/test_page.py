@@ -230,6 +230,21 @@ async def test_the_live_tail_is_filtered(tmp_path, chromium):
         assert await page.locator(".left .row").count() == 1
 
 
+async def test_the_catalogue_shows_who_is_attached_and_keeps_what_was_looked_for(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(TURNS)) as house:
+        house.app.hooks.register("tool_call", careful)
+        page = await shown(chromium, house, "#/hooks")
+        await page.fill("[type=search]", "tool_")
+        await page.click(".catalogue a:text-is('tool_result')")
+        await page.wait_for_selector(".right :text('Nobody.')")
+        await page.click(".catalogue a:has(:text-is('tool_call'))")
+        await page.wait_for_selector(f".right :text('{__file__}')")
+        assert await page.input_value("[type=search]") == "tool_"
+        assert page.url.endswith("#/hooks/tool_call")
+        await page.check("text=Attached only")
+        assert await page.locator(".catalogue a").count() == 1
+
+
 async def many(app, turns):
     """A session of many events, written as turns write them."""
     tape = await app.tape(SESSION)

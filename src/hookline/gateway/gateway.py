@@ -26,7 +26,7 @@ from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text, suggestion
-from hookline.inbox import Fate, Inbox, Waiting, fates_of, key_of
+from hookline.inbox import Fate, Inbox, fates_of, key_of
 from hookline.slash import written
 from hookline.turn import TurnResult
 
@@ -35,7 +35,7 @@ from .channel import Channel, inbound
 from .commands import Commands
 from .debounce import Debounce
 from .entrance import Entrances
-from .intake import MOST_ATTEMPTS, Intake, with_id
+from .intake import Intake, with_id
 from .limits import Limiter
 from .metrics import Metrics
 from .settings import GatewaySettings, settings_of
@@ -58,7 +58,6 @@ SHIPPED = {
 DEFAULT = ("web", "openai")
 GOING_DOWN = "the gateway is going down; send it again later"
 KEPT = "the gateway is going down; the message is kept, and answered after the next start"
-GIVEN_UP = "the gateway ended several times while it had this message; it is not tried again"
 SETTLING = 5.0
 """Seconds that parked turns get to write down where they stopped."""
 
@@ -387,7 +386,9 @@ class Gateway:
         found: list[tuple[str, CutOffTurn]] = []
         since = time.time() - self.settings.resume * 3600
         store = self.app.store()
-        for info in await self.app.sessions.list() if self.settings.resume else ():
+        # On tapes that other machines share, a turn without an end may be running there.
+        looked_for = self.settings.resume and self.intake.is_with_the_tape
+        for info in await self.app.sessions.list() if looked_for else ():
             if info.updated < since:
                 break
             last = await store.entries(info.id, kinds={TURN}, limit=1, newest_first=True)
@@ -407,27 +408,17 @@ class Gateway:
             is_ours = address_of(waiting.envelope)[0] in self.channels
             if is_ours and key_of(waiting.envelope) not in resumed:
                 session_id = await self.app.pipeline.resolve_session(waiting.envelope)
-                is_first = session_id not in fates
-                if is_first:
+                if session_id not in fates:
                     fates[session_id] = await fates_of(self.app.store(), session_id, waiting.accepted)
                 fate = fates[session_id].get(waiting.envelope["message_id"])
-                await self._take_up(waiting, session_id, fate, is_first=is_first)
+                await self._take_up(waiting.envelope, session_id, fate)
 
-    async def _take_up(
-        self, waiting: Waiting, session_id: str, fate: Fate | None, *, is_first: bool
-    ) -> None:
+    async def _take_up(self, message: Envelope, session_id: str, fate: Fate | None) -> None:
         """Make a message's turn, continue it, or only note that it is over: as the tape says."""
-        message = waiting.envelope
-        channel = self.channel_of(message)
         if fate not in (None, "started"):
-            await self._settled(channel, message, fate, 0.0)
-        elif waiting.attempts >= MOST_ATTEMPTS:
-            await self._tell(channel, message, GIVEN_UP)
-            await self._settled(channel, message, "failed", 0.0)
+            await self._settled(self.channel_of(message), message, fate, 0.0)
         else:
             await self._slots.acquire()
-            if is_first:  # those that only wait behind it cannot be what ends the process
-                await self.intake.inbox.begin(waiting.number)
             work = self._process(message) if fate is None else self._go_on(session_id, message)
             self._run(work, message).add_done_callback(lambda _: self._slots.release())
 

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 REMEMBERED = 7 * 86400.0
 """Seconds for which the key of a message is known after it is done with."""
-MOST_ATTEMPTS = 20
-"""How many times a message is taken up that is the first of its session: it may be what ends processes,
-and must not keep them from the others for ever."""
 FORGET_EVERY = 10_000
 """Messages after which keys that are old enough are forgotten."""
 _PAGE = 100
@@ -57,6 +54,11 @@ class Intake:
         """Where the messages are; a gateway that never started has none."""
         assert self._inbox is not None, "the intake is not open"
         return self._inbox
+
+    @property
+    def is_with_the_tape(self) -> bool:
+        """Whether everybody who writes on these tapes sees this inbox too."""
+        return self._file is None
 
     # --- the running scope --------------------------------------------------------------------
 

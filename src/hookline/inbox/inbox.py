@@ -29,8 +29,6 @@ class Waiting:
     number: int
     envelope: dict[str, Any]
     accepted: float
-    attempts: int
-    """How many times it was taken up after the process that accepted it was gone."""
 
 
 class Inbox(Protocol):
@@ -54,10 +52,6 @@ class Inbox(Protocol):
 
     async def take_over(self, owner: str, is_alive: Callable[[str], bool]) -> int:
         """Give an owner what those have who are gone; how many messages that are."""
-        ...
-
-    async def begin(self, number: int) -> None:
-        """Note that a message is taken up again."""
         ...
 
     async def forget(self, before: float) -> int:

@@ -20,7 +20,7 @@ _SETTLE: Final = (
     "WHERE id = ? AND outcome IS NULL"
 )
 _WAITING: Final = (
-    "SELECT number, envelope, accepted, attempts FROM inbox "
+    "SELECT number, envelope, accepted FROM inbox "
     "WHERE owner = ? AND outcome IS NULL AND number > ? ORDER BY number LIMIT ?"
 )
 _TAKE_OVER: Final = "UPDATE inbox SET owner = ? WHERE owner = ? AND outcome IS NULL"
@@ -68,10 +68,10 @@ class SQLiteInbox:
 
     async def waiting(self, owner: str, *, after: int = 0, limit: int = 100) -> list[Waiting]:
         """An owner's messages that are not done with, in order."""
-        rows: list[tuple[int, str, float, int]] = await self._using(
+        rows: list[tuple[int, str, float]] = await self._using(
             "read", lambda db: db.execute(_WAITING, (owner, after, limit)).fetchall()
         )
-        return [Waiting(number, unpacked(said), at, tries) for number, said, at, tries in rows]
+        return [Waiting(number, unpacked(said), at) for number, said, at in rows]
 
     async def owner_of(self, envelope: Envelope) -> str | None:
         """Who has a message that is not done with."""
@@ -91,11 +91,6 @@ class SQLiteInbox:
                 done = await self._using(_KEEPING, lambda db, row=row: db.execute(_TAKE_OVER, row))
                 taken += done.rowcount
         return taken
-
-    async def begin(self, number: int) -> None:
-        """Note that a message is taken up again."""
-        statement = "UPDATE inbox SET attempts = attempts + 1 WHERE number = ?"
-        await self._using(_KEEPING, lambda db: db.execute(statement, (number,)))
 
     async def forget(self, before: float) -> int:
         """Forget the keys of messages that were done with before a time."""

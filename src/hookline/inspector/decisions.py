@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from hookline.tape import TOOL_CALL, TOOL_RESULT
 
@@ -51,7 +51,8 @@ async def _of_session(
 
 def decision_of(entry: Entry) -> dict[str, Any] | None:
     """What was decided on a call; None where nobody ruled on it."""
-    rulings: list[dict[str, Any]] = entry.meta.get("rulings") or []
+    given: list[Any] = entry.meta.get("rulings") or []
+    rulings = [cast("dict[str, Any]", each) for each in given if isinstance(each, dict)]
     is_result = entry.kind == TOOL_RESULT
     ran = bool(entry.payload.get("ran", True)) if is_result else True
     if not rulings and ran:

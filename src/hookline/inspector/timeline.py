@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hookline.agent.journal import MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
 from hookline.tape.outline import preview_of
+from hookline.trace.why import message_of
 
 from .plain import cut, plain
 
@@ -104,8 +105,7 @@ class _Bars:
 
     def _take(self, entry: Entry) -> None:
         if entry.kind == MESSAGE:
-            message: dict[str, Any] = entry.payload.get("message") or {}
-            role = message.get("role")
+            role = message_of(entry).get("role")
             if role == "assistant":
                 self._answer(entry)
             else:

@@ -208,12 +208,11 @@ class Approvals:
 
     async def wait(self, question: str) -> Answer | None:
         """Wait until a question is answered, here or in another process; None when its time is over."""
-        while True:
+        while True:  # first whether it waits: it may be answered between the two looks
+            waits = question in [one.id for one in await asyncio.to_thread(self.pending)]
             found = await asyncio.to_thread(self.answered, question)
-            if found is not None:
-                return found[0]
-            if question not in [one.id for one in await asyncio.to_thread(self.pending)]:
-                return None
+            if found is not None or not waits:
+                return None if found is None else found[0]
             await asyncio.sleep(POLL)
 
     # --- grants ---------------------------------------------------------------------------------

@@ -79,7 +79,6 @@ def _version_3(db: sqlite3.Connection) -> None:
             id TEXT NOT NULL UNIQUE,
             owner TEXT NOT NULL,
             accepted REAL NOT NULL,
-            attempts INTEGER NOT NULL DEFAULT 0,
             settled REAL,
             outcome TEXT,
             envelope TEXT

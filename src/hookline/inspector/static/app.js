@@ -1,22 +1,16 @@
 // The frame of the inspector: which screen is open, by what stands after the # of the address.
 import { Unauthorised, request, token } from "./api.js";
 import { byId, empty, visible } from "./elements.js";
-import { compareScreen } from "./compare.js";
-import { decisionsScreen } from "./decisions.js";
-import { hooksScreen } from "./hooks.js";
-import { liveScreen } from "./live.js";
-import { pluginsScreen } from "./plugins.js";
-import { sessionScreen } from "./session.js";
-import { sessionsScreen } from "./sessions.js";
 
+// Each is fetched when it is first opened.
 const SCREENS = {
-  sessions: sessionsScreen,
-  session: sessionScreen,
-  compare: compareScreen,
-  live: liveScreen,
-  decisions: decisionsScreen,
-  hooks: hooksScreen,
-  plugins: pluginsScreen,
+  sessions: async () => (await import("./sessions.js")).sessionsScreen,
+  session: async () => (await import("./session.js")).sessionScreen,
+  compare: async () => (await import("./compare.js")).compareScreen,
+  live: async () => (await import("./live.js")).liveScreen,
+  decisions: async () => (await import("./decisions.js")).decisionsScreen,
+  hooks: async () => (await import("./hooks.js")).hooksScreen,
+  plugins: async () => (await import("./plugins.js")).pluginsScreen,
 };
 
 let open; // the screen that is open: its name, what it is of, how to leave it and how to go on in it
@@ -31,12 +25,13 @@ function parts() {
 async function show() {
   const { name, rest, query } = parts();
   if (name === "main") return; // the link that skips the navigation
-  // Another turn or entry of the same session is not another screen.
-  if (open?.name === name && open.key === rest[0] && open.go) return open.go(rest, query);
+  // Another turn or entry of the same session is not another screen, nor is another hook.
+  const key = ["session", "compare"].includes(name) ? rest[0] : undefined;
+  if (open?.name === name && open.key === key && open.go) return open.go(rest, query);
   open?.leaving.abort();
   const leaving = new AbortController();
   const screen = SCREENS[name];
-  open = { name, key: rest[0], leaving };
+  open = { name, key, leaving };
   const current = open;
   mark(name);
   const place = byId("main");
@@ -46,7 +41,8 @@ async function show() {
   if (!screen) return void place.append(empty("There is no such screen."));
   const context = { place, rest, query, signal: leaving.signal, failed };
   try {
-    current.go = await screen(context);
+    const made = await screen();
+    if (!leaving.signal.aborted) current.go = await made(context);
   } catch (problem) {
     if (!leaving.signal.aborted) failed(problem);
   }

@@ -52,7 +52,7 @@ function ruling({ by, decision, reason, changed, place }) {
 
 function saidParts({ payload }) {
   const message = payload.message;
-  if (!message) return payload.error ? [section("Error", code(payload.error, "Error"))] : [];
+  if (typeof message !== "object" || !message) return payload.error ? [section("Error", code(payload.error, "Error"))] : [];
   const parts = [];
   if (message.reasoning) parts.push(section("Reasoning", code(message.reasoning, "Reasoning")));
   const said = text(message.content);

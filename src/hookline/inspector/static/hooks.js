@@ -51,7 +51,7 @@ export async function hooksScreen({ place, rest }) {
   filter.addEventListener("input", fill);
   only.addEventListener("change", fill);
   go(rest);
-  addEventListener("hashchange", () => place.className === "hooks" && go(location.hash.split("/").slice(2).map(decodeURIComponent)));
+  return go;
 }
 
 function described(hook) {

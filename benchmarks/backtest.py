@@ -7,7 +7,7 @@
 A tape of 200,000 calls in 200 sessions is made first, in the form that the runner writes. Each round is
 the whole backtest of it: the file is opened, rows are read and decoded, every call goes through the
 runner's gates, the decision is compared with the recorded one. Making the app is not in it. The rows:
-no hook, a hook that looks at every call and says nothing, one that denies every hundredth, and a guard
+no hook, a hook that looks at every call and says nothing, one that denies every tenth, and a guard
 that rewrites arguments. Trust the best round.
 """
 

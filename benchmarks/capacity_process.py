@@ -2,9 +2,9 @@
 
     python benchmarks/capacity_process.py FOLDER URL CONCURRENCY
 
-The jobs are procrastinate's, locked by session; the tape is in the same database, and the app is the one
-that users have. The turn is that of `turn.py`: two model calls, one tool call, the answer in ten pieces.
-It says `up` when it is ready, begins when it is told, and prints what it did as one line of JSON.
+The jobs are procrastinate's, locked by session; the tape is in the same database, and the app is the
+one that users have. The turn is that of `turn.py`: two model calls, one tool call, the answer in ten
+pieces. It says `up` when it is ready, begins when it is told, and prints what it did as a line of JSON.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Scripted:
     """The scripted turn, decided by what is shown: turns of several sessions cross each other."""
 
     name = "scripted"
-    context_window = None
+    context_window: int | None = None
 
     def __init__(self, said: tuple[Turn, Turn]) -> None:
         self._ask, self._answer = (ScriptedModel([turn], repeat=True, record=False) for turn in said)

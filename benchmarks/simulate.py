@@ -2,23 +2,23 @@
 
     python benchmarks/capacity.py --json capacity.json       # measure what a turn takes
     python benchmarks/simulate.py --measured capacity.json   # compare, then the curve
-    python benchmarks/simulate.py --measured capacity.json --flush-ms 0.5 --model-seconds 5 --at-once 200
-    python benchmarks/simulate.py --databases 4 --json curve.json
+    python benchmarks/simulate.py --measured capacity.json --flush-ms 0.5 --model-seconds 5
+    python benchmarks/simulate.py --workers 64 --databases 4 --json curve.json
 
 What is in it. Messages come in at gateways, which spend CPU and commit a job. The workers are notified,
 and each asks for the oldest job whose session has no turn under way, one question at a time, as
-procrastinate does: a notice that comes while a question is open is lost, and so is the end of a turn
-whose session has more to do; then the job waits until a worker is free or looks again by itself. A turn
-is slices of a worker's CPU (one core, since Python runs one thread) with transactions between them; some
-of these wait for the disk. Transactions that wait at the same time share a flush, as PostgreSQL does.
+procrastinate does: a notice that comes while a question is open is lost, and an idle worker is not told
+when a session is free again; then the job waits until some worker looks by itself. A turn is slices of
+a worker's CPU (one core, since Python runs one thread) with transactions between them; some of these
+wait for the disk. Transactions that wait at the same time share a flush, as PostgreSQL does.
 
 What is not. Streams of chunks to gateways, failures, locks of rows and pages, caches, a network that is
 full, and a database whose statements get slower as its tables grow.
 
 The comparison puts workers and database on the cores that the measurement had, and takes what a turn
-costs from its run with one worker; the others are predicted. The curve gives each worker a core, and the
-database a machine of its own. Throughput and CPU are those of a backlog; the waits, from accepted to
-started, are those of a load of 70 % of that throughput. The same seed gives the same numbers.
+costs from its run with one worker; the others are predicted. The curve gives each worker a core, and
+the database a machine of its own. Throughput and CPU are those of a backlog; the waits, from accepted
+to started, are those of a load of 70 % of that throughput. The same seed gives the same numbers.
 """
 
 import argparse

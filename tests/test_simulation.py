@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_a_session_keeps_its_order_and_has_one_turn_at_a_time(simulate):
         assert [job.number for job in lane] == sorted(job.number for job in lane)
         starts = [job.started for job in lane]
         # A turn has nine slices of 1 ms after its fetching: no two can begin within that time.
-        assert min(b - a for a, b in zip(starts, starts[1:], strict=False)) > 0.009
+        assert min(b - a for a, b in pairwise(starts)) > 0.009
 
 
 def test_a_saturated_worker_makes_as_many_turns_as_its_core_allows(simulate):
@@ -103,16 +104,10 @@ def test_the_command_compares_with_what_was_measured_and_writes_it(tmp_path):
         "postgres": {"commit_ms": 0.5, "commit_unflushed_ms": 0.1, "wake_up_p50_ms": 3.0},
     }
     (tmp_path / "measured.json").write_text(json.dumps(measured))
+    files = ["--measured", "measured.json", "--json", "curve.json"]
+    sizes = ["--workers", "1", "2", "--turns", "20"]
     done = subprocess.run(
-        [
-            sys.executable,
-            BENCHMARKS / "simulate.py",
-            "--measured",
-            "measured.json",
-            "--json",
-            "curve.json",
-        ]
-        + ["--workers", "1", "2", "--turns", "20"],
+        [sys.executable, BENCHMARKS / "simulate.py", *files, *sizes],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -6,6 +6,7 @@ ten thousand events asks the store for the leaf alone.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
@@ -160,9 +161,14 @@ class Outlines:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[str, Outline]] = OrderedDict()
+        self._reading = asyncio.Lock()
 
     async def of(self, store: TapeStore, session_id: str) -> Outline | None:
         """A session's outline; None where there is no such session."""
+        async with self._reading:  # a page asks for several things of a session at once
+            return await self._of(store, session_id)
+
+    async def _of(self, store: TapeStore, session_id: str) -> Outline | None:
         leaf = await store.leaf(session_id)
         if leaf is None:
             return None

@@ -31,7 +31,9 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from secrets import token_hex
 from time import perf_counter, process_time, time
 from typing import Any
 
@@ -43,6 +45,8 @@ from common import environment, print_environment, progress
 PROCESS = Path(__file__).with_name("capacity_process.py")
 SESSIONS = 100
 WORKERS = (1, 2, 4)
+MORE = 10_000
+"""Characters of the longer questions."""
 SIZE = "SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN pg_namespace n "
 SIZE += "ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND "
 TABLES = f"{SIZE} n.nspname = 'hookline'"
@@ -131,18 +135,20 @@ class Server:
 
 
 async def on_sqlite(folder: Path, turns: int) -> dict[str, float]:
-    """CPU and bytes of a turn on a SQLite file."""
+    """CPU and bytes of a turn on a SQLite file, and bytes for each character that is said more."""
     sizes: list[int] = []
+    spent: list[float] = []
     app = make_app(folder)
-    spent = 0.0
-    for part in range(2):  # the second half has no tables to make
+    for more in (0, 0, MORE):  # the first makes the tables
         async with app.running():
             began = process_time()
             for number in range(turns):
-                await make_turn(app, f"s{part}-{number % SESSIONS}", number)
-            spent = process_time() - began
+                name = f"s{len(sizes)}-{number % SESSIONS}"
+                await make_turn(app, name, number, token_hex(more // 2))
+            spent.append((process_time() - began) / turns * 1e3)
         sizes.append(sum(f.stat().st_size for f in (folder / "home").rglob("*.db*")))
-    return {"bytes": (sizes[1] - sizes[0]) / turns, "cpu_ms": spent / turns * 1e3}
+    plain, longer = ((b - a) / turns for a, b in pairwise(sizes))
+    return {"bytes": plain, "bytes_per_character": (longer - plain) / MORE, "cpu_ms": spent[1]}
 
 
 # --- Jobs and workers ---
@@ -294,6 +300,7 @@ def report(found: dict[str, Any]) -> None:
     print(f"PostgreSQL {found['postgres_version']}, {found['machine_cores']} cores for everything\n")
     lines = (
         ("SQLite: bytes", found["sqlite"]["bytes"]),
+        ("SQLite: bytes for a character more", found["sqlite"]["bytes_per_character"]),
         ("SQLite: CPU, ms", found["sqlite"]["cpu_ms"]),
         ("PostgreSQL: bytes of the tape", server["tape_bytes"]),
         ("PostgreSQL: bytes of the job", server["job_bytes"]),

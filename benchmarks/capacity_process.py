@@ -57,9 +57,9 @@ class Scripted:
         pass
 
 
-async def make_turn(app: Hookline, session: str, number: int) -> None:
-    """One message and its answer."""
-    envelope = {"content": QUESTION, "session_id": session, "message_id": f"m{number}"}
+async def make_turn(app: Hookline, session: str, number: int, more: str = "") -> None:
+    """One message, with more text where that is wanted, and its answer."""
+    envelope = {"content": QUESTION + more, "session_id": session, "message_id": f"m{number}"}
     result = await app.process_inbound(envelope, stream=lambda event: None)
     if result.model_output != ANSWER:
         raise RuntimeError(f"another turn: {result.model_output!r}, {result.outcome}")

@@ -95,6 +95,7 @@ class Job:
     session: int
     accepted: float
     started: float = 0.0
+    finished: float = 0.0
 
 
 @dataclass
@@ -110,6 +111,13 @@ class Outcome:
     @property
     def per_second(self) -> float:
         return len(self.done) / self.seconds
+
+    @property
+    def steady_per_second(self) -> float:
+        """Of the middle half: without the start, and without the end, when workers have less to do."""
+        quarter = len(self.done) // 4
+        first, last = self.done[quarter], self.done[-quarter - 1]
+        return (len(self.done) - 2 * quarter - 1) / (last.finished - first.finished)
 
     @property
     def cpu_ms(self) -> float:
@@ -206,6 +214,7 @@ class Simulation:
         self.env.process(database.notify())
 
     def done(self, job: Job) -> None:
+        job.finished = self.env.now
         self.outcome.done.append(job)
         if len(self.outcome.done) == self.load.turns:
             self.finished.succeed()
@@ -378,12 +387,12 @@ def curve(
         slots = count * cluster.at_once
         total = max(turns * count, 4 * slots)
         full = Simulation(costs, grown, Load(total, 4 * slots), seed).run()
-        rate = UTILIZATION * full.per_second
+        rate = UTILIZATION * full.steady_per_second
         some = Simulation(costs, grown, Load(total, 100 * slots, rate), seed).run()
         rows.append(
             {
                 "workers": count,
-                "per_second": full.per_second,
+                "per_second": full.steady_per_second,
                 "cpu_ms": full.cpu_ms,
                 "rate": rate,
                 "cpu_ms_at_rate": some.cpu_ms,

@@ -10,7 +10,7 @@ from .awaiting import awaited, discard, is_awaitable
 from .errors import error_text
 from .plan import Plan
 from .spec import HookSpec
-from .trace import Recorder, Watch
+from .trace import Recorder, Watch, Watched
 from .verdict import Verdict, as_released
 
 log = logging.getLogger("hookline.hooks")
@@ -30,20 +30,20 @@ def observed(
 ) -> Fire:
     """The outermost layer: list of results, subscribers, and the record for the trace."""
     spec, emits = plan.spec, plan.emits
-    key_of = scope_key(spec, plan.passed)
+    watched = Watched(spec, plan.passed, scope_key(spec, plan.passed), sinks)
 
     def opening(args: tuple[Any, ...]) -> tuple[list[Any], Recorder | None, list[Any]]:
         results: list[Any] = []
         hidden: list[Any] = [results] if emits else []
         recorder = None
         if sinks:
-            recorder = Recorder(spec, plan.passed, args, key_of, sinks)
+            recorder = Recorder(watched, args)
             hidden.append(recorder)
         return results, recorder, hidden
 
     async def traced(*args: Any) -> Any:
         """Where nobody but sinks looks on, which is most of what is traced."""
-        recorder = Recorder(spec, plan.passed, args, key_of, sinks)
+        recorder = Recorder(watched, args)
         try:
             value = await core(*args, recorder)
         except BaseException as error:

@@ -72,27 +72,37 @@ class Watch(NamedTuple):
     """Give it the recorder itself, the value and the error: faster, where there is much to see."""
 
 
+class Watched:
+    """What all dispatches of one compiled hook have in common."""
+
+    __slots__ = ("key_of", "passed", "sinks", "spec")
+
+    def __init__(
+        self,
+        spec: HookSpec,
+        passed: tuple[str, ...],
+        key_of: Callable[[tuple[Any, ...]], Any],
+        sinks: tuple[Watch, ...],
+    ) -> None:
+        self.spec = spec
+        self.passed = passed
+        """The names of the arguments, in their order."""
+        self.key_of = key_of
+        """Reads the scope key off the arguments."""
+        self.sinks = sinks
+
+
 class Recorder:
     """Collects the calls of one dispatch and hands the record to the sinks.
 
     While a dispatch runs it is only noted what happened; the record is made at the end, if wanted.
     """
 
-    __slots__ = ("_key_of", "_passed", "_sinks", "args", "notes", "said", "spec", "started")
+    __slots__ = ("args", "notes", "said", "started", "watched")
 
-    def __init__(
-        self,
-        spec: HookSpec,
-        passed: tuple[str, ...],
-        args: tuple[Any, ...],
-        key_of: Callable[[tuple[Any, ...]], Any],
-        sinks: tuple[Watch, ...],
-    ) -> None:
-        self.spec = spec
+    def __init__(self, watched: Watched, args: tuple[Any, ...]) -> None:
+        self.watched = watched
         self.args = args
-        self._passed = passed
-        self._key_of = key_of
-        self._sinks = sinks
         self.said = False
         """Whether somebody returned or raised something."""
         self.notes: list[Note] = []
@@ -119,7 +129,7 @@ class Recorder:
         """The dispatch is over; a sink that raises is logged."""
         said = self.said or error is not None
         record: Dispatch | None = None
-        for watch in self._sinks:
+        for watch in self.watched.sinks:
             if not said and not watch.silent:
                 continue
             try:
@@ -129,17 +139,17 @@ class Recorder:
                     record = record or self._record(value, error)
                     watch.sink(record)
             except Exception:
-                log.exception("hook.trace_failed hook=%s sink=%r", self.spec.name, watch.sink)
+                log.exception("hook.trace_failed hook=%s sink=%r", self.watched.spec.name, watch.sink)
 
     @property
     def key(self) -> Any:
         """The scope key it ran under."""
-        return self._key_of(self.args)
+        return self.watched.key_of(self.args)
 
     def arguments(self, value: Any) -> dict[str, Any]:
         """What the hook was called with; of what was held back, only what was released."""
-        arguments = dict(zip(self._passed, self.args, strict=True))
-        withheld = self.spec.withholds
+        arguments = dict(zip(self.watched.passed, self.args, strict=True))
+        withheld = self.watched.spec.withholds
         if withheld:
             judged = isinstance(value, Verdict)
             arguments["event"] = value.event if judged else emptied(arguments["event"], withheld)  # pyright: ignore[reportUnknownMemberType]
@@ -147,12 +157,11 @@ class Recorder:
 
     def _record(self, value: Any, error: BaseException | None) -> Dispatch:
         duration = perf_counter() - self.started
-        chained = self.spec.reducer.name == "chain"
+        spec = self.watched.spec
+        chained = spec.reducer.name == "chain"
         calls = [call_of(note, chained) for note in self.notes]
         arguments = self.arguments(value)
-        return Dispatch(
-            self.spec.name, self.key, arguments, self.started, duration, calls, value, error
-        )
+        return Dispatch(spec.name, self.key, arguments, self.started, duration, calls, value, error)
 
 
 Note = tuple["Implementation", float, float, Any, Ruling | BaseException | None, int]
@@ -162,18 +171,23 @@ Note = tuple["Implementation", float, float, Any, Ruling | BaseException | None,
 def call_of(note: Note, chained: bool) -> Call:
     """A note as the record has it."""
     impl, started, ended, value, what, place = note
+    did, duration = did_of(value, what, chained), ended - started
     if what is None:
-        did: Did = "none" if value is None else "rewrote" if chained else "value"
-        return Call(impl.name, started, ended - started, did, (), None, value, None, impl)
+        return Call(impl.name, started, duration, did, (), None, value, None, impl)
     if isinstance(what, Ruling):
         changed = tuple(what.changes or ())
-        did = "rewrote" if changed else "value"
+        return Call(impl.name, started, duration, did, changed, None, None, place, impl)
+    return Call(impl.name, started, duration, did, (), what, None, None, impl)
+
+
+def did_of(value: Any, what: Ruling | BaseException | None, chained: bool) -> Did:
+    """What an implementation did, by what it returned and by its ruling or error."""
+    if what is None:
+        return "none" if value is None else "rewrote" if chained else "value"
+    if isinstance(what, Ruling):
         if what.decision is not Decision.ALLOW:
-            did = "denied" if what.decision is Decision.DENY else "asked"
-        return Call(impl.name, started, ended - started, did, changed, None, None, place, impl)
-    did = "raised"
+            return "denied" if what.decision is Decision.DENY else "asked"
+        return "rewrote" if what.changes else "value"
     if isinstance(what, HookTimeout):
-        did = "timed out"
-    elif isinstance(what, NotAwaited):
-        did = "skipped"
-    return Call(impl.name, started, ended - started, did, (), what, None, None, impl)
+        return "timed out"
+    return "skipped" if isinstance(what, NotAwaited) else "raised"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import time
+from time import perf_counter
 from typing import Any, Protocol
 
 from hookline.catalog.context import HookContext
@@ -13,8 +13,8 @@ from hookline.catalog.place import Place, here
 from hookline.hooks import hookimpl
 from hookline.hooks.errors import error_text
 
-from .record import Kind, TraceRecord, span_id
-from .snapshot import encode
+from .batch import Span
+from .record import Kind, span_id
 from .tracer import Listener, Tracer
 
 
@@ -44,7 +44,7 @@ class SpansPlugin:
     def __init__(self, app: App, listeners: tuple[Listener, ...] = ()) -> None:
         self._app = app
         self._listeners = listeners
-        self._open: dict[str, dict[str, TraceRecord]] = {}
+        self._open: dict[str, dict[str, Span]] = {}
         """The spans that are open in each session, by id."""
         self._used: dict[str, dict[str, float]] = {}
 
@@ -108,48 +108,40 @@ class SpansPlugin:
     def _begin(
         self, kind: Kind, ctx: HookContext, name: str, *, step: int | None = None, call: str = ""
     ) -> None:
-        place = here()
-        turn = place.turn_id if place is not None and place.session_id == ctx.session_id else ""
+        place, session = here(), ctx.session_id
+        turn = place.turn_id if place is not None and place.session_id == session else ""
         if place is not None and step is None and kind == "tool":
             step = place.step
-        outer = "" if kind == "turn" else span_id(turn, step if kind == "tool" else None)
         own = span_id(turn, step if kind == "model" else None, call)
-        record = TraceRecord(
-            own, kind, name, ctx.session_id, turn, step, call, parent=outer, time=time()
-        )
-        self._open.setdefault(ctx.session_id, {})[own] = record
-        for listener in self._listeners:
-            listener.began(record)
+        span = Span(own, kind, name, Place(session, turn, step, call), perf_counter())
+        self._open.setdefault(session, {})[own] = span
+        if self._listeners:
+            record = span.record(self.tracer.epoch)
+            for listener in self._listeners:
+                listener.began(record)
 
     def _end(self, ctx: HookContext, own: str, payload: Any = None, error: str = "") -> None:
-        record = self._open.get(ctx.session_id, {}).pop(own, None)
-        if record is None:
-            return
-        record.duration = time() - record.time
-        record.error = error
-        record.payload = payload
-        for listener in self._listeners:
-            listener.ended(record)
-        self._keep(record)
+        span = self._open.get(ctx.session_id, {}).pop(own, None)
+        if span is not None:
+            span.payload = payload
+            self._ended(span, error)
 
     def _close(self, session: str, error: str = "") -> None:
         """End what is open, the innermost first."""
-        spans = self._open.pop(session, {})
+        spans = self._open.pop(session, None)
         self._used.pop(session, None)
-        for record in reversed(spans.values()):
-            record.duration = time() - record.time
-            record.error = error
+        if spans:
+            for span in reversed(spans.values()):
+                self._ended(span, error)
+
+    def _ended(self, span: Span, error: str) -> None:
+        span.ended = perf_counter()
+        span.error = error
+        if self._listeners:
+            record = span.record(self.tracer.epoch)
             for listener in self._listeners:
                 listener.ended(record)
-            self._keep(record)
-
-    def _keep(self, record: TraceRecord) -> None:
-        payload = None if record.payload is None else encode(record.payload)
-        started = int((record.time - self.tracer.epoch) * 1e9)
-        row = [record.kind, 0, record.name, 0, started, int(record.duration * 1e9)]
-        row += [None, None, record.error or None, payload]
-        place = Place(record.session, record.turn, record.step, record.call)
-        self.tracer.note(row, record.session, place)
+        self.tracer.note(span, span.place.session_id, span.place)
 
     def _usage(self, ctx: HookContext) -> dict[str, float]:
         """What the last answer used: the run's total, less what it was before."""

@@ -1,9 +1,9 @@
 """Rows: records as they are kept, short, and written in one go.
 
-A chunk is `{"v": 1, "p": prefix of ids, "s": session, "t": seconds to add to times, "h": handlers,
+A chunk is `{"v": 2, "p": prefix of ids, "s": session, "t": seconds to add to times, "h": handlers,
 "w": places, "r": rows}`. Rows refer to handlers (`[name, file and line]`) and to places (`[turn, model
-turn, call]`) by number. Times are in nanoseconds, payloads are JSON texts as they were taken. A row
-that has more than this version knows is read as far as it is known; one that has less is filled up.
+turn, call]`) by number. Times are in nanoseconds. In version 1, payloads are JSON texts. A row that has
+more than this version knows is read as far as it is known; one that has less is filled up.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from .record import HandlerRecord, Kind, TraceRecord, span_id
-from .snapshot import digest
+from .snapshot import digest, encode
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 (KIND, ID, NAME, PLACE, STARTED, LASTED, DECISION, REASON, ERROR, PAYLOAD, HANDLERS, DIGEST) = range(12)
 """What stands where in a row."""
@@ -50,7 +50,7 @@ def record_of(row: Row, chunk: Mapping[str, Any]) -> TraceRecord:
     row = [*row, *[None] * (DIGEST + 1 - len(row))]
     kind = cast("Kind", row[KIND])
     turn, step, call = chunk["w"][row[PLACE]]
-    payload = row[PAYLOAD]
+    payload = read_back(row[PAYLOAD], chunk)
     found = TraceRecord(
         id=f"{chunk['p']}.{row[ID]}" if kind == "hook" else own_id(kind, turn, step, call),
         kind=kind,
@@ -65,8 +65,8 @@ def record_of(row: Row, chunk: Mapping[str, Any]) -> TraceRecord:
         decision=row[DECISION] or "",
         reason=row[REASON] or "",
         error=row[ERROR] or "",
-        digest=row[DIGEST] or (digest(payload) if isinstance(payload, str) else ""),
-        payload=read_back(payload),
+        digest=row[DIGEST] or (digest(encode(payload)) if payload is not None else ""),
+        payload=payload,
     )
     found.handlers = [handler_of(part, chunk) for part in row[HANDLERS] or ()]
     return found
@@ -76,7 +76,7 @@ def handler_of(part: Row, chunk: Mapping[str, Any]) -> HandlerRecord:
     """One handler's part."""
     part = [*part, *[None] * (RETURNED + 1 - len(part))]
     by, place = chunk["h"][part[BY]]
-    changes = read_back(part[CHANGES])
+    changes = read_back(part[CHANGES], chunk)
     if changes is not None and not isinstance(changes, dict):  # too long to be kept, or withheld
         changes = {"…": [None, changes]}
     return HandlerRecord(
@@ -89,18 +89,18 @@ def handler_of(part: Row, chunk: Mapping[str, Any]) -> HandlerRecord:
         decision=DECISIONS.get(part[DID], ""),
         reason=part[WHY] or "",
         error=part[FAILED] or "",
-        returned=read_back(part[RETURNED]),
+        returned=read_back(part[RETURNED], chunk),
     )
 
 
-def read_back(text: Any) -> Any:
-    """A payload from the JSON text that is kept of it; what is no such text stays as it is."""
-    if not isinstance(text, str):
-        return text
+def read_back(kept: Any, chunk: Mapping[str, Any]) -> Any:
+    """A payload from what is kept of it; in version 1 that is a JSON text."""
+    if chunk["v"] > 1 or not isinstance(kept, str):
+        return kept
     try:
-        return json.loads(text)
+        return json.loads(kept)
     except ValueError:
-        return text
+        return kept
 
 
 def own_id(kind: Kind, turn: str, step: int | None, call: str) -> str:

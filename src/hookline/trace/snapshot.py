@@ -8,6 +8,7 @@ from hashlib import blake2b
 from json import JSONEncoder
 from json.encoder import c_make_encoder, encode_basestring_ascii  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
 from math import isfinite
+from operator import attrgetter
 from typing import Any, Final, cast
 
 from hookline.hooks.errors import error_text
@@ -38,7 +39,7 @@ def snapshot(value: Any, limit: int) -> str:
 def payload_of(arguments: Mapping[str, Any]) -> Any:
     """What a hook was called with: an event's fields, or its parameters."""
     event = arguments.get("event")
-    if event is not None and is_dataclass(event):
+    if type(event) in _FIELDS or is_dataclass(event):
         return _fields(event)
     return {name: value for name, value in arguments.items() if name not in LEFT_OUT}
 
@@ -77,14 +78,21 @@ def _shortened_table(value: Mapping[Any, Any], room: int, depth: int) -> dict[st
     return found
 
 
-_FIELDS: dict[type, tuple[str, ...]] = {}
+_FIELDS: dict[type, tuple[tuple[str, ...], attrgetter[Any]]] = {}
 
 
 def _fields(value: Any) -> dict[str, Any]:
     kind = cast("type[Any]", type(value))
-    names = _FIELDS.get(kind)
-    if names is None:
-        names = _FIELDS[kind] = tuple(n for n in kind.__dataclass_fields__ if n not in LEFT_OUT)
+    known = _FIELDS.get(kind)
+    if known is None:
+        names = tuple(name for name in kind.__dataclass_fields__ if name not in LEFT_OUT)
+        known = _FIELDS[kind] = (names, attrgetter(*(names if len(names) > 1 else ("__class__",) * 2)))
+    names, get = known
+    if len(names) > 1:
+        try:
+            return dict(zip(names, get(value), strict=True))
+        except AttributeError:  # one that was never set
+            pass
     return {name: getattr(value, name, None) for name in names}
 
 

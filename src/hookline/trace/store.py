@@ -31,7 +31,7 @@ class Chunk:
     body: str
     """The records, as `rows` has it."""
     fired: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
-    """How often each hook was called, and when last."""
+    """How often each hook was called, and when last; one chunk may tell it for all written with it."""
 
 
 @dataclass(slots=True)
@@ -67,14 +67,50 @@ class Growth:
     def __init__(self) -> None:
         self._records = self._bytes = 0
 
-    def grew(self, chunks: Sequence[Chunk], records: int, size: int) -> bool:
-        """Count these; whether to look again, which is so after a twentieth of what may be kept."""
-        self._records += sum(chunk.records for chunk in chunks)
-        self._bytes += sum(len(chunk.body) for chunk in chunks)
+    def grew(self, chunk: Chunk, records: int, size: int) -> bool:
+        """Count it; whether to look again, which is so after a twentieth of what may be kept."""
+        self._records += chunk.records
+        self._bytes += len(chunk.body)
         if self._records * 20 > records or self._bytes * 20 > size:
             self._records = self._bytes = 0
             return True
         return False
+
+
+class Growths:
+    """The growth of each session, and of all."""
+
+    def __init__(self) -> None:
+        self._total = Growth()
+        self._sessions: OrderedDict[str, Growth] = OrderedDict()
+
+    def of(self, chunks: Sequence[Chunk], last: int, bounds: TraceSettings) -> tuple[set[str], bool]:
+        """The sessions that may have become too large with these, and whether all may have.
+
+        `last` is the number of the last one. Some are looked at by their numbers, whatever other
+        processes write.
+        """
+        grown: set[str] = set()
+        total = False
+        for number, chunk in enumerate(chunks, last - len(chunks) + 1):
+            growth = self._sessions.get(chunk.session)
+            if growth is None:
+                growth = self._sessions[chunk.session] = Growth()
+            else:
+                self._sessions.move_to_end(chunk.session)
+            if growth.grew(chunk, bounds.session_records, bounds.session_bytes) or number % EVERY == 0:
+                grown.add(chunk.session)
+            if self._total.grew(chunk, bounds.records, bounds.bytes):
+                total = True
+        while len(self._sessions) > SESSIONS:
+            self._sessions.popitem(last=False)
+        return grown, total or bool(grown)
+
+
+def values_of(chunk: Chunk) -> tuple[str, float, float, int, int, str]:
+    """A chunk as a row of the table."""
+    body = chunk.body
+    return chunk.session, chunk.started, chunk.ended, chunk.records, len(body), body
 
 
 class MemoryTraces:
@@ -149,8 +185,7 @@ class SQLiteTraces:
     def __init__(self, file: TapeFile) -> None:
         self._file = file
         self._made = False
-        self._total = Growth()
-        self._sessions: OrderedDict[str, Growth] = OrderedDict()
+        self._growths = Growths()
 
     async def write(self, chunks: Sequence[Chunk], bounds: TraceSettings) -> None:
         """Keep chunks."""
@@ -161,19 +196,15 @@ class SQLiteTraces:
                     db.execute(statement)
                 self._made = True
             db.execute("BEGIN IMMEDIATE")
-            grown: set[str] = set()
             try:
-                for each in chunks:
-                    row = (each.session, each.started, each.ended, each.records)
-                    number = db.execute(_INSERT, (*row, len(each.body), each.body)).lastrowid or 0
-                    if number % EVERY == 0:  # whatever other processes write
-                        grown.add(each.session)
+                db.executemany(_INSERT, map(values_of, chunks))
                 db.executemany(_FIRED, ((h, n, at) for h, (n, at) in fired_in(chunks).items()))
-                grown.update(self._grown(chunks, bounds))
+                (last,) = db.execute("SELECT last_insert_rowid()").fetchone()
+                grown, all_grown = self._growths.of(chunks, last, bounds)
                 for session in grown:
                     limits = (bounds.session_records, bounds.session_bytes)
                     self._drop(db, "WHERE session = ?", (session,), limits)
-                if grown or self._total.grew(chunks, bounds.records, bounds.bytes):
+                if all_grown:
                     self._drop(db, "", (), (bounds.records, bounds.bytes))
                 db.execute("COMMIT")
             except BaseException:
@@ -182,18 +213,6 @@ class SQLiteTraces:
                 raise
 
         await self._file.using("write the trace beside", insert)
-
-    def _grown(self, chunks: Sequence[Chunk], bounds: TraceSettings) -> list[str]:
-        """The sessions that may have become too large since they were looked at."""
-        found: list[str] = []
-        for chunk in chunks:
-            growth = self._sessions.pop(chunk.session, None) or Growth()
-            self._sessions[chunk.session] = growth
-            if growth.grew([chunk], bounds.session_records, bounds.session_bytes):
-                found.append(chunk.session)
-        while len(self._sessions) > SESSIONS:
-            self._sessions.popitem(last=False)
-        return found
 
     def _drop(
         self, db: sqlite3.Connection, where: str, values: tuple[str, ...], limits: tuple[int, int]

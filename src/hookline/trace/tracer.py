@@ -8,42 +8,25 @@ that fails is logged, and the turn goes on.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from time import perf_counter, time
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hookline.catalog.place import Place, here
-from hookline.hooks import Decision, HookSpec, Implementation, Ruling, Verdict
+from hookline.hooks import HookSpec, Implementation, Ruling, Verdict
 from hookline.hooks.errors import error_text
 from hookline.hooks.reducers import DENY
-from hookline.hooks.trace import Recorder, Watch, call_of
+from hookline.hooks.trace import Recorder, Watch, did_of
 from hookline.tape import new_id
 
+from .batch import KNOWN, Batch, Dispatched, Redact, Said, Span, Waiting, chunks_of
 from .record import TraceRecord
-from .rows import (
-    CHANGES,
-    ERROR,
-    FAILED,
-    HANDLERS,
-    NAME,
-    PAYLOAD,
-    PLACE,
-    REASON,
-    RETURNED,
-    STARTED,
-    TOOK,
-    VERSION,
-    WHY,
-    Row,
-    record_of,
-)
 from .settings import TraceSettings
-from .snapshot import digest, encode, payload_of, snapshot
-from .store import Chunk, TraceStore
+from .snapshot import encode, payload_of, snapshot
+from .store import TraceStore
 
 log = logging.getLogger("hookline.trace")
 
@@ -52,9 +35,6 @@ PENDING = 10_000
 """Rows that wait to be kept; where nothing can be kept, the oldest of them go."""
 SECONDS = 0.5
 """How long a row waits at most while the loop is free."""
-WITHHELD = "[withheld: it could not be redacted]"
-
-Redact = Callable[[Any], Any]
 
 
 class Listener(Protocol):
@@ -75,20 +55,6 @@ class Listener(Protocol):
     def left(self, session: str) -> None:
         """A session was closed."""
         ...
-
-
-class Taken(NamedTuple):
-    """One dispatch: texts of what may change later, the rest as it is."""
-
-    recorder: Recorder
-    ended: float
-    payload: str | None
-    verdict: Verdict[Any] | None
-    error: BaseException | None
-    said: dict[int, list[str | None]] | None
-
-
-Waiting = tuple[Taken | Row, Any, Place | None]
 
 
 class Tracer:
@@ -118,7 +84,8 @@ class Tracer:
         self._flushed = 0.0
         self.next_number = count(1).__next__
         self.prefix = new_id()
-        self._places: dict[Implementation, str] = {}
+        self._written: dict[Implementation, str] = {}
+        self._names: dict[str, str] = {}
         self.epoch = time() - perf_counter()
         """What makes a time of day of a time of `perf_counter`."""
 
@@ -139,35 +106,41 @@ class Tracer:
     def dispatched(self, recorder: Recorder, value: Any, error: BaseException | None) -> None:
         """Take one dispatch: texts of what may change, the rest as it is."""
         ended = perf_counter()
-        payload = None
-        arguments: dict[str, Any] | None = None
+        payload = said = None
         if self.full or recorder.said:
             arguments = recorder.arguments(value)
             payload = snapshot(payload_of(arguments), self._limit)
+            if recorder.said:
+                said = self._said(recorder, arguments, value)
         verdict: Verdict[Any] | None = value if isinstance(value, Verdict) else None  # pyright: ignore[reportUnknownVariableType]
-        said = self._said(recorder, arguments or {}, verdict) if recorder.said else None
-        taken = Taken(recorder, ended, payload, verdict, error, said)
-        place = here()
-        for listener in self._listeners:
-            chunk = Batch(self, *session_at(recorder.key, place))
-            listener.dispatched(record_of(chunk.row(taken, place), chunk.tables()))
-        self.note(taken, recorder.key, place)
+        taken: Dispatched = (recorder, ended, payload, verdict, error, said)
+        place, key = here(), recorder.key
+        if self._listeners:
+            self._tell(taken, key, place)
+        self.note(taken, key, place)
 
     def _said(
-        self, recorder: Recorder, arguments: dict[str, Any], verdict: Verdict[Any] | None
-    ) -> dict[int, list[str | None]]:
-        """Of each handler that said something: did, reason, error, changes, returned."""
-        reducer = recorder.spec.reducer
+        self, recorder: Recorder, arguments: dict[str, Any], outcome: Any
+    ) -> dict[int, Said] | None:
+        """What each handler that said something did."""
+        reducer = recorder.watched.spec.reducer
         chained = reducer.name == "chain"
         now: dict[str, Any] = {}
-        said: dict[int, list[str | None]] = {}
-        for number, note in enumerate(recorder.notes):
-            _, _, _, value, what, at = note
-            if what is None and value is None:
-                continue
+        said: dict[int, Said] = {}
+        for number, (_, _, _, value, what, at) in enumerate(recorder.notes):
             reason = failed = changes = returned = None
-            if isinstance(what, Ruling):
-                ruling = verdict.trail[at] if verdict is not None else None  # as it was released
+            if what is None:
+                if value is None:
+                    continue
+                if chained:
+                    name = getattr(reducer, "parameter", "value")
+                    before = now[name] if name in now else arguments.get(name)
+                    changes = snapshot({name: [before, value]}, self._limit)
+                    now[name] = value
+                elif self.full:
+                    returned = snapshot(value, self._limit)
+            elif isinstance(what, Ruling):
+                ruling = outcome.trail[at] if isinstance(outcome, Verdict) else None  # pyright: ignore[reportUnknownMemberType]  # as it was released
                 reason = ruling.reason if ruling is not None else None
                 if ruling is not None and ruling.changes:
                     event = arguments.get("event")
@@ -177,18 +150,21 @@ class Tracer:
                     }
                     changes = snapshot(pairs, self._limit)
                     now.update(ruling.changes)
-            elif what is not None:
+            else:
                 failed = error_text(what)
-            elif chained:
-                name = getattr(reducer, "parameter", "value")
-                changes = snapshot({name: [now.get(name, arguments.get(name)), value]}, self._limit)
-                now[name] = value
-            elif self.full:
-                returned = snapshot(value, self._limit)
-            said[number] = [call_of(note, chained).did, reason, failed, changes, returned]
-        return said
+            said[number] = (did_of(value, what, chained), reason, failed, changes, returned)
+        return said or None
 
-    def note(self, taken: Taken | Row, key: Any, place: Place | None) -> None:
+    def _tell(self, taken: Dispatched, key: Any, place: Place | None) -> None:
+        """Tell who listens of a dispatch, as it will be read."""
+        session, place = session_at(key, place)
+        batch = Batch(self, session)
+        batch.add(taken, place)
+        record = batch.record()
+        for listener in self._listeners:
+            listener.dispatched(record)
+
+    def note(self, taken: Dispatched | Span, key: Any, place: Place | None) -> None:
         """Let it wait for the next time that rows are kept."""
         if self.store is None:
             return
@@ -199,13 +175,20 @@ class Tracer:
                 self._timer = loop.call_later(SECONDS, self._due)
 
     def written(self, impl: Implementation) -> str:
-        """Where an implementation is written."""
-        place = self._places.get(impl)
-        if place is None:
-            if len(self._places) >= PENDING:
-                self._places.clear()
-            place = self._places[impl] = impl.location
-        return place
+        """An implementation's name and where it is written, as JSON."""
+        text = self._written.get(impl)
+        if text is None:
+            if len(self._written) >= KNOWN:
+                self._written.clear()
+            text = self._written[impl] = encode([impl.name, impl.location])
+        return text
+
+    def quoted(self, name: str) -> str:
+        """A hook's name as JSON."""
+        text = self._names.get(name)
+        if text is None:
+            text = self._names[name] = encode(name)
+        return text
 
     def is_own(self, impl: Implementation) -> bool:
         """Whether it is a part of the trace itself."""
@@ -233,9 +216,9 @@ class Tracer:
             self._pending.clear()
             try:
                 if self._redact is None:
-                    chunks = self._chunks(waiting)
+                    chunks = chunks_of(self, waiting, None)
                 else:
-                    chunks = await asyncio.to_thread(self._chunks, waiting)
+                    chunks = await asyncio.to_thread(chunks_of, self, waiting, self._redact)
                 await self.store.write(chunks, self.settings)
             except Exception as error:
                 log.warning("trace.failed records=%d lost: %s", len(waiting), error_text(error))
@@ -246,126 +229,6 @@ class Tracer:
             self._timer.cancel()
             self._timer = None
         await self.flush()
-
-    def _chunks(self, waiting: list[Waiting]) -> list[Chunk]:
-        batches: dict[str, Batch] = {}
-        for taken, key, place in waiting:
-            session, place = session_at(key, place)
-            batch = batches.get(session)
-            if batch is None:
-                batch = batches[session] = Batch(self, session)
-            batch.add(taken, place)
-        if self._redact is not None:
-            for batch in batches.values():
-                for row in batch.rows:
-                    self._redact_row(row)
-        return [batch.chunk() for batch in batches.values()]
-
-    def _redact_row(self, row: Row) -> None:
-        for at in (REASON, ERROR):
-            row[at] = self._told(row[at])
-        row[PAYLOAD] = self._redacted(row[PAYLOAD])
-        for part in row[HANDLERS] if len(row) > HANDLERS else ():
-            if len(part) > TOOK + 1:
-                part[WHY], part[FAILED] = self._told(part[WHY]), self._told(part[FAILED])
-                part[CHANGES], part[RETURNED] = map(self._redacted, (part[CHANGES], part[RETURNED]))
-
-    def _told(self, text: str | None) -> str | None:
-        assert self._redact is not None
-        try:
-            return text and str(self._redact(text))
-        except Exception:
-            return WITHHELD
-
-    def _redacted(self, text: str | None) -> str | None:
-        """A payload as it is kept; one that cannot be redacted is not."""
-        assert self._redact is not None
-        try:
-            return text and encode(self._redact(json.loads(text)))
-        except Exception:
-            return encode(WITHHELD)
-
-
-class Batch:
-    """The rows of one session that are kept together, and the tables that they refer to."""
-
-    def __init__(self, tracer: Tracer, session: str, place: Place | None = None) -> None:
-        self._tracer = tracer
-        self._session = session
-        self.rows: list[Row] = []
-        self._handlers: dict[Implementation, int] = {}
-        self._places: dict[tuple[str, int | None, str], int] = {}
-        self._fired: dict[str, int] = {}
-        self._last: dict[str, int] = {}
-
-    def add(self, taken: Taken | Row, place: Place | None) -> None:
-        """Add what was taken."""
-        if isinstance(taken, list):
-            taken[PLACE] = self._number(place)
-            self.rows.append(taken)
-        else:
-            row = self.row(taken, place)
-            name = row[NAME]
-            self._fired[name] = self._fired.get(name, 0) + 1
-            self._last[name] = row[STARTED]
-            self.rows.append(row)
-
-    def row(self, taken: Taken, place: Place | None) -> Row:
-        """A dispatch as a row."""
-        tracer, recorder, verdict = self._tracer, taken.recorder, taken.verdict
-        started, said, handlers = recorder.started, taken.said, self._handlers
-        parts: list[Row] = []
-        for number, note in enumerate(recorder.notes):
-            impl = note[0]
-            if tracer.is_own(impl):
-                continue
-            known = handlers.get(impl)
-            if known is None:
-                known = handlers[impl] = len(handlers)
-            part = [known, int((note[1] - started) * 1e9), int((note[2] - note[1]) * 1e9)]
-            parts.append([*part, *said[number]] if said and number in said else part)
-        lasted = int((taken.ended - started) * 1e9)
-        row: Row = ["hook", tracer.next_number(), recorder.spec.name, self._number(place)]
-        row += [int(started * 1e9), lasted]
-        decision = DECISION_NAMES[verdict.decision] if verdict is not None else None
-        reason = verdict.reason if verdict is not None else None
-        failed = error_text(taken.error) if taken.error is not None else None
-        payload = taken.payload
-        if tracer.full or payload is None:
-            return [*row, decision, reason, failed, payload, parts]
-        return [*row, decision, reason, failed, None, parts, digest(payload)]
-
-    def tables(self) -> dict[str, Any]:
-        """The chunk as it is written."""
-        tracer = self._tracer
-        return {
-            "v": VERSION,
-            "p": tracer.prefix,
-            "s": self._session,
-            "t": tracer.epoch,
-            "h": [[impl.name, tracer.written(impl)] for impl in self._handlers],
-            "w": list(self._places),
-            "r": self.rows,
-        }
-
-    def chunk(self) -> Chunk:
-        """The batch, to be kept."""
-        epoch = self._tracer.epoch
-        times = [row[STARTED] for row in self.rows]
-        fired = {name: (n, epoch + self._last[name] / 1e9) for name, n in self._fired.items()}
-        begun, ended = epoch + min(times) / 1e9, epoch + max(times) / 1e9
-        return Chunk(self._session, begun, ended, len(self.rows), encode(self.tables()), fired)
-
-    def _number(self, place: Place | None) -> int:
-        at = NOWHERE if place is None else (place.turn_id, place.step, place.call_id)
-        number = self._places.get(at)
-        if number is None:
-            number = self._places[at] = len(self._places)
-        return number
-
-
-NOWHERE: tuple[str, int | None, str] = ("", None, "")
-DECISION_NAMES = {decision: decision.name.lower() for decision in Decision}
 
 
 def session_at(key: Any, place: Place | None) -> tuple[str, Place | None]:

@@ -37,7 +37,7 @@ function healthy(health) {
   if (!health) return undefined;
   const { calls, errors, p50, p95 } = health;
   const failed = errors ? badge("failed") : undefined;
-  const text = `${calls.toLocaleString()} calls in the last hour, ${errors} failed, half within ${took(p50)}, 95 % within ${took(p95)}`;
+  const text = `${counted(calls, "call", "calls")} in the last hour, ${errors} failed, half within ${took(p50)}, 95 % within ${took(p95)}`;
   return element("p", { className: "dim" }, text, " ", failed);
 }
 

@@ -240,7 +240,8 @@ def work(
         "cpu_ms": (cpu + server_cpu) / turns * 1e3,
         "wait_p50_ms": percentile(waits, 0.5),
         "wait_p99_ms": percentile(waits, 0.99),
-        "cores": min((cpu + server_cpu + idle) / wall, os.cpu_count() or 1),
+        # The CPU was used while turns were made; what was idle is known from the start to the end.
+        "cores": min((cpu + server_cpu) / seconds + idle / wall, os.cpu_count() or 1),
         "accept_cpu_ms": accept_ms,
         **{name: (after[name] - before[name]) / turns for name in after},
     }

@@ -68,6 +68,15 @@ def test_an_idle_worker_starts_a_turn_after_the_notice_and_one_fetch(simulate):
     assert outcome.wait_ms(0.5) == pytest.approx(4.1, rel=0.01)
 
 
+def test_the_second_message_of_a_session_waits_until_an_idle_worker_looks_again(simulate):
+    outcome = simulate.Simulation(
+        quick(simulate), simulate.Cluster(polling=5.0), simulate.Load(2, 1)
+    ).run()
+    first, second = outcome.done
+    assert first.started < 0.01
+    assert second.started == pytest.approx(5.0, abs=0.02)
+
+
 def test_shared_flushes_let_more_turns_through_than_the_disk_has_flushes(simulate):
     slow = quick(simulate, worker_cpu=0.0001, flush=0.010)
     outcome = simulate.Simulation(slow, simulate.Cluster(workers=8), simulate.Load(2000, 500)).run()

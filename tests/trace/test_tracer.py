@@ -1,7 +1,10 @@
 """The trace: what is kept of dispatches, how much of it, and what happens where that fails."""
 
 import asyncio
+import json
+import os
 import sqlite3
+import sys
 
 import pytest
 
@@ -9,9 +12,12 @@ from hookline import Hooks
 from hookline.config import ConfigError
 from hookline.events import ToolCallEvent
 from hookline.hooks.trace import Watch
-from hookline.tape import MemoryStore
-from hookline.trace.store import Chunk, MemoryTraces, SQLiteTraces
+from hookline.tape import MemoryStore, SQLiteStore
+from hookline.tape.postgres import PostgresStore
+from hookline.trace.settings import TraceSettings
+from hookline.trace.store import Chunk, traces_of
 
+from .. import postgres
 from .conftest import one_turn
 
 
@@ -110,13 +116,30 @@ async def test_the_oldest_records_of_a_session_are_dropped(traced):
     assert times == sorted(times)
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_stores_keep_the_newest_and_count_what_they_dropped(kind, tmp_path):
-    from hookline.tape import SQLiteStore
-    from hookline.trace.settings import TraceSettings
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def tape(request, tmp_path):
+    """A store of tapes of each kind, to which a trace belongs."""
+    schema = postgres.new_schema()
+    if request.param == "memory":
+        opened = MemoryStore()
+    elif request.param == "sqlite":
+        opened = SQLiteStore(tmp_path / "tape.db")
+    else:
+        opened = await PostgresStore.open(postgres.url(), schema=schema)
+    yield opened
+    await opened.close()
+    if request.param == "postgres":
+        postgres.drop(schema)
 
-    tape = SQLiteStore(tmp_path / "tape.db")
-    store = MemoryTraces() if kind == "memory" else SQLiteTraces(tape)
+
+async def test_nothing_is_read_where_nothing_was_traced(tape):
+    store = traces_of(tape)
+    assert (await store.read()).records == []
+    assert await store.fired() == {}
+
+
+async def test_stores_keep_the_newest_and_count_what_they_dropped(tape):
+    store = traces_of(tape)
     bounds = TraceSettings(session_records=3, records=5)
     row = '{"v":1,"p":"p","s":"%s","t":%d,"h":[],"w":[["",null,""]],"r":[["hook",1,"x",0,0,5]]}'
     for number in range(40):
@@ -128,7 +151,31 @@ async def test_stores_keep_the_newest_and_count_what_they_dropped(kind, tmp_path
     assert trace.records[-1].time == 39
     assert trace.dropped == 40 - len(trace.records)
     assert (await store.fired())["x"] == (40, 39.0)
-    await tape.close()
+    own = await store.read("s1", since=39)
+    assert [(r.session, r.time) for r in own.records] == [("s1", 39)]
+    if not isinstance(tape, MemoryStore):  # as another process reads it
+        assert (await traces_of(tape).read()).records == trace.records
+
+
+async def test_why_is_answered_on_postgresql_by_another_process(traced):
+    schema = postgres.new_schema()
+    app = traced("decisions", tape={"url": postgres.url(), "schema": schema})
+    try:
+        async with app.running():
+            await one_turn(app)
+        command = [sys.executable, "-m", "hookline", "why", "s", "call_2", "--json"]
+        shown = await asyncio.create_subprocess_exec(
+            *command,
+            env={**os.environ, "HOOKLINE_HOME": str(app.home)},
+            cwd=app.workspace,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        said, _ = await shown.communicate()
+    finally:
+        postgres.drop(schema)
+    assert shown.returncode == 0
+    steps = json.loads(said)["steps"]
+    assert ("house", "denied") in [(step["by"], step["did"]) for step in steps]
 
 
 async def test_a_trace_that_cannot_be_written_is_logged_and_the_turn_goes_on(traced, caplog):

@@ -36,7 +36,7 @@ def show(
     elif name is not None:
         detail(hooks, catalog[name])
     else:
-        table(chosen(catalog, name, family))
+        table(hooks, chosen(catalog, name, family))
 
 
 def attached(hooks: Hooks, spec: HookSpec) -> list[str]:
@@ -59,14 +59,15 @@ def chosen(catalog: Catalog, name: str | None, family: str | None) -> list[HookS
     return families[family]
 
 
-def table(specs: list[HookSpec]) -> None:
-    """Print the hooks, family by family."""
+def table(hooks: Hooks, specs: list[HookSpec]) -> None:
+    """Print the hooks, family by family, with who is attached; in whole lines where nobody looks."""
     from rich.console import Console
     from rich.table import Table
 
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("hook", "reduce", "order", "errors"):
         grid.add_column(heading, no_wrap=True)
+    grid.add_column("attached", overflow="fold", style="green")
     grid.add_column("what it is for", overflow="fold")
     family = ""
     for spec in specs:
@@ -76,8 +77,11 @@ def table(specs: list[HookSpec]) -> None:
             family = spec.family
             grid.add_row(f"[bold cyan]{family}[/]")
         told = describe(spec)
-        grid.add_row(spec.name, told["reduce"], told["order"], told["errors"], spec.doc)
+        by = escape(", ".join(attached(hooks, spec)))
+        grid.add_row(spec.name, told["reduce"], told["order"], told["errors"], by, spec.doc)
     console = Console()
+    if not console.is_terminal:
+        console.width = 240
     console.print(grid, highlight=False)
     console.print(f"\n{len(specs)} hooks. One in detail: [bold]hookline hooks NAME[/]", highlight=False)
 

@@ -1,7 +1,8 @@
 """What the page reads: `/inspect` and everything under `/inspect/api`.
 
 Everything is read alone, but for a replay, which is run and writes nothing either. Who may come in, and
-from which pages, is decided before: by the gateway's own security.
+from which pages, is decided before: by the gateway's own security. What only a request needs is imported
+by it: a gateway of which nobody opens the page starts without.
 """
 
 from __future__ import annotations
@@ -15,17 +16,12 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from hookline.replay import ReplayError, UnknownRecording
-from hookline.trace import measure
-
 from . import FILES, PAGE, STATIC
 from .attached import catalogue, plugins
 from .comparison import replayed
 from .decisions import audited, decisions, pending
-from .explanation import dispatch, explained
 from .outlines import Outline, Outlines, Turn
 from .tail import Filter, Tail
-from .timeline import bars_of
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -191,6 +187,8 @@ def session_routes(reader: Reader) -> APIRouter:
 
     @router.get("/session/turn")
     async def turn(id: Name, number: Start) -> dict[str, Any]:  # noqa: A002
+        from .timeline import bars_of
+
         outline = await reader.outline(id)
         found = turn_of(outline, number)
         entries = await reader.entries(outline, found)
@@ -205,6 +203,8 @@ def session_routes(reader: Reader) -> APIRouter:
 
     @router.get("/session/entry")
     async def entry(id: Name, entry: Name) -> dict[str, Any]:  # noqa: A002
+        from .explanation import explained
+
         outline = await reader.outline(id)
         place = outline.places.get(entry)
         found = await app.store().get(entry) if place is not None else None
@@ -218,6 +218,8 @@ def session_routes(reader: Reader) -> APIRouter:
 
     @router.get("/session/dispatch")
     async def one_dispatch(id: Name, number: Start, record: Name) -> dict[str, Any]:  # noqa: A002
+        from .explanation import dispatch
+
         outline = await reader.outline(id)
         turn = turn_of(outline, number)
         first = outline.entries[turn.start]
@@ -252,6 +254,8 @@ def house_routes(reader: Reader) -> APIRouter:
 
     @router.get("/plugins")
     async def all_plugins() -> dict[str, Any]:
+        from hookline.trace import measure
+
         since = time() - HOUR
         stats = await measure(app.store(), await app.tracing.store(), since=since)
         return plugins(app, {each.name: each for each in stats.plugins})
@@ -269,6 +273,8 @@ def house_routes(reader: Reader) -> APIRouter:
 
     @router.post("/replay")
     async def replay(body: ReplayOrder) -> dict[str, Any]:
+        from hookline.replay import ReplayError, UnknownRecording
+
         async with reader.replaying:  # one at a time: the process has turns to run as well
             try:
                 return await replayed(app, body.session)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from hookline.catalog.place import here
 from hookline.hooks import Verdict
 from hookline.hooks.errors import error_text
-from hookline.trace.snapshot import payload_of, shortened
 
 from .decisions import decision_of
 from .plain import plain
@@ -176,6 +175,8 @@ def event(frame: dict[str, Any]) -> str:
 
 def frame_of(dispatch: Dispatch) -> dict[str, Any]:
     """A dispatch as a page shows it."""
+    from hookline.trace.snapshot import payload_of, shortened
+
     value = dispatch.value
     verdict: Verdict[Any] | None = value if isinstance(value, Verdict) else None  # pyright: ignore[reportUnknownVariableType]
     place = here()

@@ -1,18 +1,35 @@
-"""Batches: what waits, made into chunks of rows. Texts are put together, not encoded a second time."""
+"""Batches: rows of one session that wait to be kept together.
+
+A row becomes text at once, while all that it is made of is at hand; so nothing of a turn is held, and
+what changes later does not matter. A chunk is these texts, put together.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hookline.catalog.place import Place
 from hookline.hooks import Decision, Implementation, Verdict
 from hookline.hooks.errors import error_text
 from hookline.hooks.trace import Recorder
 
-from .record import Kind, TraceRecord, span_id
-from .rows import VERSION, record_of
+from .record import SpanKind, TraceRecord, span_id
+from .rows import (
+    CHANGES,
+    DID,
+    ERROR,
+    FAILED,
+    HANDLERS,
+    PAYLOAD,
+    REASON,
+    RETURNED,
+    VERSION,
+    WHY,
+    Row,
+    record_of,
+)
 from .snapshot import digest, encode
 from .store import Chunk
 
@@ -29,11 +46,6 @@ KNOWN: Final = 10_000
 
 Said = tuple[str, str | None, str | None, str | None, str | None]
 """Of a handler that said something: did, reason, error; changes and what it returned, as JSON texts."""
-Dispatched = tuple[
-    Recorder, float, str | None, Verdict[Any] | None, BaseException | None, dict[int, Said] | None
-]
-"""One dispatch: its end, JSON texts of what may change later, the rest as it is. A plain tuple, since
-there are many."""
 
 
 class Span:
@@ -41,9 +53,9 @@ class Span:
 
     __slots__ = ("ended", "error", "id", "kind", "name", "payload", "place", "started")
 
-    def __init__(self, id: str, kind: Kind, name: str, place: Place, started: float) -> None:  # noqa: A002
+    def __init__(self, id: str, kind: SpanKind, name: str, place: Place, started: float) -> None:  # noqa: A002
         self.id = id
-        self.kind = kind
+        self.kind: SpanKind = kind
         self.name = name
         self.place = place
         self.started = self.ended = started
@@ -71,46 +83,31 @@ class Span:
         )
 
 
-Waiting = tuple[Dispatched | Span, Any, Place | None]
-"""What was taken, the scope key, and where it was made."""
+class Dispatched(NamedTuple):
+    """One dispatch as it was taken."""
 
-
-def chunks_of(tracer: Tracer, waiting: Iterable[Waiting], redact: Redact | None) -> list[Chunk]:
-    """What waits, as chunks: one for each session."""
-    batches: dict[str, Batch] = {}
-    fired: dict[str, tuple[int, float]] = {}
-    none = (0, 0.0)
-    for taken, key, place in waiting:
-        if place is not None and (not key or key == place.session_id):
-            session = place.session_id
-        else:
-            session, place = "" if key is None else str(key), None
-        batch = batches.get(session)
-        if batch is None:
-            batch = batches[session] = Batch(tracer, session, redact)
-        batch.add(taken, place)
-        if isinstance(taken, tuple):
-            name = taken[0].watched.spec.name
-            fired[name] = (fired.get(name, none)[0] + 1, taken[0].started)
-    chunks = [batch.chunk() for batch in batches.values()]
-    if chunks:
-        chunks[0].fired = {name: (n, tracer.epoch + last) for name, (n, last) in fired.items()}
-    return chunks
+    recorder: Recorder
+    ended: float
+    payload: str | None
+    """As JSON text."""
+    verdict: Verdict[Any] | None
+    error: BaseException | None
+    said: dict[int, Said] | None
 
 
 class Batch:
     """The rows of one session that are kept together, and the tables that they refer to."""
 
     __slots__ = (
-        "_at", "_begun", "_handlers", "_last", "_place", "_places", "_redact", "_rows", "_session",
-        "_tracer", "_written",
+        "_at", "_begun", "_handlers", "_last", "_place", "_places", "_session", "_tracer", "_written",
+        "fired", "rows",
     )  # fmt: skip
 
-    def __init__(self, tracer: Tracer, session: str, redact: Redact | None = None) -> None:
+    def __init__(self, tracer: Tracer, session: str) -> None:
         self._tracer = tracer
         self._session = session
-        self._redact = redact
-        self._rows: list[str] = []
+        self.rows: list[str] = []
+        self.fired: dict[str, tuple[int, float]] = {}
         self._handlers: dict[Implementation, int] = {}
         self._written: list[str] = []
         self._places: dict[tuple[str, int | None, str], int] = {}
@@ -125,10 +122,10 @@ class Batch:
             self._place, self._at = place, self._number(place)
         if isinstance(taken, Span):
             started = taken.started
-            self._rows.append(self._span(taken))
+            self.rows.append(self._span(taken))
         else:
-            started = taken[0].started
-            self._rows.append(self._dispatch(taken))
+            started = taken.recorder.started
+            self.rows.append(self._dispatch(taken))
         if started > self._last:
             self._last = started
         if started < self._begun or not self._begun:
@@ -149,39 +146,39 @@ class Batch:
             if said is None or number not in said:
                 parts.append(f"[{known},{after},{took}]")
             else:
-                parts.append(f"[{known},{after},{took},{self._said(said[number])}]")
+                did, reason, failed, changes, returned = said[number]
+                parts.append(
+                    f'[{known},{after},{took},"{did}",{text_or_null(reason)},{text_or_null(failed)},'
+                    f"{changes or 'null'},{returned or 'null'}]"
+                )
         outcome = "null,null,null"
         if verdict is not None or error is not None:
             decision = "null" if verdict is None else DECISION_NAMES[verdict.decision]
-            reason = "null" if verdict is None else self._told(verdict.reason)
-            failed = "null" if error is None else self._told(error_text(error))
+            reason = "null" if verdict is None else text_or_null(verdict.reason)
+            failed = "null" if error is None else encode(error_text(error))
             outcome = f"{decision},{reason},{failed}"
         mark = ""
         if payload is None:
             payload = "null"
         elif not tracer.full:
             payload, mark = "null", f',"{digest(payload)}"'
-        elif self._redact is not None:
-            payload = self._redacted(payload)
+        name = recorder.watched.spec.name
+        before = self.fired.get(name)
+        self.fired[name] = (before[0] + 1 if before else 1, started)
         return (
-            f'["hook",{tracer.next_number()},{tracer.quoted(recorder.watched.spec.name)},{self._at},'
+            f'["hook",{tracer.next_number()},{tracer.quoted(name)},{self._at},'
             f"{int(started * 1e9)},{int((ended - started) * 1e9)},{outcome},{payload},"
             f"[{','.join(parts)}]{mark}]"
         )
 
     def _span(self, span: Span) -> str:
         """A span as a row."""
-        payload = "null" if span.payload is None else self._redacted(encode(span.payload))
+        payload = "null" if span.payload is None else encode(span.payload)
         started, lasted = int(span.started * 1e9), int((span.ended - span.started) * 1e9)
         return (
             f'["{span.kind}",0,{encode(span.name)},{self._at},{started},{lasted},null,null,'
-            f"{self._told(span.error or None)},{payload}]"
+            f"{text_or_null(span.error or None)},{payload}]"
         )
-
-    def _said(self, said: Said) -> str:
-        did, reason, failed, changes, returned = said
-        why, failure = self._told(reason), self._told(failed)
-        return f'"{did}",{why},{failure},{self._redacted(changes)},{self._redacted(returned)}'
 
     def _known(self, impl: Implementation) -> int:
         """The number of a handler that is new in this batch."""
@@ -201,27 +198,15 @@ class Batch:
             number = self._places[at] = len(self._places)
         return number
 
-    def _told(self, text: str | None) -> str:
-        """A text as JSON, redacted."""
-        if text is None:
-            return "null"
-        if self._redact is not None:
-            try:
-                text = str(self._redact(text))
-            except Exception:
-                text = WITHHELD
-        return encode(text)
+    def redact(self, redact: Redact) -> None:
+        """Take out of the rows what must not be kept."""
+        self.rows = [encode(redacted_row(json.loads(row), redact)) for row in self.rows]
 
-    def _redacted(self, text: str | None) -> str:
-        """A JSON text as it is kept; one that cannot be redacted is not."""
-        if text is None:
-            return "null"
-        if self._redact is None:
-            return text
-        try:
-            return encode(self._redact(json.loads(text)))
-        except Exception:
-            return encode(WITHHELD)
+    def drop_older(self) -> int:
+        """Forget the older half of the rows, and say how many that were."""
+        count = (len(self.rows) + 1) // 2
+        del self.rows[:count]
+        return count
 
     def body(self) -> str:
         """The batch as it is written."""
@@ -232,14 +217,15 @@ class Batch:
         )
         return (
             f'{{"v":{VERSION},"p":"{tracer.prefix}","s":{encode(self._session)},"t":{tracer.epoch!r},'
-            f'"h":[{",".join(self._written)}],"w":[{places}],"r":[{",".join(self._rows)}]}}'
+            f'"h":[{",".join(self._written)}],"w":[{places}],"r":[{",".join(self.rows)}]}}'
         )
 
     def chunk(self) -> Chunk:
         """The batch, to be kept."""
         epoch = self._tracer.epoch
         begun, last = epoch + self._begun, epoch + self._last
-        return Chunk(self._session, begun, last, len(self._rows), self.body())
+        fired = {name: (count, epoch + at) for name, (count, at) in self.fired.items()}
+        return Chunk(self._session, begun, last, len(self.rows), self.body(), fired)
 
     def record(self) -> TraceRecord:
         """The one row of the batch, as it will be read."""
@@ -248,3 +234,26 @@ class Batch:
 
 
 NOWHERE: tuple[str, int | None, str] = ("", None, "")
+
+
+def text_or_null(text: str | None) -> str:
+    """A text as JSON."""
+    return "null" if text is None else encode(text)
+
+
+def redacted_row(row: Row, redact: Redact) -> Row:
+    """The same row; what cannot be redacted is withheld."""
+    for at in (REASON, ERROR, PAYLOAD):
+        row[at] = redacted(row[at], redact)
+    for part in row[HANDLERS] if len(row) > HANDLERS else ():
+        for at in (WHY, FAILED, CHANGES, RETURNED) if len(part) > DID else ():
+            part[at] = redacted(part[at], redact)
+    return row
+
+
+def redacted(value: Any, redact: Redact) -> Any:
+    """A value as it is kept."""
+    try:
+        return None if value is None else redact(value)
+    except Exception:
+        return WITHHELD

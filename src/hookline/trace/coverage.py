@@ -26,10 +26,10 @@ CALLING: Final = frozenset(
 """The methods of `Hooks` and of the plugin manager that dispatch a hook by its name."""
 RUNNER: Final = {
     "_invoke": ("tools/runner.py",),
-    "stream": ("agent/answer.py", "models/probe.py", "replay/playback.py"),
+    "stream": ("agent/answer.py", "models/probe.py", "replay/playback.py", "bench.py"),
 }
 """Where tools and models may be reached: the one runner, the one model turn. A probe asks a model
-whether it answers at all, and a playback hands on what the model turn asked of it."""
+whether it answers at all; a playback and a bench hand on what the model turn asked of them."""
 NAMED: Final = ("event", "hook", "hook_name", "name")
 """What a parameter that names a hook is called."""
 FILES: Final = 2_000

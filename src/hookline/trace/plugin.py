@@ -14,7 +14,7 @@ from hookline.hooks import hookimpl
 from hookline.hooks.errors import error_text
 
 from .batch import Span
-from .record import Kind, span_id
+from .record import SpanKind, span_id
 from .tracer import Listener, Tracer
 
 
@@ -106,7 +106,7 @@ class SpansPlugin:
             listener.left(ctx.session_id)
 
     def _begin(
-        self, kind: Kind, ctx: HookContext, name: str, *, step: int | None = None, call: str = ""
+        self, kind: SpanKind, ctx: HookContext, name: str, *, step: int | None = None, call: str = ""
     ) -> None:
         place, session = here(), ctx.session_id
         turn = place.turn_id if place is not None and place.session_id == session else ""

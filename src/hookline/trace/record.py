@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["hook", "turn", "model", "tool"]
-"""A dispatch; a turn of the session; a model turn with its tools; a tool call."""
+SpanKind = Literal["turn", "model", "tool"]
+"""A turn of the session; a model turn with its tools; a tool call."""
+Kind = Literal["hook"] | SpanKind
+"""A dispatch, or a span."""
 
 
 @dataclass(slots=True)

@@ -294,13 +294,17 @@ def parsed(bodies: Iterable[str], since: float, dropped: int) -> Trace:
 
 
 def traces_of(store: object) -> TraceStore:
-    """Where the trace of a tape is kept: where its store says, in its file, or else in memory.
+    """Where the trace of a tape is kept: where its store says, beside it, or else in memory.
 
     A store of tapes may have a method `traces()` that gives the `TraceStore` beside it.
     """
     own: Any = getattr(store, "traces", None)
     if callable(own):
         return cast("TraceStore", own())
+    if callable(getattr(store, "connection", None)):
+        from .postgres import PostgresTraces, TapeDatabase
+
+        return PostgresTraces(cast("TapeDatabase", store))
     if callable(getattr(store, "using", None)):
         return SQLiteTraces(cast("TapeFile", store))
     return MemoryTraces()

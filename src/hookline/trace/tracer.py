@@ -1,15 +1,14 @@
 """`Tracer`: takes what the kernel tells of dispatches while a turn runs, and keeps it when it rests.
 
-What must be seen at once (the payload, what a handler changed) is written as text at once; all the rest
-waits. Rows are kept in batches, at save points and in between, never while a hook waits for it. A store
-that fails is logged, and the turn goes on.
+What happened is written as text at once, so that nothing of a turn is held. Rows are kept in batches,
+at save points and in between, never while a hook waits for it. A store that fails is logged, and the
+turn goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count
 from time import perf_counter, time
@@ -22,11 +21,11 @@ from hookline.hooks.reducers import DENY
 from hookline.hooks.trace import Recorder, Watch, did_of
 from hookline.tape import new_id
 
-from .batch import KNOWN, Batch, Dispatched, Redact, Said, Span, Waiting, chunks_of
+from .batch import KNOWN, Batch, Dispatched, Redact, Said, Span
 from .record import TraceRecord
 from .settings import TraceSettings
 from .snapshot import encode, payload_of, snapshot
-from .store import TraceStore
+from .store import Chunk, TraceStore
 
 log = logging.getLogger("hookline.trace")
 
@@ -77,7 +76,10 @@ class Tracer:
         """Plugins that are a part of the trace, and not traced themselves."""
         self.full = settings.level == "full"
         self._limit = settings.payload
-        self._pending: deque[Waiting] = deque(maxlen=PENDING)
+        self._batches: dict[str, Batch] = {}
+        self._placeless: list[tuple[Dispatched | Span, Any, Place]] = []
+        """What was taken in a turn of which the session was not known yet."""
+        self._pending = 0
         self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -113,7 +115,7 @@ class Tracer:
             if recorder.said:
                 said = self._said(recorder, arguments, value)
         verdict: Verdict[Any] | None = value if isinstance(value, Verdict) else None  # pyright: ignore[reportUnknownVariableType]
-        taken: Dispatched = (recorder, ended, payload, verdict, error, said)
+        taken = Dispatched(recorder, ended, payload, verdict, error, said)
         place, key = here(), recorder.key
         if self._listeners:
             self._tell(taken, key, place)
@@ -168,11 +170,33 @@ class Tracer:
         """Let it wait for the next time that rows are kept."""
         if self.store is None:
             return
-        self._pending.append((taken, key, place))
+        if place is not None and not place.session_id:
+            self._placeless.append((taken, key, place))
+        else:
+            self._put(taken, *session_at(key, place))
+        self._pending += 1
+        if self._pending > PENDING:
+            self._drop_oldest()
         if self._timer is None:
             loop = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]  # None, not an error
             if loop is not None:
                 self._timer = loop.call_later(SECONDS, self._due)
+
+    def _put(self, taken: Dispatched | Span, session: str, place: Place | None) -> None:
+        batch = self._batches.get(session)
+        if batch is None:
+            batch = self._batches[session] = Batch(self, session)
+        batch.add(taken, place)
+
+    def _drop_oldest(self) -> None:
+        self._pending -= len(self._placeless)
+        self._placeless.clear()
+        for session in list(self._batches):
+            if self._pending <= PENDING:
+                break
+            self._pending -= self._batches[session].drop_older()
+            if not self._batches[session].rows:
+                del self._batches[session]
 
     def written(self, impl: Implementation) -> str:
         """An implementation's name and where it is written, as JSON."""
@@ -212,16 +236,18 @@ class Tracer:
             self._flushed = perf_counter()
             if not self._pending or self.store is None:
                 return
-            waiting = [*self._pending]
-            self._pending.clear()
+            for taken, key, place in self._placeless:
+                self._put(taken, *session_at(key, place))
+            batches, count = list(self._batches.values()), self._pending
+            self._batches, self._placeless, self._pending = {}, [], 0
             try:
                 if self._redact is None:
-                    chunks = chunks_of(self, waiting, None)
+                    chunks = [batch.chunk() for batch in batches]
                 else:
-                    chunks = await asyncio.to_thread(chunks_of, self, waiting, self._redact)
+                    chunks = await asyncio.to_thread(redacted_chunks, batches, self._redact)
                 await self.store.write(chunks, self.settings)
             except Exception as error:
-                log.warning("trace.failed records=%d lost: %s", len(waiting), error_text(error))
+                log.warning("trace.failed records=%d lost: %s", count, error_text(error))
 
     async def close(self) -> None:
         """Keep what waits, and stop."""
@@ -229,6 +255,13 @@ class Tracer:
             self._timer.cancel()
             self._timer = None
         await self.flush()
+
+
+def redacted_chunks(batches: Iterable[Batch], redact: Redact) -> list[Chunk]:
+    """What waits, without what must not be kept."""
+    for batch in batches:
+        batch.redact(redact)
+    return [batch.chunk() for batch in batches]
 
 
 def session_at(key: Any, place: Place | None) -> tuple[str, Place | None]:

@@ -237,7 +237,11 @@ class Chat:
         self.view.begin()
         try:
             outcome = await run_shell(
-                self.app, self.session_id, command, exclude_from_context=text.startswith("!!")
+                self.app,
+                self.session_id,
+                command,
+                exclude_from_context=text.startswith("!!"),
+                channel="terminal",
             )
             self.view.called("shell", text_of(outcome.content), is_error=outcome.is_error)
         finally:

@@ -12,8 +12,8 @@ and watches the turn's end. With `--observers`, observers too, on the ten hooks 
 How it measures. One process, one app for each level. A round takes a sample of every level, in a new
 random order, so that a slow moment of the machine falls on all alike; a sample of a level is compared
 with the sample of "off" of the same round, and the median of these ratios counts. CPU is what the
-process used in all its threads. What waits to be kept is kept as in production, twice a second, and its
-cost is counted. The garbage collector is off while the clock runs.
+process used in all its threads. What waits is kept at the end of each sample, which is more often than
+in production, and its cost is counted. The garbage collector is off while the clock runs.
 """
 
 import argparse
@@ -36,14 +36,15 @@ from rows import make_handler
 
 LEVELS = ("off", "decisions", "full")
 LIMITS = {"decisions": 3.0, "full": 15.0}
-TURNS = 20  # in a sample
+TURNS = 60  # in a sample
 WARM_UP = 60
 
 Turn = Callable[[], Awaitable[None]]
+Flush = Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
-async def opened(level: str, observers: int) -> AsyncGenerator[Turn]:
+async def opened(level: str, observers: int) -> AsyncGenerator[tuple[Turn, Flush]]:
     from hookline.app import Hookline
     from hookline.events import ToolCallEvent, ToolCallEventResult, ToolResultEvent
     from hookline.hooks import hookimpl
@@ -111,7 +112,12 @@ async def opened(level: str, observers: int) -> AsyncGenerator[Turn]:
             for name in await most_fired(app.hooks, turn, observers):
                 parameters = app.hooks[name].spec.params
                 app.hooks.register(name, make_handler(0, "sync", ", ".join(parameters), "return None"))
-            yield turn
+
+            async def flush() -> None:
+                if app.tracing.tracer is not None:
+                    await app.tracing.tracer.flush()
+
+            yield turn, flush
             if level != "off":
                 trace = await (await app.tracing.store()).read()
                 assert trace.records, "nothing was traced"
@@ -127,12 +133,14 @@ async def most_fired(hooks: Any, turn: Turn, count: int) -> list[str]:
     return [name for name in names if not name.startswith("around_")][:count]
 
 
-async def sample(turn: Turn) -> float:
+async def sample(turn: Turn, flush: Flush) -> float:
+    await flush()  # what others left
     gc.collect()
     gc.disable()
     started = process_time()
     for _ in range(TURNS):
         await turn()
+    await flush()
     used = process_time() - started
     gc.enable()
     return used / TURNS
@@ -146,13 +154,13 @@ async def measure(rounds: int, observers: int) -> dict[str, list[float]]:
         opened("full", observers) as full,
     ):
         turns = {"off": off, "decisions": decisions, "full": full}
-        for turn in turns.values():
+        for turn, _ in turns.values():
             for _ in range(WARM_UP):
                 await turn()
         for number in range(rounds):
             progress(f"{number}/{rounds}")
             for level in random.sample(LEVELS, len(LEVELS)):
-                samples[level].append(await sample(turns[level]))
+                samples[level].append(await sample(*turns[level]))
                 await asyncio.sleep(0)
     progress("")
     return samples

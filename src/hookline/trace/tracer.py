@@ -18,13 +18,13 @@ from hookline.catalog.place import Place, here
 from hookline.hooks import HookSpec, Implementation, Ruling, Verdict
 from hookline.hooks.errors import error_text
 from hookline.hooks.reducers import DENY
-from hookline.hooks.trace import Recorder, Watch, did_of
+from hookline.hooks.trace import Recorder, Watch, Watched, did_of
 from hookline.tape import new_id
 
 from .batch import KNOWN, Batch, Dispatched, Redact, Said, Span
 from .record import TraceRecord
 from .settings import TraceSettings
-from .snapshot import encode, payload_of, snapshot
+from .snapshot import LEFT_OUT, encode, payload_of, snapshot
 from .store import Chunk, TraceStore
 
 log = logging.getLogger("hookline.trace")
@@ -88,6 +88,8 @@ class Tracer:
         self.prefix = new_id()
         self._written: dict[Implementation, str] = {}
         self._names: dict[str, str] = {}
+        self._shown: dict[Watched, list[tuple[str, int]]] = {}
+        """The parameters of a hook that are a part of its payload, each with its place."""
         self.epoch = time() - perf_counter()
         """What makes a time of day of a time of `perf_counter`."""
 
@@ -110,10 +112,9 @@ class Tracer:
         ended = perf_counter()
         payload = said = None
         if self.full or recorder.said:
-            arguments = recorder.arguments(value)
-            payload = snapshot(payload_of(arguments), self._limit)
+            payload = snapshot(self._payload(recorder, value), self._limit)
             if recorder.said:
-                said = self._said(recorder, arguments, value)
+                said = self._said(recorder, value)
         verdict: Verdict[Any] | None = value if isinstance(value, Verdict) else None  # pyright: ignore[reportUnknownVariableType]
         taken = Dispatched(recorder, ended, payload, verdict, error, said)
         place, key = here(), recorder.key
@@ -121,12 +122,27 @@ class Tracer:
             self._tell(taken, key, place)
         self.note(taken, key, place)
 
-    def _said(
-        self, recorder: Recorder, arguments: dict[str, Any], outcome: Any
-    ) -> dict[int, Said] | None:
+    def _payload(self, recorder: Recorder, value: Any) -> Any:
+        """What `payload_of` gives, by what is known of the hook's parameters."""
+        watched, args = recorder.watched, recorder.args
+        shown = self._shown.get(watched)
+        if shown is None:
+            if len(self._shown) >= KNOWN:
+                self._shown.clear()
+            passed = watched.passed
+            shown = self._shown[watched] = [
+                (name, at) for at, name in enumerate(passed) if name not in LEFT_OUT
+            ]
+        if watched.spec.withholds:
+            return payload_of(recorder.arguments(value))
+        found = {name: args[at] for name, at in shown}
+        return payload_of(found) if "event" in found else found
+
+    def _said(self, recorder: Recorder, outcome: Any) -> dict[int, Said] | None:
         """What each handler that said something did."""
         reducer = recorder.watched.spec.reducer
         chained = reducer.name == "chain"
+        arguments: dict[str, Any] | None = None
         now: dict[str, Any] = {}
         said: dict[int, Said] = {}
         for number, (_, _, _, value, what, at) in enumerate(recorder.notes):
@@ -136,6 +152,7 @@ class Tracer:
                     continue
                 if chained:
                     name = getattr(reducer, "parameter", "value")
+                    arguments = arguments or recorder.arguments(outcome)
                     before = now[name] if name in now else arguments.get(name)
                     changes = snapshot({name: [before, value]}, self._limit)
                     now[name] = value
@@ -145,6 +162,7 @@ class Tracer:
                 ruling = outcome.trail[at] if isinstance(outcome, Verdict) else None  # pyright: ignore[reportUnknownMemberType]  # as it was released
                 reason = ruling.reason if ruling is not None else None
                 if ruling is not None and ruling.changes:
+                    arguments = arguments or recorder.arguments(outcome)
                     event = arguments.get("event")
                     pairs = {
                         name: [now.get(name, getattr(event, name, None)), after]

@@ -31,7 +31,7 @@ class Chunk:
     body: str
     """The records, as `rows` has it."""
     fired: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
-    """How often each hook was called, and when last; one chunk may tell it for all written with it."""
+    """How often each hook was called, and when last."""
 
 
 @dataclass(slots=True)

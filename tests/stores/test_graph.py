@@ -1,5 +1,8 @@
 """The contract of graph stores."""
 
+import subprocess
+import sys
+
 import pytest
 
 from hookline.stores import BadValue, Edge, Node, StoreLocked
@@ -172,3 +175,16 @@ async def test_a_graph_that_another_process_has_open_is_locked(tmp_path):
         holder.communicate()
     assert await stores.get("s").nodes() == []
     await stores.close()
+
+
+def test_a_local_model_works_beside_a_graph(tmp_path):
+    """Their libraries clash when they are loaded in the other order."""
+    code = (
+        "from hookline.stores.graph import LadybugGraph\n"
+        f"LadybugGraph({str(tmp_path / 'graph')!r})\n"
+        "import sys, xllamacpp\n"
+        "names = list(sys.modules)\n"
+        "print(names.index('xllamacpp') < names.index('ladybug'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"

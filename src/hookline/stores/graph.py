@@ -38,16 +38,30 @@ _TABLES = (
 _ARROWS = {"out": "-[e:Edge]->", "in": "<-[e:Edge]-", "both": "-[e:Edge]-"}
 
 
+def library() -> Any:
+    """Ladybug, loaded so that a local model still works beside it.
+
+    The two libraries carry C++ code of the same names. The local model's runtime breaks the process
+    when it is loaded second, and neither minds when it is loaded first.
+    """
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("xllamacpp") is not None:
+        import_module("xllamacpp")
+    try:
+        import ladybug
+    except ImportError as error:
+        raise MissingLibrary("ladybug", "ladybug") from error
+    return ladybug
+
+
 class LadybugGraph:
     """A `GraphStore` in one file of Ladybug. It is opened, or made, by the first call."""
 
     def __init__(self, path: str) -> None:
-        try:
-            import ladybug
-        except ImportError as error:
-            raise MissingLibrary("ladybug", "ladybug") from error
         self.path = path
-        self._ladybug = ladybug
+        self._ladybug = library()
         self._database: Any = None
         self._connection: Any = None
         self._worker = Worker(path)

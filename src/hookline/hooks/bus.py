@@ -17,7 +17,7 @@ from .observers import Subscriber
 from .reducers import notify
 from .scope import Scope
 from .spec import Catalog, Event, HookSpec, Source
-from .trace import Sink, Watch
+from .trace import Dispatch, Sink, Watch
 
 if TYPE_CHECKING:
     from .manager import PluginManager
@@ -189,7 +189,7 @@ class Hooks:
         """Observe dispatches of hooks that have something attached; all others stay as they are."""
         return self._observe("watches", watch)
 
-    def trace(self, sink: Sink) -> Off:
+    def trace(self, sink: Callable[[Dispatch], Any]) -> Off:
         """Observe every dispatch, with what each implementation did."""
         return self._observe("sinks", sink)
 

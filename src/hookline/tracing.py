@@ -5,7 +5,6 @@ Where both are off nothing of it is loaded, and no hook is compiled otherwise.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -43,10 +42,12 @@ class Tracing:
         sending = config.settings("otel", OtelSettings)
         spans: Spans | None = None
         if sending.endpoint:
+            from asyncio import to_thread
+
             from hookline.trace.otel import Spans, provider_of
 
             spans = Spans(provider_of(sending))
-            stack.push_async_callback(asyncio.to_thread, spans.close)
+            stack.push_async_callback(to_thread, spans.close)
         if settings.level != "off" or spans is not None:
             self._begin(stack, settings, spans)
 

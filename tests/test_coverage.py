@@ -12,8 +12,8 @@ import websockets
 
 from hookline import person
 from hookline.agent.compactor import Compacting
-from hookline.agent.engine import Limits
 from hookline.agent.retry import Patience
+from hookline.agent.run import Limits
 from hookline.app import Hookline
 from hookline.catalog import CATALOG
 from hookline.cli.onboard import Answers, onboard

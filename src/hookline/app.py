@@ -38,7 +38,8 @@ from hookline.turn import Listener, TurnResult
 if TYPE_CHECKING:
     import typer
 
-    from hookline.agent.engine import AgentRun, Engine, Limits
+    from hookline.agent.engine import Engine
+    from hookline.agent.run import AgentRun, Limits
     from hookline.config import Config
     from hookline.exchange import Exchange
     from hookline.models import Models
@@ -158,7 +159,7 @@ class Hookline:
     @property
     def limits(self) -> Limits:
         """What a run may use up: as given, or else as the settings have it."""
-        from hookline.agent.engine import Limits
+        from hookline.agent.run import Limits
 
         if self._limits is not None:
             return self._limits

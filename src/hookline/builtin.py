@@ -84,8 +84,8 @@ class BuiltinPlugin:
         self, prompt: Prompt, session_id: str, state: State
     ) -> AsyncStreamEvents:
         """Run the agent."""
-        from hookline.agent.engine import AgentRun, Limits
         from hookline.agent.journal import CutOffTurn
+        from hookline.agent.run import AgentRun, Limits
 
         app = self.app
         resume = state.get("resume")

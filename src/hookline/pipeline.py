@@ -36,8 +36,8 @@ from hookline.turn import (
 )
 
 if TYPE_CHECKING:
-    from hookline.agent.engine import Limits
     from hookline.agent.journal import CutOffTurn
+    from hookline.agent.run import Limits
     from hookline.app import Hookline
     from hookline.exchange import Exchange
 

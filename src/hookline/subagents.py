@@ -27,7 +27,7 @@ from hookline.hooks.errors import error_text, suggestion
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hookline.agent.engine import AgentRun, Limits
+    from hookline.agent.run import AgentRun, Limits
     from hookline.app import Hookline
     from hookline.tape import Tape
 
@@ -250,8 +250,8 @@ class Subagents:
         self, task: Task, plan: _Plan, parent: str, above: AgentRun | None, label: str
     ) -> AgentRun:
         """The run that does the task; one that a crash cut off is taken up again."""
-        from hookline.agent.engine import AgentRun
         from hookline.agent.journal import cut_off_turn
+        from hookline.agent.run import AgentRun
 
         app = self._app
         tape = await self._tape(plan, parent)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.agent.engine import Limits
 from hookline.agent.errors import Blocked, Unjudged
 from hookline.agent.retry import Patience
+from hookline.agent.run import Limits
 from hookline.agent.segments import HeldBack, Streaming
 from hookline.app import Hookline
 from hookline.catalog.calls import ToolCall

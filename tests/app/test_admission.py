@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from hookline.agent.engine import Limits
+from hookline.agent.run import Limits
 from hookline.events import AgentStopEventResult, InputEventResult
 from hookline.exchange import Exchange
 from hookline.hooks import WrongResult

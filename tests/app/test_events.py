@@ -6,7 +6,7 @@ import pytest
 
 from hookline import hookimpl
 from hookline.agent import Blocked
-from hookline.agent.engine import Limits
+from hookline.agent.run import Limits
 from hookline.events import (
     BeforeAgentStartEventResult,
     ContextEventResult,

@@ -8,7 +8,7 @@ import pytest
 
 from hookline import AsyncStreamEvents, StreamEvent, hookimpl
 from hookline.agent import Blocked, CutOff, StepLimit
-from hookline.agent.engine import Limits
+from hookline.agent.run import Limits
 from hookline.app import NotRunning
 from hookline.catalog.envelope import EnvelopeError
 from hookline.events import (

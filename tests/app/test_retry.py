@@ -2,8 +2,8 @@
 
 import pytest
 
-from hookline.agent.engine import Limits
 from hookline.agent.retry import Patience, delay
+from hookline.agent.run import Limits
 from hookline.models import ContextOverflow, ModelFailed
 from hookline.models.script import Fault, Turn
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from hookline.agent.compactor import Compacting
-from hookline.agent.engine import Limits
 from hookline.agent.errors import Blocked
+from hookline.agent.run import Limits
 from hookline.catalog.events.session import CompactionResult
 from hookline.events import (
     SessionBeforeCompactResult,

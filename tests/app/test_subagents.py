@@ -6,8 +6,8 @@ import sqlite3
 import pytest
 
 from hookline import Hookline
-from hookline.agent.engine import Limits
 from hookline.agent.errors import BudgetSpent
+from hookline.agent.run import Limits
 from hookline.events import ContextEventResult, ToolCallEventResult, ToolResultEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn

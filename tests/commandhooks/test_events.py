@@ -324,7 +324,7 @@ class TestSessions:
         )
         scripted(*["word " * 2000] * 12, "a summary")
         from hookline.agent.compactor import Compacting
-        from hookline.agent.engine import Limits
+        from hookline.agent.run import Limits
 
         app.limits = Limits(compacting=Compacting(keep=100))
         async with app.running():

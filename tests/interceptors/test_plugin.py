@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from hookline.agent.engine import Limits
 from hookline.agent.errors import Blocked
+from hookline.agent.run import Limits
 from hookline.agent.segments import Streaming
 from hookline.config import ConfigError
 from hookline.events import ToolCallEventResult

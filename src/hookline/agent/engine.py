@@ -8,11 +8,8 @@ and never runs the loop itself.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any, Literal, TypeAlias
 
 from hookline.catalog.calls import ToolResultContent
@@ -35,22 +32,20 @@ from hookline.catalog.parts import Prompt
 from hookline.catalog.place import Place, move_to
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 from hookline.hooks import Hooks
-from hookline.models import ContextOverflow, Model, ModelRequest
+from hookline.models import ContextOverflow, ModelRequest
 from hookline.specs import SideEffects
-from hookline.tape import Tape, TapeContext
 from hookline.tools.context import during
 from hookline.tools.registry import Registry
 from hookline.tools.runner import Admitted, Caller, Requested, ToolOutcome, ToolRunner
 
 from .answer import Answer, Emit, ModelTurn
-from .compactor import Compacting, Compactor
-from .errors import BudgetSpent, Cancelled, StepLimit
+from .compactor import Compactor
+from .errors import Cancelled, StepLimit
 from .feed import Feed
-from .journal import CutOffTurn, TapeJournal, plain_content, plain_envelope
+from .journal import TapeJournal, plain_content, plain_envelope
 from .loops import LoopWatch
-from .retry import Patience, Retry
-from .segments import WHOLE, Streaming
-from .steering import Steering
+from .retry import Retry
+from .run import AgentRun, new_hex
 
 INTERRUPTED = (
     "this call was interrupted before its result was known; it may or may not have taken effect. "
@@ -58,107 +53,8 @@ INTERRUPTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a run may use up."""
-
-    steps: int = 50
-    tool_seconds: float | None = 600.0
-    parallel_tools: int = 8
-    patience: Patience = field(default_factory=Patience)
-    tokens: int | None = None
-    """What a run and its subagents may use, in and out."""
-    sent_back: int = 3
-    """How many times `agent_stop` may send an agent back to work."""
-    depth: int = 3
-    """How deep subagents may have subagents."""
-    subagents: int = 100
-    """How many subagents of one session run at once."""
-    compacting: Compacting = field(default_factory=Compacting)
-    streaming: Streaming = WHOLE
-    """How an answer is judged while it streams."""
-
-
 Step: TypeAlias = Literal["more", "answered", "ended"]
 """What a model turn leads to: another one, an answer, or an end that a tool asked for."""
-
-
-def new_hex() -> str:
-    """An id that nobody else has: half the cost of a UUID's."""
-    return os.urandom(16).hex()
-
-
-def nobody_minds(phase: str) -> None:
-    """Nobody wants to know what the run is doing."""
-
-
-@dataclass(slots=True)
-class AgentRun:
-    """One run: what it starts from, and what has become of it so far."""
-
-    prompt: Prompt
-    ctx: HookContext
-    tape: Tape
-    tape_context: TapeContext
-    model: Model
-    workspace: Path
-    state: dict[str, Any] = field(default_factory=dict[str, Any])
-    limits: Limits = field(default_factory=Limits)
-    options: dict[str, Any] = field(default_factory=dict[str, Any])
-    tool_choice: Any = "auto"
-    envelope: Any = None
-    resume: CutOffTurn | None = None
-    turn_id: str = field(default_factory=new_hex)
-    tools: frozenset[str] | None = None
-    """The tools that this agent may use; None: all."""
-    instructions: str = ""
-    """What is added to the system prompt of this run alone."""
-    thinking: str | None = None
-    lineage: tuple[str, ...] = ()
-    """The sessions above this one, the person's first."""
-    on_phase: Callable[[Literal["turn", "compaction"]], None] = nobody_minds
-
-    steering: Steering = field(default_factory=Steering)
-    system: str = ""
-    messages: list[Message] = field(default_factory=list[Message])
-    usage: dict[str, Any] = field(default_factory=dict[str, Any])
-    text: str = ""
-    error: Exception | None = None
-    sent_back: int = 0
-    task: asyncio.Task[None] | None = None
-    cancelled: bool = False
-    parked: bool = False
-    """Stopped to be continued: the tape does not say that the turn ended."""
-
-    async def cancel(self, *, park: bool = False) -> bool:
-        """Stop the run, its tools and subagents with it; whether it was still going."""
-        if self.task is None or self.task.done():
-            return False
-        self.cancelled, self.parked = True, park
-        self.task.cancel()
-        await asyncio.wait([self.task])
-        return True
-
-    async def finish(self, status: str, error: str | None = None) -> None:
-        """Note on the tape how the turn ended."""
-        await TapeJournal(self.tape).finish(self.turn_id, status, error)
-
-    def count(self, usage: dict[str, Any]) -> None:
-        """Add one answer's usage to the run's."""
-        for name, number in usage.items():
-            if isinstance(number, int | float):  # the cost is a fraction
-                self.usage[name] = self.usage.get(name, 0) + number
-
-    def check_budget(self) -> None:
-        """Stop a run that used up what it may use."""
-        allowed = self.limits.tokens
-        if allowed is not None and self.tokens > allowed:
-            raise BudgetSpent(f"the agent used {self.tokens} tokens; it may use {allowed}")
-
-    @property
-    def tokens(self) -> int:
-        """The tokens used so far, in and out."""
-        return self.usage.get("input_tokens", 0) + self.usage.get("output_tokens", 0)
 
 
 class Engine:

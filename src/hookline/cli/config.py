@@ -43,7 +43,7 @@ def show(app: Hookline, section: str | None = None, *, as_json: bool = False) ->
 
 def defaults(app: Hookline, section: str | None) -> dict[str, Any]:
     """What holds where nothing is set."""
-    from hookline.agent.engine import Limits
+    from hookline.agent.run import Limits
     from hookline.config.schema import LimitsSettings
     from hookline.models import DEFAULT_MODEL
 

@@ -25,9 +25,9 @@ from agent_hooks import (
 from agent_hooks.ctk import Capability, RunOutcome, RunRecord, Scenario, redact_paths
 from agent_hooks.ctk.harness import ToolSpec as ScenarioTool
 
-from hookline.agent.engine import Limits
 from hookline.agent.errors import Blocked
 from hookline.agent.retry import Patience
+from hookline.agent.run import Limits
 from hookline.agent.segments import WHOLE, Streaming
 from hookline.app import Hookline
 from hookline.catalog.events.message import MessageUpdateEvent

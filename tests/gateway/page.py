@@ -146,3 +146,14 @@ async def say(page, text):
 
 async def idle(page):
     await page.wait_for_selector("#cancel", state="hidden")
+
+
+async def true(page, script, arg=None):
+    """Wait until a script says yes.
+
+    Playwright's own wait evaluates text inside the page, which the page's security policy forbids
+    whenever the answer is not yes at once.
+    """
+    async with asyncio.timeout(30):
+        while not await page.evaluate(script, arg):
+            await asyncio.sleep(0.05)

@@ -20,6 +20,7 @@ from .page import (
     say,
     serious_faults,
     serving,
+    true,
 )
 
 pytestmark = [
@@ -50,9 +51,7 @@ async def test_an_answer_is_seen_while_it_is_still_being_given(tmp_path, chromiu
         await idle(page)
         assert await page.inner_text(".answer") == "The first half and the second."
         assert await page.inner_text(".person") == "Tell me."
-        await page.wait_for_function(
-            "document.getElementById('announcer').textContent.includes('second')"
-        )
+        await true(page, "document.getElementById('announcer').textContent.includes('second')")
         assert page.problems == []
 
 
@@ -287,7 +286,7 @@ async def test_a_gateway_that_wants_a_token_is_given_one(tmp_path, chromium):
         page = await opened(chromium, house, connects=False)
         await page.fill("#token", "wrong")
         await page.press("#token", "Enter")
-        await page.wait_for_function("document.activeElement.id === 'token' && !token.value")
+        await true(page, "document.activeElement.id === 'token' && !token.value")
         await page.fill("#token", "open/sesame=")
         await page.press("#token", "Enter")
         await connected(page)
@@ -432,15 +431,15 @@ async def test_a_long_conversation_is_shown_from_its_end(tmp_path, chromium):
         await page.wait_for_selector("text=Question 149.")
         assert await page.locator(".turn").count() == 60
         end = "(log.scrollHeight - log.scrollTop - log.clientHeight) < 4"
-        await page.wait_for_function(end)
+        await true(page, end)
         while await page.is_visible("text=Show earlier messages"):
             await page.click("text=Show earlier messages")
         assert await page.locator(".turn").count() == 300
         assert await page.text_content(".person >> nth=0") == "Question 0."
         await page.click("#latest")
-        await page.wait_for_function(end)
+        await true(page, end)
         await page.evaluate("log.scrollTop = 0")
         await page.wait_for_selector("#latest")
         await say(page, "One more.")
         await page.wait_for_selector("text=One more.")
-        await page.wait_for_function(end)
+        await true(page, end)

@@ -10,7 +10,7 @@ from hookline.catalog.parts import AudioPart
 from hookline.events import MessageReceiveEvent, MessageReceiveResult
 from hookline.models import ScriptedModel, Turn
 
-from .page import CHROMIUM, MISSING, browser, opened, serving
+from .page import CHROMIUM, MISSING, browser, opened, serving, true
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 
@@ -91,7 +91,7 @@ async def test_a_recorded_question_is_answered_by_sound(tmp_path):
             await page.wait_for_selector(".answer audio")
             playing = "player => player.duration > 1 && player.currentTime > 0.1"
             player = await page.query_selector(".answer audio")
-            await page.wait_for_function(playing, arg=player)
+            await true(page, playing, player)
             await page.reload()
             await page.wait_for_selector(".person >> text=/capital of france/i")  # what was understood
             assert page.problems == []

@@ -72,6 +72,8 @@ class World:
                 return no if behaviour == "deny" else object()
             if behaviour == "mutate":
                 values["words"] = ["changed in place"]
+                if kind == "guard":  # the call becomes what it made of it; others change a copy
+                    self.shown[key] = deepcopy(values)
             if behaviour == "rewrite":
                 self.shown[key] = {**values, "words": [f"by {key}"]}  # what it wants, it allows
                 return ToolCallEventResult(input=deepcopy(self.shown[key]))

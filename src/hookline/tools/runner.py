@@ -266,8 +266,9 @@ class ToolRunner:
         authorized = None
         if self._authorize.live:
             action = describe(admitted, caller)
+            several = self._authorize.count() > 1  # asked first: one may leave in the middle
             authorized = await self._authorize.fire(action)
-            if self._authorize.count() > 1 and action != describe(admitted, caller):
+            if several and action != describe(admitted, caller):
                 why = "a plugin changed the action that others judge"
                 raise ToolRefused(f"{admitted.call.name} was not run: {why}")
         if authorized is False:
@@ -305,9 +306,9 @@ class ToolRunner:
 
     async def _resolve(self, request: dict[str, Any]) -> Any:
         """Put a question to whoever answers; what is answered counts for exactly this question."""
-        asked = deepcopy(request)
+        asked, alone = deepcopy(request), self._approve.count() < 2
         answer = await self._approve.fire(request)
-        if answer is None or (type(answer) is str and (self._approve.count() < 2 or request == asked)):
+        if answer is None or (type(answer) is str and (alone or request == asked)):
             return answer
         return "reject"
 

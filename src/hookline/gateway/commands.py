@@ -17,7 +17,7 @@ from .frames import plain_text
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
-    from .gateway import Gateway
+    from .answering import House
 
 log = logging.getLogger("hookline.gateway")
 
@@ -26,10 +26,10 @@ NEW = "new"
 
 
 class Commands:
-    """Every command of a gateway's channels: its own, those that plugins bring, and the tools."""
+    """Every command of channels: their own, those that plugins bring, and the tools."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, house: House) -> None:
+        self._house = house
         self._brought: dict[str, SlashCommand] | None = None
 
     def forget(self) -> None:
@@ -38,14 +38,14 @@ class Commands:
 
     def names(self) -> list[tuple[str, str]]:
         """Everything that may follow a slash, with a line of help."""
-        return slash.names(self._gateway.app, self._known("", {}))
+        return slash.names(self._house.app, self._known("", {}))
 
     async def run(self, session_id: str, message: Envelope) -> str | None:
         """Carry a message out that is a command; give what is said to its sender."""
         command = written(content_of(message))
         if command is None:
             return None
-        app = self._gateway.app
+        app = self._house.app
 
         async def call(name: str, arguments: str) -> str:
             given = arguments_of(app.tools.get(name), arguments)
@@ -61,7 +61,7 @@ class Commands:
 
     def _known(self, session_id: str, message: Envelope) -> dict[str, SlashCommand]:
         if self._brought is None:
-            self._brought, wrong = plugin_commands(self._gateway.app)
+            self._brought, wrong = plugin_commands(self._house.app)
             for line in wrong:
                 log.error("%s", line)
         own = [*self._own(session_id, message), *session_commands(lambda: session_id)]
@@ -79,7 +79,7 @@ class Commands:
             return "a new beginning: what was said before is on record, and out of the agent's sight"
 
         async def cancel(app: Hookline, arguments: str) -> str:
-            stopped = await self._gateway.cancel(session_id, *address_of(message))
+            stopped = await self._house.cancel(session_id, *address_of(message))
             return "stopped" if stopped else "nothing is running"
 
         return [

@@ -7,12 +7,11 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hookline.agent.journal import TURN, CutOffTurn, cut_off_turn
-from hookline.catalog.envelope import Envelope, address_of, check_envelope, content_of, field_of
+from hookline.catalog.envelope import Envelope, address_of, check_envelope
 from hookline.catalog.events.gateway import (
     ChannelConnectEvent,
     ChannelDisconnectEvent,
@@ -21,20 +20,14 @@ from hookline.catalog.events.gateway import (
     GatewayStopEvent,
     MessageCancelEvent,
 )
-from hookline.catalog.events.misc import NotificationEvent
-from hookline.catalog.stream import StreamEvent
-from hookline.exchange import Exchange
 from hookline.hooks import HooklineError
-from hookline.hooks.errors import error_text, suggestion
+from hookline.hooks.errors import suggestion
 from hookline.inbox import Fate, Inbox, fates_of, key_of
-from hookline.slash import written
-from hookline.turn import TurnResult
 
+from .answering import Answering, told
 from .approvals import Approvals
-from .channel import Channel, inbound
+from .channel import Channel
 from .commands import Commands
-from .debounce import Debounce
-from .entrance import Entrances
 from .intake import Intake, with_id
 from .limits import Limiter
 from .metrics import Metrics
@@ -57,9 +50,6 @@ SHIPPED = {
 
 DEFAULT = ("web", "openai")
 GOING_DOWN = "the gateway is going down; send it again later"
-KEPT = "the gateway is going down; the message is kept, and answered after the next start"
-SETTLING = 5.0
-"""Seconds that parked turns get to write down where they stopped."""
 
 
 class GatewayStopping(HooklineError, RuntimeError):
@@ -76,6 +66,8 @@ class ChannelFailed(HooklineError, RuntimeError):
 
 class Gateway:
     """Runs the enabled channels, and takes their messages through the app."""
+
+    kept = "the gateway is going down; the message is kept, and answered after the next start"
 
     def __init__(
         self,
@@ -102,18 +94,18 @@ class Gateway:
         self.leaving = asyncio.Event()
         """Set when somebody asks the gateway to end."""
         self.channels: dict[str, Channel] = self._collect(enabled)
-        self.commands = Commands(self)
-        """What may be asked of the gateway with a slash."""
+        self.answering = Answering(self, self.settings.debounce)
         self._nowhere = Channel()
-        self._entrances = Entrances()
-        self._tasks: dict[asyncio.Task[None], Envelope] = {}
         self._slots = asyncio.Semaphore(self.settings.in_flight)
         self._open = asyncio.Event()
         self._stopping = False
-        self._parking = False
         self._catching_up: asyncio.Task[None] | None = None
         self._attached = AsyncExitStack()
-        self._debounce = Debounce(self.settings.debounce, self._spawn, self._joined)
+
+    @property
+    def commands(self) -> Commands:
+        """What may be asked of the gateway with a slash."""
+        return self.answering.commands
 
     # --- channels -----------------------------------------------------------------------------
 
@@ -174,9 +166,8 @@ class Gateway:
 
     async def start(self) -> None:
         """Start the channels; from then on messages are taken. What was left undone comes first."""
-        app, hooks = self.app, self.app.hooks
-        self._attached.callback(hooks.register("resolve_approval", self._approve, trylast=True))
-        self._attached.callback(hooks.register("notification", self._notified))
+        app = self.app
+        self.answering.attach(self._attached)
         self._attached.callback(setattr, app, "deliver", app.deliver)
         app.deliver = self.deliver
         await self.intake.open()
@@ -189,7 +180,8 @@ class Gateway:
                 raise ChannelFailed(f"channel {name!r} did not start: {told(error)}") from error
             await self._fire("channel:connect", ChannelConnectEvent(name))
         for session_id, turn in cut:
-            self._run(self._resume(session_id, turn), turn.envelope)
+            await self._enter()
+            self.answering.resume(session_id, turn)
         if self.intake.catching_up:
             resumed = {key_of(turn.envelope) for _, turn in cut}
             self._catching_up = asyncio.get_running_loop().create_task(self._catch_up(resumed))
@@ -205,27 +197,7 @@ class Gateway:
         self._open.set()
         if self._catching_up is not None:
             self._catching_up.cancel()
-        self._debounce.flush()
-        if self._tasks:
-            await asyncio.wait([*self._tasks], timeout=self.settings.drain)
-        if self._tasks:
-            await self._park()
-
-    async def _park(self) -> None:
-        """Stop what still runs so that it goes on at the next start, and so does what only waits."""
-        self._parking = True
-        runs = self.app.runs
-        running = {field_of(run.envelope, "message_id") for run in runs.values()}
-        for task, message in self._tasks.items():
-            if field_of(message, "message_id") not in running:
-                task.cancel()
-        for session_id in [*runs]:
-            if "/" not in session_id:  # a subagent stops with its parent
-                await self.app.park(session_id)
-        if self._tasks:
-            await asyncio.wait([*self._tasks], timeout=SETTLING)
-        for task in self._tasks:
-            task.cancel()
+        await self.answering.drain(self.settings.drain)
 
     async def stop(self) -> None:
         """Drain, then stop the channels."""
@@ -234,7 +206,7 @@ class Gateway:
             try:
                 await channel.stop()
             except Exception as error:
-                await self._failed(name, error)
+                await self.failed(name, error)
             await self._fire("channel:disconnect", ChannelDisconnectEvent(name))
         await self._attached.aclose()
 
@@ -257,115 +229,45 @@ class Gateway:
         await self._open.wait()
         if self._stopping:
             raise GatewayStopping(GOING_DOWN)
-        await self._slots.acquire()
+        await self._enter()
         try:
             if self._stopping:
                 raise GatewayStopping(GOING_DOWN)
             is_new = await self.intake.accept(message)
         except BaseException:
-            self._slots.release()
+            self.left(message)
             raise
         if not is_new or self.intake.catching_up:
-            self._slots.release()
+            self.left(message)
             return is_new
-        channel = self.channel_of(message)
-        if not self.settings.debounce or not getattr(channel, "debounced", True):
-            self._spawn(message)
-        elif written(content_of(message)):
-            self._debounce.pass_by(message)
-        else:
-            self._debounce.add(message)
+        self.answering.take(message, alone=not getattr(self.channel_of(message), "debounced", True))
         return True
 
-    def _spawn(self, message: Envelope) -> None:
-        task = self._run(self._process(message), message)
-        task.add_done_callback(lambda _: self._slots.release())
+    def session_of(self, message: Envelope) -> None:
+        """The pipeline finds it out."""
 
-    def _joined(self, message: Envelope) -> None:
-        """A message became part of the one that followed it, and is done with when that one is."""
-        result = TurnResult("", outcome="steered", stopped="taken together with the next message")
-        self._run(self.channel_of(message).end(message, result), message)
-        self.metrics.message(address_of(message)[0], result.outcome, 0.0)
+    async def _enter(self) -> None:
+        """Wait until there is room for one more message."""
+        await self._slots.acquire()
+        self.metrics.in_flight.inc()
+
+    def left(self, message: Envelope) -> None:
+        """There is room for another message."""
+        self.metrics.in_flight.dec()
         self._slots.release()
 
-    def _run(self, work: Any, message: Envelope) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = message
-        task.add_done_callback(self._tasks.pop)
-        return task
+    async def settled(self, message: Envelope, outcome: str, seconds: float) -> None:
+        """A message came to its outcome."""
+        self.note(message, outcome, seconds)
+        await self.intake.settle(message, outcome)
 
-    async def _process(self, message: Envelope) -> None:
-        """One message to its end: exactly one outcome, whatever happens."""
-        inbound.set(message)
-        channel, began = self.channel_of(message), time.monotonic()
-        exchange, ends = self._exchange(channel, message)
-        exchange.command = self.commands.run
-        entrance, outcome = self._entrances.of(message), "failed"
-        with self.metrics.in_flight.track_inprogress():
-            try:
-                show = partial(self._show, channel, message)
-                await entrance.acquire()
-                exchange.placed = entrance.release
-                try:
-                    result = await self.app.process_inbound(message, stream=show, exchange=exchange)
-                finally:
-                    exchange.place()
-                outcome = result.outcome
-                if not ends:  # a rejected message never gets as far
-                    await channel.end(message, result)
-            except Exception as error:
-                await self._failed(channel.name, error)
-                await self._tell(channel, message, told(error))
-            except asyncio.CancelledError:
-                await self._tell(channel, message, KEPT)
-        await self._settled(channel, message, outcome, time.monotonic() - began)
-
-    async def _resume(self, session_id: str, cut: CutOffTurn) -> None:
-        """Continue a turn that was cut off, and answer where its message came from."""
-        message = cut.envelope
-        inbound.set(message)
-        channel, began = self.channel_of(message), time.monotonic()
-        exchange, _ = self._exchange(channel, message)
-        outcome = "failed"
-        try:
-            show = partial(self._show, channel, message)
-            result = await self.app.resume(session_id, stream=show, exchange=exchange)
-            outcome = result.outcome if result else "handled"
-        except Exception as error:
-            await self._failed(channel.name, error)
-            await self._tell(channel, message, told(error))
-        await self._settled(channel, message, outcome, time.monotonic() - began)
-
-    def _exchange(self, channel: Channel, message: Envelope) -> tuple[Exchange, list[TurnResult]]:
-        """The exchange of a message, and what will be the results that were sent."""
-        ends: list[TurnResult] = []
-
-        async def end(result: TurnResult) -> None:
-            ends.append(result)
-            await channel.end(message, result)
-
-        return Exchange(publish=partial(channel.publish, message), end=end), ends
-
-    async def _show(self, channel: Channel, message: Envelope, event: StreamEvent) -> None:
-        try:
-            await channel.stream(message, event)
-        except Exception as error:  # the turn goes on: it is recorded, and its end is still told
-            await self._failed(channel.name, error)
-
-    async def _tell(self, channel: Channel, message: Envelope, text: str) -> None:
-        try:
-            await channel.error(message, text)
-        except Exception as error:
-            await self._failed(channel.name, error)
-
-    async def _settled(self, channel: Channel, message: Envelope, outcome: str, seconds: float) -> None:
+    def note(self, message: Envelope, outcome: str, seconds: float) -> None:
+        """Count a message that came to its outcome, and log it."""
         name, chat_id = address_of(message)
         self.metrics.message(name, outcome, seconds)
         if log.isEnabledFor(logging.INFO):
             said = {"channel": name, "chat_id": chat_id, "outcome": outcome, "seconds": seconds}
             log.info("message.done channel=%s outcome=%s", name, outcome, extra={"fields": said})
-        if not self._parking:  # the tape knows what is parked, and the next start asks it
-            await self.intake.settle(message, outcome)
 
     async def deliver(self, outbound: Envelope) -> bool:
         """Hand an outbound envelope to its channel; whether it was sent."""
@@ -410,43 +312,14 @@ class Gateway:
                 session_id = await self.app.pipeline.resolve_session(waiting.envelope)
                 if session_id not in fates:
                     fates[session_id] = await fates_of(self.app.store(), session_id, waiting.accepted)
-                fate = fates[session_id].get(waiting.envelope["message_id"])
-                await self._take_up(waiting.envelope, session_id, fate)
-
-    async def _take_up(self, message: Envelope, session_id: str, fate: Fate | None) -> None:
-        """Make a message's turn, continue it, or only note that it is over: as the tape says."""
-        if fate not in (None, "started"):
-            await self._settled(self.channel_of(message), message, fate, 0.0)
-        else:
-            await self._slots.acquire()
-            work = self._process(message) if fate is None else self._go_on(session_id, message)
-            self._run(work, message).add_done_callback(lambda _: self._slots.release())
-
-    async def _go_on(self, session_id: str, message: Envelope) -> None:
-        cut = await cut_off_turn(await self.app.tape(session_id))
-        if cut is None:  # somebody left the turn, by going to another branch
-            await self._settled(self.channel_of(message), message, "cancelled", 0.0)
-        else:
-            await self._resume(session_id, cut)
-
-    # --- waiting for a person ---------------------------------------------------------------------
-
-    async def _approve(self, request: dict[str, Any]) -> str | None:
-        """Ask whoever sent the message that the call is made for."""
-        message = inbound.get()
-        if message is None:
-            return None
-        await self.app.sessions.notify(request["session_id"], "approval", request["question"])
-        return await self.channel_of(message).ask(message, request)
-
-    async def _notified(self, event: NotificationEvent) -> None:
-        message = inbound.get()
-        if message is not None:
-            await self.channel_of(message).notify(message, event.kind, event.text)
+                fate: Fate | None = fates[session_id].get(waiting.envelope["message_id"])
+                await self._enter()
+                await self.answering.take_up(waiting.envelope, session_id, fate)
 
     # --- events ---------------------------------------------------------------------------------
 
-    async def _failed(self, channel: str, error: Exception) -> None:
+    async def failed(self, channel: str, error: Exception) -> None:
+        """Tell of something that failed; the rest goes on."""
         log.error("message.failed channel=%s error=%s", channel, told(error))
         log.debug("message.failed", exc_info=error)
         self.metrics.failed(channel)
@@ -456,11 +329,6 @@ class Gateway:
         hook = self.app.hooks[name]
         if hook.live:
             await hook.fire(event, self.app.context(session_id))
-
-
-def told(error: Exception) -> str:
-    """An error as its sender is told it."""
-    return str(error) if isinstance(error, HooklineError) else error_text(error)
 
 
 Factory = Callable[[Gateway], Channel]

@@ -7,7 +7,7 @@ of all rulings is the `Verdict`: the strictest decision wins, every patch is app
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import MISSING, dataclass, fields
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -173,12 +173,14 @@ class Verdict(Generic[E]):
 
     def _patch(self, changes: Mapping[str, Any] | None) -> None:
         patched = None
+        # A later handler may change such a field in place: what the result said must stay to tell.
+        copied = getattr(type(self.event), "copied", ())
         for name, value in (changes or {}).items():
             if name not in getattr(type(self.event), "__dataclass_fields__", ()):
                 self.supplied[name] = value
             elif not same(getattr(self.event, name), value):
                 patched = patched or copy(self.event)
-                setattr(patched, name, value)
+                setattr(patched, name, deepcopy(value) if name in copied else value)
         if patched is not None:
             self.event = patched
 

@@ -16,9 +16,8 @@ _MISSING = object()
 
 def packed(envelope: Envelope) -> str:
     """An envelope as JSON; a field that JSON cannot hold is left out."""
-    found = {name: _plain(field_of(envelope, name)) for name in field_names(envelope)}
-    said = {name: value for name, value in found.items() if value is not _MISSING}
-    return json.dumps(said, separators=(",", ":"))
+    fields = {name: field_of(envelope, name) for name in field_names(envelope)}
+    return json.dumps(plain(fields), separators=(",", ":"))
 
 
 def unpacked(text: str) -> dict[str, Any]:
@@ -56,6 +55,12 @@ def part_of(said: Any) -> Any:
     if kind == "image":
         return ImagePart(b64decode(fields.get("data", "")), fields["mime_type"], fields.get("url"))
     return fields
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it: parts become objects, and what JSON cannot hold is left out."""
+    found = _plain(value)
+    return None if found is _MISSING else found
 
 
 def _plain(value: Any) -> Any:

@@ -61,7 +61,11 @@ class PostgresStore:
         """
         check_name(schema)
         database = Database(
-            url, pool_size=pool_size, timeout=timeout, statement_timeout=statement_timeout
+            url,
+            schema=schema,
+            pool_size=pool_size,
+            timeout=timeout,
+            statement_timeout=statement_timeout,
         )
         async with private(database) as connection:
             await _prepare(connection, schema, database.place, allowed=migrate)

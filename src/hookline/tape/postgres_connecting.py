@@ -32,17 +32,25 @@ class Database:
 
     Connections commit each statement by itself, unless `connection.transaction()` says otherwise.
     `timeout` is how long to wait for the database when it cannot be reached, or for a connection of
-    the pool; `statement_timeout` how long one call may take.
+    the pool; `statement_timeout` how long one call may take. Names without a schema are looked for in
+    `schema`.
 
     The pool has no tasks of its own: a connection is made by whoever needs one, who so learns why there
     is none, and nothing is left running where a program ends without closing it.
     """
 
     def __init__(
-        self, url: str, *, pool_size: int = 10, timeout: float = 10.0, statement_timeout: float = 60.0
+        self,
+        url: str,
+        *,
+        schema: str = "",
+        pool_size: int = 10,
+        timeout: float = 10.0,
+        statement_timeout: float = 60.0,
     ) -> None:
         self.place = place_of(url)
         """Where it is, without the password."""
+        self._schema = schema
         self._timeout = timeout
         self._statement_timeout = statement_timeout
         self._url = url
@@ -74,12 +82,13 @@ class Database:
         connection = await AsyncConnection.connect(self._url, **self._options)
         try:
             # These limits also free what a client held that vanished without a word.
-            for name, seconds in (
-                ("statement_timeout", self._statement_timeout),
-                ("idle_in_transaction_session_timeout", self._timeout),
-            ):
-                milliseconds = str(max(1, round(seconds * 1000)))
-                await connection.execute("SELECT set_config(%s, %s, false)", (name, milliseconds))
+            await connection.execute(
+                "SELECT set_config('statement_timeout', %s, false), "
+                "set_config('idle_in_transaction_session_timeout', %s, false), "
+                "set_config('search_path', coalesce(nullif(%s, ''), current_setting('search_path')), "
+                "false)",
+                (_milliseconds(self._statement_timeout), _milliseconds(self._timeout), self._schema),
+            )
         except BaseException:
             await connection.close()
             raise
@@ -190,6 +199,10 @@ class Database:
 
 
 _UNKNOWN = "whether it was appended is not known: refresh the tape, and see"
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(max(1, round(seconds * 1000)))
 
 
 def _cause(lost: Lost) -> Exception:

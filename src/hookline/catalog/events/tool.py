@@ -1,7 +1,7 @@
 """One tool call, from its start to its end."""
 
 from dataclasses import field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from hookline.hooks import Decision, Event, Ruling, event, gate, notify, record
 
@@ -39,6 +39,8 @@ class ToolCallEventResult(Blocking):
 class ToolCallEvent(Event[ToolCallEventResult]):
     """A tool is about to be called."""
 
+    copied: ClassVar[tuple[str, ...]] = ("input",)
+    """The fields of which handlers see a copy of what a result set."""
     type: Literal["tool_call"] = field(default="tool_call", init=False)
     tool_call_id: str = ""
     tool_name: str = ""

@@ -1,0 +1,226 @@
+"""The queue of a cluster: messages that were accepted, and the jobs by which workers take them.
+
+A message and its job are one transaction. Jobs of one session have one lock, so that they are taken one
+at a time and in order, whoever takes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+from procrastinate.exceptions import ConnectorException
+from psycopg import Rollback
+
+from hookline.catalog.envelope import Envelope
+from hookline.inbox import key_of, keys_of, packed, unpacked
+from hookline.tape.postgres import PostgresStore
+from hookline.tape.postgres_connecting import Connection
+from hookline.tape.postgres_schema import within
+
+from .engine import engine, name_of, queue_of
+
+TASK: Final = "hookline.turn"
+"""The name of the jobs' task."""
+_KEPT: Final = """
+    INSERT INTO {schema}.inbox (id, ticket, session_id, gateway, job, alone, envelope)
+    VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number
+"""
+_TICKET: Final = "SELECT ticket FROM {schema}.inbox WHERE id = %s"
+_TELL_WORKER: Final = """
+    SELECT pg_notify(%s || worker_id, %s) FROM {schema}.procrastinate_jobs
+    WHERE lock = %s AND status = 'doing' AND worker_id IS NOT NULL
+"""
+_COLUMNS: Final = "id, number, session_id, gateway, job, alone, accepted, envelope"
+_ONE: Final = f"SELECT {_COLUMNS} FROM {{schema}}.inbox WHERE id = %s AND outcome IS NULL"
+_FOLLOWING: Final = f"""
+    SELECT {_COLUMNS} FROM {{schema}}.inbox
+    WHERE session_id = %s AND outcome IS NULL AND number > %s ORDER BY number LIMIT %s
+"""
+# What is delivered belongs to whoever settles the message: one who comes too late delivers nothing.
+_SETTLE: Final = """
+    WITH done AS (
+        UPDATE {schema}.inbox
+        SET outcome = %(outcome)s, settled = extract(epoch FROM clock_timestamp()), envelope = NULL
+        WHERE id = ANY(%(ids)s::text[]) AND outcome IS NULL RETURNING job
+    ), sent AS (
+        INSERT INTO {schema}.deliveries (gateway, channel, item)
+        SELECT %(gateway)s, %(channel)s, %(item)s FROM done
+        WHERE %(item)s::text IS NOT NULL LIMIT 1 RETURNING id
+    ), told AS (
+        SELECT pg_notify(%(to)s, CASE WHEN octet_length(%(item)s::text) < %(most)s
+            THEN 'd' || id || ' ' || %(item)s::text ELSE 'd' || id END) FROM sent
+    )
+    SELECT job, (SELECT count(*) FROM told) FROM done
+"""
+_OUTCOME: Final = "SELECT outcome FROM {schema}.inbox WHERE id = %s"
+_FORGET: Final = """
+    DELETE FROM {schema}.inbox
+    WHERE outcome IS NOT NULL AND settled < extract(epoch FROM clock_timestamp()) - %s
+"""
+_WAITING: Final = "SELECT count(*) FROM {schema}.inbox WHERE outcome IS NULL"
+MOST_BYTES: Final = 7500
+"""What a notice may carry; PostgreSQL's own limit is 8000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A message that is not done with."""
+
+    id: str
+    number: int
+    session_id: str
+    gateway: str
+    """The gateway that accepted it, and has its sender."""
+    job: int
+    alone: bool
+    """Whether it is never taken together with others."""
+    accepted: float
+    envelope: dict[str, Any]
+
+
+class Queue:
+    """Accepts messages, gives them to workers, and keeps what became of them."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self.store = store
+        self.engine = engine(store)
+        self._name = queue_of(store)
+        self._worker = name_of(store, "w")
+        self._gateway = name_of(store, "g")
+        statements = (
+            _KEPT,
+            _TICKET,
+            _TELL_WORKER,
+            _ONE,
+            _FOLLOWING,
+            _SETTLE,
+            _OUTCOME,
+            _FORGET,
+            _WAITING,
+        )
+        self._sql = {text: within(text, store.schema) for text in statements}
+
+    def worker_channel(self, worker: int) -> str:
+        """What a worker listens to."""
+        return f"{self._worker}{worker}"
+
+    def gateway_channel(self, gateway: str) -> str:
+        """What a gateway listens to."""
+        return f"{self._gateway}{gateway}"
+
+    # --- in -----------------------------------------------------------------------------------
+
+    async def accept(
+        self, envelope: Envelope, session_id: str, gateway: str, *, alone: bool = False
+    ) -> bool:
+        """Keep a message and have it taken; False where it was accepted before."""
+        key, ticket, said = key_of(envelope), uuid4().hex, packed(envelope)
+
+        async def keep(connection: Connection) -> bool:
+            known = await (await connection.execute(self._sql[_TICKET], (key,))).fetchone()
+            if known is not None:
+                return known[0] == ticket
+            async with connection.transaction() as transaction:
+                job = await self._defer(connection, key, session_id)
+                row = (key, ticket, session_id, gateway, job, alone, said)
+                kept = await (await connection.execute(self._sql[_KEPT], row)).fetchone()
+                if kept is None:
+                    raise Rollback(transaction)
+                await self._tell(connection, session_id, {"arrived": session_id})
+                return True
+            return False  # another gateway was faster
+
+        return await self.store.database.run("keep a message in", keep)
+
+    async def _defer(self, connection: Connection, key: str, session_id: str) -> int:
+        configured = self.engine.configure_task(
+            TASK, queue=self._name, lock=session_id, connection=connection
+        )
+        try:
+            return await configured.defer_async(message=key)
+        except ConnectorException as error:  # the pool must see what it was, to try again
+            raise error.__cause__ or error from None
+
+    async def cancel(self, session_id: str) -> bool:
+        """Ask whoever runs a session's turn to stop it; whether there is one."""
+
+        async def ask(connection: Connection) -> bool:
+            return await self._tell(connection, session_id, {"cancel": session_id})
+
+        return await self.store.database.run("stop a turn in", ask)
+
+    async def _tell(self, connection: Connection, session_id: str, what: dict[str, Any]) -> bool:
+        values = (self._worker, json.dumps(what), session_id)
+        return bool((await connection.execute(self._sql[_TELL_WORKER], values)).rowcount)
+
+    # --- out ----------------------------------------------------------------------------------
+
+    async def get(self, key: str) -> Queued | None:
+        """A message that is not done with."""
+        rows = await self._fetch(_ONE, (key,))
+        return _queued(rows[0]) if rows else None
+
+    async def following(self, session_id: str, number: int, limit: int) -> list[Queued]:
+        """A session's messages after one, in order."""
+        return [_queued(row) for row in await self._fetch(_FOLLOWING, (session_id, number, limit))]
+
+    async def settle(
+        self,
+        envelope: Envelope,
+        outcome: str,
+        *,
+        gateway: str = "",
+        channel: str = "",
+        item: str | None,
+    ) -> list[int] | None:
+        """Note what became of a message and of those in it, and send its end on its way.
+
+        The jobs of these messages; None where it was settled before, and nothing is sent.
+        """
+        values = {
+            "outcome": outcome,
+            "ids": keys_of(envelope),
+            "gateway": gateway,
+            "channel": channel,
+            "item": item,
+            "to": self.gateway_channel(gateway),
+            "most": MOST_BYTES,
+        }
+        rows = await self._fetch(_SETTLE, values)
+        return [row[0] for row in rows] or None
+
+    async def drop_jobs(self, jobs: Sequence[int]) -> None:
+        """Take back jobs whose messages are done with."""
+        for job in jobs:
+            await self.engine.job_manager.cancel_job_by_id_async(job, delete_job=True)
+
+    async def outcome_of(self, envelope: Envelope) -> str | None:
+        """What became of a message; None as long as it is not known."""
+        rows = await self._fetch(_OUTCOME, (key_of(envelope),))
+        return rows[0][0] if rows else None
+
+    async def waiting(self) -> int:
+        """How many messages are not done with."""
+        return (await self._fetch(_WAITING, ()))[0][0]
+
+    async def forget(self, seconds: float) -> None:
+        """Forget the keys of messages that were done with so long ago."""
+
+        async def drop(connection: Connection) -> None:
+            await connection.execute(self._sql[_FORGET], (seconds,))
+
+        await self.store.database.run("forget messages of", drop)
+
+    async def _fetch(self, statement: str, values: Any) -> list[tuple[Any, ...]]:
+        async def fetch(connection: Connection) -> list[tuple[Any, ...]]:
+            return await (await connection.execute(self._sql[statement], values)).fetchall()
+
+        return await self.store.database.run("use the queue of", fetch)
+
+
+def _queued(row: tuple[Any, ...]) -> Queued:
+    return Queued(*row[:7], envelope=unpacked(row[7]))

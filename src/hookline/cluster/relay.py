@@ -1,0 +1,140 @@
+"""The relay: how an answer gets from the worker that makes it to the gateway that has its sender.
+
+Pieces go as notices of PostgreSQL, or through a table where they are too large for one; a gateway that
+is gone does not get them. The end of an answer is kept until a gateway has delivered it: the one that
+has the sender, or, where that is gone, another with the same channel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hookline.tape.errors import TapeError
+from hookline.tape.postgres import PostgresStore
+from hookline.tape.postgres_connecting import Connection
+from hookline.tape.postgres_presence import is_present
+from hookline.tape.postgres_schema import within
+
+from .items import Bundle
+from .queue import MOST_BYTES, Queue
+
+log = logging.getLogger("hookline.cluster")
+
+_NOTIFY: Final = "SELECT pg_notify(%s, %s)"
+_PIECE: Final = """
+    WITH kept AS (INSERT INTO {schema}.pieces (text) VALUES (%s) RETURNING id)
+    SELECT pg_notify(%s, 'p' || id) FROM kept
+"""
+_TAKE_PIECE: Final = "DELETE FROM {schema}.pieces WHERE id = %s RETURNING text"
+_SEND: Final = """
+    WITH kept AS (
+        INSERT INTO {schema}.deliveries (gateway, channel, item) VALUES (%s, %s, %s) RETURNING id
+    )
+    SELECT pg_notify(%s, 'd' || id) FROM kept
+"""
+_DELIVERY: Final = "SELECT item FROM {schema}.deliveries WHERE id = %s"
+_MINE: Final = "SELECT id, item FROM {schema}.deliveries WHERE gateway = %s ORDER BY id LIMIT 1000"
+_DELIVERED: Final = "DELETE FROM {schema}.deliveries WHERE id = %s"
+_OTHERS: Final = """
+    SELECT DISTINCT gateway FROM {schema}.deliveries WHERE gateway != %s AND channel = ANY(%s::text[])
+"""
+_TAKE_OVER: Final = """
+    UPDATE {schema}.deliveries SET gateway = %s WHERE gateway = %s AND channel = ANY(%s::text[])
+"""
+_FORGET: Final = """
+    DELETE FROM {schema}.pieces WHERE made < extract(epoch FROM clock_timestamp()) - %s
+"""
+_FORGET_DELIVERIES: Final = """
+    DELETE FROM {schema}.deliveries WHERE made < extract(epoch FROM clock_timestamp()) - %s
+"""
+UNREAD: Final = 300.0
+"""Seconds after which a piece that nobody took is thrown away."""
+UNDELIVERED: Final = 7 * 86400.0
+"""Seconds for which an end waits for a gateway with its channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """Items for a gateway; where they have a number, they are kept until they were delivered."""
+
+    number: int | None
+    bundle: Bundle
+
+
+class Relay:
+    """Both ends of the way back."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._store: PostgresStore = queue.store
+        statements = (
+            _PIECE, _TAKE_PIECE, _SEND, _DELIVERY, _MINE, _DELIVERED, _OTHERS, _TAKE_OVER, _FORGET,
+            _FORGET_DELIVERIES,
+        )  # fmt: skip
+        self._sql = {text: within(text, self._store.schema) for text in statements}
+
+    # --- a worker's end -----------------------------------------------------------------------
+
+    async def show(self, gateway: str, bundle: Bundle) -> None:
+        """Send pieces on their way; where the database is away, they are lost."""
+        text, to = bundle.encode(), self._queue.gateway_channel(gateway)
+        try:
+            if len(text) < MOST_BYTES:  # it is ASCII
+                await self._run(_NOTIFY, (to, "s" + text))
+            else:
+                await self._run(_PIECE, (text, to))
+        except TapeError as error:
+            log.warning("relay.piece_lost gateway=%s error=%s", gateway, error)
+
+    async def send(self, gateway: str, channel: str, bundle: Bundle) -> None:
+        """Keep items until a gateway has delivered them."""
+        to = self._queue.gateway_channel(gateway)
+        await self._run(_SEND, (gateway, channel, bundle.encode(), to))
+
+    # --- a gateway's end ----------------------------------------------------------------------
+
+    async def read(self, notice: str) -> Parcel | None:
+        """What a notice carries or names; None where somebody else has it."""
+        kind, rest = notice[:1], notice[1:]
+        if kind == "s":
+            return Parcel(None, Bundle.decode(rest))
+        if kind == "p":
+            rows = await self._run(_TAKE_PIECE, (int(rest),))
+            return Parcel(None, Bundle.decode(rows[0][0])) if rows else None
+        number, _, item = rest.partition(" ")
+        if not item:
+            rows = await self._run(_DELIVERY, (int(number),))
+            if not rows:
+                return None
+            item = rows[0][0]
+        return Parcel(int(number), Bundle.decode(item))
+
+    async def undelivered(self, gateway: str, channels: Iterable[str]) -> list[Parcel]:
+        """What this gateway missed, and what gateways left for its channels that are gone."""
+        names = [*channels]
+        for (other,) in await self._run(_OTHERS, (gateway, names)):
+            if not await is_present(self._store, other):
+                await self._run(_TAKE_OVER, (gateway, other, names))
+        rows = await self._run(_MINE, (gateway,))
+        return [Parcel(number, Bundle.decode(item)) for number, item in rows]
+
+    async def delivered(self, number: int) -> None:
+        """It need not be kept any more."""
+        await self._run(_DELIVERED, (number,))
+
+    async def forget(self) -> None:
+        """Throw away what nobody took."""
+        await self._run(_FORGET, (UNREAD,))
+        await self._run(_FORGET_DELIVERIES, (UNDELIVERED,))
+
+    async def _run(self, statement: str, values: Any) -> list[tuple[Any, ...]]:
+        query: Any = self._sql.get(statement, statement)
+
+        async def run(connection: Connection) -> list[tuple[Any, ...]]:
+            done = await connection.execute(query, values)
+            return await done.fetchall() if done.description else []
+
+        return await self._store.database.run("use the relay of", run)

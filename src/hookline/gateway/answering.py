@@ -1,0 +1,253 @@
+"""Answering: accepted messages go through the app, and each comes to exactly one outcome.
+
+A gateway answers what it accepts; in a cluster, workers do. Both answer the same way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hookline.agent.journal import CutOffTurn, cut_off_turn
+from hookline.catalog.envelope import Envelope, content_of, field_of
+from hookline.catalog.events.misc import NotificationEvent
+from hookline.catalog.stream import StreamEvent
+from hookline.exchange import Exchange
+from hookline.hooks import HooklineError
+from hookline.hooks.errors import error_text
+from hookline.slash import written
+from hookline.turn import TurnResult
+
+from .channel import Channel, inbound
+from .commands import Commands
+from .debounce import Debounce
+from .entrance import Entrances
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.inbox import Fate
+
+SETTLING = 5.0
+"""Seconds that parked turns get to write down where they stopped."""
+
+
+class House(Protocol):
+    """Whoever answers messages: a gateway, or a worker."""
+
+    app: Hookline
+    kept: str
+    """What the sender of a message is told that is answered later, elsewhere."""
+
+    def channel_of(self, envelope: Envelope) -> Channel:
+        """The channel that a message came through."""
+        ...
+
+    def session_of(self, message: Envelope) -> str | None:
+        """The session of a message, where that is known already."""
+        ...
+
+    def left(self, message: Envelope) -> None:
+        """Nothing more is done on behalf of a message."""
+        ...
+
+    async def settled(self, message: Envelope, outcome: str, seconds: float) -> None:
+        """A message came to its outcome."""
+        ...
+
+    async def failed(self, channel: str, error: Exception) -> None:
+        """Something of a channel failed; the rest goes on."""
+        ...
+
+    async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
+        """Stop a session's running turn; whether there was one."""
+        ...
+
+
+class Answering:
+    """Takes messages through the app of a house."""
+
+    def __init__(self, house: House, debounce: float) -> None:
+        self._house = house
+        self._app = house.app
+        self.commands = Commands(house)
+        """What may be asked with a slash."""
+        self._tasks: dict[asyncio.Task[None], Envelope] = {}
+        self._entrances = Entrances()
+        self._debounced = debounce > 0
+        self._debounce = Debounce(debounce, self._spawn, self._joined)
+        self._parking = False
+
+    def attach(self, stack: AsyncExitStack) -> None:
+        """Let people be asked and told through the channels that their messages came by."""
+        hooks = self._app.hooks
+        stack.callback(hooks.register("resolve_approval", self._approve, trylast=True))
+        stack.callback(hooks.register("notification", self._notified))
+
+    async def drain(self, seconds: float) -> None:
+        """Let what runs finish, and park what takes longer than some seconds."""
+        self._debounce.flush()
+        if self._tasks:
+            await asyncio.wait([*self._tasks], timeout=seconds)
+        if self._tasks:
+            await self._park()
+
+    async def _park(self) -> None:
+        """Stop what still runs so that it goes on later, and so does what only waits."""
+        self._parking = True
+        runs = self._app.runs
+        running = {field_of(run.envelope, "message_id") for run in runs.values()}
+        for task, message in self._tasks.items():
+            if field_of(message, "message_id") not in running:
+                task.cancel()
+        for session_id in [*runs]:
+            if "/" not in session_id:  # a subagent stops with its parent
+                await self._app.park(session_id)
+        if self._tasks:
+            await asyncio.wait([*self._tasks], timeout=SETTLING)
+        for task in self._tasks:
+            task.cancel()
+
+    # --- messages -----------------------------------------------------------------------------
+
+    def take(self, message: Envelope, *, alone: bool = False) -> None:
+        """Answer a message, together with those that follow quickly unless it stands `alone`."""
+        if alone or not self._debounced:
+            self._spawn(message)
+        elif written(content_of(message)):
+            self._debounce.pass_by(message)
+        else:
+            self._debounce.add(message)
+
+    async def take_up(self, message: Envelope, session_id: str, fate: Fate | None) -> None:
+        """Make a message's turn, continue it, or only note that it is over: as the tape says."""
+        if fate is None:
+            self._run(self._process(message), message)
+        elif fate == "started":
+            self._run(self._go_on(session_id, message), message)
+        else:
+            try:
+                await self._house.settled(message, fate, 0.0)
+            finally:
+                self._house.left(message)
+
+    def resume(self, session_id: str, cut: CutOffTurn) -> None:
+        """Continue a turn that was cut off, and answer where its message came from."""
+        self._run(self._resume(session_id, cut), cut.envelope)
+
+    def _spawn(self, message: Envelope) -> None:
+        self._run(self._process(message), message)
+
+    def _joined(self, message: Envelope) -> None:
+        """A message became part of the one that followed it, and is done with when that one is."""
+        result = TurnResult("", outcome="steered", stopped="taken together with the next message")
+        self._run(self._house.channel_of(message).end(message, result), message)
+
+    def _run(self, work: Any, message: Envelope) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks[task] = message
+
+        def over(task: asyncio.Task[None]) -> None:
+            del self._tasks[task]
+            self._house.left(message)
+
+        task.add_done_callback(over)
+
+    async def _process(self, message: Envelope) -> None:
+        """One message to its end: exactly one outcome, whatever happens."""
+        inbound.set(message)
+        channel, began = self._house.channel_of(message), time.monotonic()
+        exchange, ends = self._exchange(channel, message)
+        exchange.command = self.commands.run
+        entrance, outcome = self._entrances.of(message), "failed"
+        try:
+            await entrance.acquire()
+            exchange.placed = entrance.release
+            try:
+                result = await self._app.process_inbound(
+                    message,
+                    stream=partial(self._show, channel, message),
+                    session_id=self._house.session_of(message),
+                    exchange=exchange,
+                )
+            finally:
+                exchange.place()
+            outcome = result.outcome
+            if not ends:  # a rejected message never gets as far
+                await channel.end(message, result)
+        except Exception as error:
+            await self._house.failed(channel.name, error)
+            await self._tell(channel, message, told(error))
+        except asyncio.CancelledError:
+            await self._tell(channel, message, self._house.kept)
+        await self._settle(message, outcome, began)
+
+    async def _go_on(self, session_id: str, message: Envelope) -> None:
+        cut = await cut_off_turn(await self._app.tape(session_id))
+        if cut is None:  # somebody left the turn, by going to another branch
+            await self._settle(message, "cancelled", time.monotonic())
+        else:
+            await self._resume(session_id, cut)
+
+    async def _resume(self, session_id: str, cut: CutOffTurn) -> None:
+        message: Envelope = cut.envelope
+        inbound.set(message)
+        channel, began = self._house.channel_of(message), time.monotonic()
+        exchange, _ = self._exchange(channel, message)
+        outcome = "failed"
+        try:
+            show = partial(self._show, channel, message)
+            result = await self._app.resume(session_id, stream=show, exchange=exchange)
+            outcome = result.outcome if result else "handled"
+        except Exception as error:
+            await self._house.failed(channel.name, error)
+            await self._tell(channel, message, told(error))
+        await self._settle(message, outcome, began)
+
+    async def _settle(self, message: Envelope, outcome: str, began: float) -> None:
+        if not self._parking:  # the tape knows what is parked, and whoever goes on asks it
+            await self._house.settled(message, outcome, time.monotonic() - began)
+
+    def _exchange(self, channel: Channel, message: Envelope) -> tuple[Exchange, list[TurnResult]]:
+        """The exchange of a message, and what will be the results that were sent."""
+        ends: list[TurnResult] = []
+
+        async def end(result: TurnResult) -> None:
+            ends.append(result)
+            await channel.end(message, result)
+
+        return Exchange(publish=partial(channel.publish, message), end=end), ends
+
+    async def _show(self, channel: Channel, message: Envelope, event: StreamEvent) -> None:
+        try:
+            await channel.stream(message, event)
+        except Exception as error:  # the turn goes on: it is recorded, and its end is still told
+            await self._house.failed(channel.name, error)
+
+    async def _tell(self, channel: Channel, message: Envelope, text: str) -> None:
+        try:
+            await channel.error(message, text)
+        except Exception as error:
+            await self._house.failed(channel.name, error)
+
+    # --- waiting for a person ---------------------------------------------------------------------
+
+    async def _approve(self, request: dict[str, Any]) -> str | None:
+        """Ask whoever sent the message that the call is made for."""
+        message = inbound.get()
+        if message is None:
+            return None
+        await self._app.sessions.notify(request["session_id"], "approval", request["question"])
+        return await self._house.channel_of(message).ask(message, request)
+
+    async def _notified(self, event: NotificationEvent) -> None:
+        message = inbound.get()
+        if message is not None:
+            await self._house.channel_of(message).notify(message, event.kind, event.text)
+
+
+def told(error: Exception) -> str:
+    """An error as its sender is told it."""
+    return str(error) if isinstance(error, HooklineError) else error_text(error)

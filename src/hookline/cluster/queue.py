@@ -40,16 +40,21 @@ _FOLLOWING: Final = f"""
     SELECT {_COLUMNS} FROM {{schema}}.inbox
     WHERE session_id = %s AND outcome IS NULL AND number > %s ORDER BY number LIMIT %s
 """
-# What is delivered belongs to whoever settles the message: one who comes too late delivers nothing.
+# Only the worker that has the session's job may settle. One that was silent for too long, and is told
+# so by this, may have been replaced: it notes nothing and delivers nothing.
 _SETTLE: Final = """
     WITH done AS (
         UPDATE {schema}.inbox
         SET outcome = %(outcome)s, settled = extract(epoch FROM clock_timestamp()), envelope = NULL
-        WHERE id = ANY(%(ids)s::text[]) AND outcome IS NULL RETURNING job
+        WHERE id = ANY(%(ids)s::text[]) AND outcome IS NULL AND EXISTS (
+            SELECT FROM {schema}.procrastinate_jobs j
+            WHERE j.lock = session_id AND j.status = 'doing' AND j.worker_id = %(worker)s
+        )
+        RETURNING job
     ), sent AS (
         INSERT INTO {schema}.deliveries (gateway, channel, item)
         SELECT %(gateway)s, %(channel)s, %(item)s FROM done
-        WHERE %(item)s::text IS NOT NULL LIMIT 1 RETURNING id
+        LIMIT 1 RETURNING id
     ), told AS (
         SELECT pg_notify(%(to)s, CASE WHEN octet_length(%(item)s::text) < %(most)s
             THEN 'd' || id || ' ' || %(item)s::text ELSE 'd' || id END) FROM sent
@@ -169,20 +174,15 @@ class Queue:
         return [_queued(row) for row in await self._fetch(_FOLLOWING, (session_id, number, limit))]
 
     async def settle(
-        self,
-        envelope: Envelope,
-        outcome: str,
-        *,
-        gateway: str = "",
-        channel: str = "",
-        item: str | None,
+        self, envelope: Envelope, outcome: str, *, worker: int, gateway: str, channel: str, item: str
     ) -> list[int] | None:
         """Note what became of a message and of those in it, and send its end on its way.
 
-        The jobs of these messages; None where it was settled before, and nothing is sent.
+        The jobs of these messages; None where it was settled before, or is another worker's.
         """
-        values = {
+        values: dict[str, Any] = {
             "outcome": outcome,
+            "worker": worker,
             "ids": keys_of(envelope),
             "gateway": gateway,
             "channel": channel,

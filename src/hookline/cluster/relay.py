@@ -18,6 +18,7 @@ from hookline.tape.postgres_connecting import Connection
 from hookline.tape.postgres_presence import is_present
 from hookline.tape.postgres_schema import within
 
+from .engine import name_of
 from .items import Bundle
 from .queue import MOST_BYTES, Queue
 
@@ -31,9 +32,9 @@ _PIECE: Final = """
 _TAKE_PIECE: Final = "DELETE FROM {schema}.pieces WHERE id = %s RETURNING text"
 _SEND: Final = """
     WITH kept AS (
-        INSERT INTO {schema}.deliveries (gateway, channel, item) VALUES (%s, %s, %s) RETURNING id
+        INSERT INTO {schema}.deliveries (gateway, channel, item) VALUES ('', %s, %s) RETURNING id
     )
-    SELECT pg_notify(%s, 'd' || id) FROM kept
+    SELECT pg_notify(%s, '') FROM kept
 """
 _DELIVERY: Final = "SELECT item FROM {schema}.deliveries WHERE id = %s"
 _MINE: Final = "SELECT id, item FROM {schema}.deliveries WHERE gateway = %s ORDER BY id LIMIT 1000"
@@ -50,6 +51,8 @@ _FORGET: Final = """
 _FORGET_DELIVERIES: Final = """
     DELETE FROM {schema}.deliveries WHERE made < extract(epoch FROM clock_timestamp()) - %s
 """
+EVERYBODY: Final = "gateways"
+"""What all gateways listen to: something is there for whoever has its channel."""
 UNREAD: Final = 300.0
 """Seconds after which a piece that nobody took is thrown away."""
 UNDELIVERED: Final = 7 * 86400.0
@@ -89,10 +92,9 @@ class Relay:
         except TapeError as error:
             log.warning("relay.piece_lost gateway=%s error=%s", gateway, error)
 
-    async def send(self, gateway: str, channel: str, bundle: Bundle) -> None:
-        """Keep items until a gateway has delivered them."""
-        to = self._queue.gateway_channel(gateway)
-        await self._run(_SEND, (gateway, channel, bundle.encode(), to))
+    async def send(self, channel: str, bundle: Bundle) -> None:
+        """Keep items for a channel, until a gateway that has it delivered them."""
+        await self._run(_SEND, (channel, bundle.encode(), name_of(self._store, EVERYBODY)))
 
     # --- a gateway's end ----------------------------------------------------------------------
 
@@ -116,7 +118,7 @@ class Relay:
         """What this gateway missed, and what gateways left for its channels that are gone."""
         names = [*channels]
         for (other,) in await self._run(_OTHERS, (gateway, names)):
-            if not await is_present(self._store, other):
+            if not other or not await is_present(self._store, other):
                 await self._run(_TAKE_OVER, (gateway, other, names))
         rows = await self._run(_MINE, (gateway,))
         return [Parcel(number, Bundle.decode(item)) for number, item in rows]

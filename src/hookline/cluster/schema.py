@@ -79,3 +79,14 @@ async def prepare(store: PostgresStore, *, allowed: bool = True) -> Version:
 async def present(connection: Connection, schema: str) -> Version:
     """Which version the tables have."""
     return await version_of(connection, schema, PART, steps())
+
+
+async def checked(store: PostgresStore) -> None:
+    """Refuse to go on where somebody has brought the tables to a newer version."""
+
+    async def look(connection: Connection) -> tuple[Version, Version]:
+        tape = await version_of(connection, store.schema)
+        return tape, await present(connection, store.schema)
+
+    for version in await store.database.run("look at", look):
+        check(version, store.schema, store.database.place)

@@ -31,12 +31,15 @@ from .commands import Commands
 from .intake import Intake, with_id
 from .limits import Limiter
 from .metrics import Metrics
-from .settings import GatewaySettings, settings_of
+from .settings import GatewaySettings, settings_of, worker_settings_of
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from hookline.app import Hookline
+
+    from .clustered import Cluster
+    from .worker import Worker
 
 log = logging.getLogger("hookline.gateway")
 
@@ -95,6 +98,10 @@ class Gateway:
         """Set when somebody asks the gateway to end."""
         self.channels: dict[str, Channel] = self._collect(enabled)
         self.answering = Answering(self, self.settings.debounce)
+        self.cluster: Cluster | None = None
+        """Where the tapes are in PostgreSQL: the queue by which workers get what is accepted."""
+        self.worker: Worker | None = None
+        """The worker in this process, where there is one."""
         self._nowhere = Channel()
         self._slots = asyncio.Semaphore(self.settings.in_flight)
         self._open = asyncio.Event()
@@ -167,12 +174,16 @@ class Gateway:
     async def start(self) -> None:
         """Start the channels; from then on messages are taken. What was left undone comes first."""
         app = self.app
-        self.answering.attach(self._attached)
         self._attached.callback(setattr, app, "deliver", app.deliver)
-        app.deliver = self.deliver
-        await self.intake.open()
-        self._attached.push_async_callback(self.intake.close)
-        cut = await self._cut_off_turns()
+        cut: list[tuple[str, CutOffTurn]] = []
+        if is_clustered(app.store()):
+            await self._join_cluster()
+        else:
+            self.answering.attach(self._attached)
+            app.deliver = self.deliver
+            await self.intake.open()
+            self._attached.push_async_callback(self.intake.close)
+            cut = await self._cut_off_turns()
         for name, channel in self.channels.items():
             try:
                 await channel.start(self.handle)
@@ -189,6 +200,19 @@ class Gateway:
         self.ready = True
         self._open.set()
 
+    async def _join_cluster(self) -> None:
+        """Accept messages for workers, and be one of them unless the settings say otherwise."""
+        from .clustered import Cluster
+        from .worker import Worker
+
+        store: Any = self.app.store()
+        self.cluster = Cluster(self, store)
+        await self.cluster.open(self._attached)
+        if self.settings.worker:
+            made = worker_settings_of(self.app.config)
+            self.worker = Worker(self.app, made, debounce=self.settings.debounce)
+            await self._attached.enter_async_context(self.worker.running())
+
     async def drain(self) -> None:
         """Take nothing more; let running turns finish, and park those that take too long."""
         if not self._stopping:
@@ -197,6 +221,10 @@ class Gateway:
         self._open.set()
         if self._catching_up is not None:
             self._catching_up.cancel()
+        if self.worker is not None:
+            await self.worker.drain()
+        if self.cluster is not None:
+            await self.cluster.drain(self.settings.drain)
         await self.answering.drain(self.settings.drain)
 
     async def stop(self) -> None:
@@ -233,6 +261,10 @@ class Gateway:
         try:
             if self._stopping:
                 raise GatewayStopping(GOING_DOWN)
+            if self.cluster is not None:
+                is_new = await self.cluster.accept(message)
+                self.left(message)
+                return is_new
             is_new = await self.intake.accept(message)
         except BaseException:
             self.left(message)
@@ -276,7 +308,10 @@ class Gateway:
 
     async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
         """Stop a session's running turn; whether there was one."""
-        cancelled = await self.app.cancel(session_id)
+        if self.cluster is not None:
+            cancelled = await self.cluster.queue.cancel(session_id)
+        else:
+            cancelled = await self.app.cancel(session_id)
         if cancelled:
             await self._fire("message:cancel", MessageCancelEvent(channel, chat_id), session_id)
         return cancelled
@@ -329,6 +364,11 @@ class Gateway:
         hook = self.app.hooks[name]
         if hook.live:
             await hook.fire(event, self.app.context(session_id))
+
+
+def is_clustered(store: Any) -> bool:
+    """Whether several processes share the tapes, so that a queue must give each message to one."""
+    return hasattr(store, "database")
 
 
 Factory = Callable[[Gateway], Channel]

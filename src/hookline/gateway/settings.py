@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from hookline.config import Config, ConfigError
 from hookline.config.checking import faults
@@ -65,6 +65,8 @@ class GatewaySettings(BaseModel):
     """Hours back in which cut-off turns are looked for at the start; 0: none."""
     backlog: int = Field(default=1_000_000, ge=1)
     """Characters that may wait for a slow reader before it is disconnected."""
+    worker: bool = True
+    """In a cluster: whether this process makes turns too, or leaves all of them to workers."""
     ping: float = Field(default=20.0, gt=0)
     """Seconds between pings of a WebSocket, and that an answer to one may take."""
 
@@ -97,3 +99,32 @@ class GatewaySettings(BaseModel):
                 f"the gateway would listen on {self.host} for everybody: set a token "
                 "(HOOKLINE_GATEWAY__TOKEN, or token in [gateway]), or keep --host 127.0.0.1"
             )
+
+
+class WorkerSettings(BaseModel):
+    """What `[worker]` says: how a process makes the turns of a cluster."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    concurrency: int = Field(default=32, ge=1)
+    """How many sessions have their turn at the same time."""
+    drain: float = Field(default=20.0, ge=0)
+    """Seconds that running turns get to finish on shutdown; another worker goes on with the rest."""
+    heartbeat: float = Field(default=5.0, gt=0)
+    """Seconds between two signs of life, and between two looks for workers that give none."""
+    silence: float = Field(default=30.0, gt=0)
+    """Seconds without a sign of life after which others go on with a worker's turns."""
+    poll: float = Field(default=1.0, gt=0)
+    """Seconds between two looks for work of which no notice came."""
+
+    @model_validator(mode="after")
+    def _is_patient(self) -> WorkerSettings:
+        if self.silence < 2 * self.heartbeat:
+            raise ValueError("silence must be at least twice the heartbeat, or live workers seem dead")
+        return self
+
+
+def worker_settings_of(config: Config) -> WorkerSettings:
+    """`[worker]` of the settings."""
+    config.declare("worker", WorkerSettings)
+    return config.settings("worker", WorkerSettings)

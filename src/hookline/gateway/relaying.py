@@ -1,0 +1,100 @@
+"""A reply of a worker: stands for the channel of a message whose sender another process has."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from hookline.catalog.envelope import Envelope, address_of
+from hookline.catalog.parts import Part
+from hookline.catalog.stream import StreamEvent
+from hookline.cluster import Bundle, Queued, Relay
+from hookline.cluster.items import Item, address, end_item, parts_item, stream_item, together
+from hookline.turn import TurnResult
+
+from .channel import Channel
+
+PAUSE: Final = 0.02
+"""Seconds for which pieces of an answer are gathered before they are sent on their way."""
+
+
+class Reply(Channel):
+    """The answer to one message, on its way to the gateway that has the sender.
+
+    Pieces are shown as they come. What must not be lost, the end and all that goes with it, is held
+    until the message is settled: then both are one transaction.
+    """
+
+    def __init__(self, relay: Relay, queued: Queued) -> None:
+        self.name = address_of(queued.envelope)[0]
+        self.gateway = queued.gateway
+        self.to = address(queued.envelope)
+        self._relay = relay
+        self._pieces: list[Item] = []
+        self._held: list[Item] = []
+        self._ending: Item | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._closed = asyncio.Event()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is an end, or a reason why there is no answer."""
+        return self._ending is not None
+
+    async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
+        """Show a piece of the answer."""
+        if event.kind != "error":
+            self._show(stream_item(event))
+
+    async def send(self, outbound: Envelope) -> bool:
+        """Send an envelope to where the message came from, with its end."""
+        self._held.append(("send", address(outbound) | {"content": outbound["content"]}))
+        return True
+
+    async def publish(self, inbound: Envelope, parts: list[Part]) -> None:
+        """Send further parts."""
+        self._held.append(parts_item(parts))
+
+    async def end(self, inbound: Envelope, result: TurnResult) -> None:
+        """Mark the end of the answer."""
+        self._ending = end_item(result)
+
+    async def error(self, inbound: Envelope, message: str) -> None:
+        """Tell the sender that there is no answer."""
+        self._ending = ("error", message)
+
+    async def notify(self, inbound: Envelope, kind: str, text: str) -> None:
+        """Tell the sender something."""
+        self._show(("notify", [kind, text]))
+
+    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
+        """Have the sender asked. The answer is kept with the question, where any process finds it."""
+        self._show(("ask", request))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._show(("asked", request["id"]))
+
+    async def closed(self) -> str:
+        """What is left to be delivered, when nothing more comes."""
+        self._closed.set()
+        if self._sending is not None:
+            await self._sending
+        ending = [] if self._ending is None else [self._ending]
+        return Bundle(self.to, [*together(self._pieces), *self._held, *ending]).encode()
+
+    def _show(self, item: Item) -> None:
+        self._pieces.append(item)
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._send())
+
+    async def _send(self) -> None:
+        while self._pieces:
+            try:
+                async with asyncio.timeout(PAUSE):
+                    await self._closed.wait()
+                return  # what is left goes with the end
+            except TimeoutError:
+                pieces, self._pieces = self._pieces, []
+                await self._relay.show(self.gateway, Bundle(self.to, together(pieces)))
+        self._sending = None

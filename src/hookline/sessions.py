@@ -95,6 +95,12 @@ class Sessions:
         await self._started(session_id, opened, reason, previous)
         return opened
 
+    async def refresh(self, session_id: str) -> None:
+        """See what was chosen for a session elsewhere, where this process has it open."""
+        known = self._open.get(session_id)
+        if known is not None:
+            _, known.model, known.thinking = await self._choices(session_id)
+
     async def _started(
         self, session_id: str, opened: Opened, reason: SessionReason, previous: str | None
     ) -> None:

@@ -115,6 +115,21 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         run_gateway(app, Service(enable_channel, host, port, token, reload, log_json))
 
     @cli.command()
+    def worker(
+        concurrency: Annotated[
+            int | None, typer.Option(min=1, help="How many sessions have their turn at the same time.")
+        ] = None,
+        log_json: Annotated[bool, typer.Option("--log-json", help="Log as JSON Lines.")] = False,
+        model: Model = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Make the turns of what gateways accept: on as many machines as share a PostgreSQL."""
+        from .worker import run_worker
+
+        configure(app, model, workspace)
+        run_worker(app, concurrency, log_json=log_json)
+
+    @cli.command()
     def inspect(
         port: Annotated[
             int | None, typer.Option(min=0, max=65535, help="The port, 8766 unless said; 0 for any.")

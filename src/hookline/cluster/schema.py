@@ -65,8 +65,11 @@ def steps() -> list[str]:
     return [_engine() + _INBOX]
 
 
-async def prepare(store: PostgresStore, *, allowed: bool = True) -> Version:
-    """Make the tables where there are none, and refuse those of another version."""
+async def prepare(store: PostgresStore, *, allowed: bool = False) -> Version:
+    """Make the tables where there are none, and refuse those of another version.
+
+    With `allowed`, older ones are brought up to date.
+    """
     async with private(store.database) as connection:
         version = await present(connection, store.schema)
         if version.present == 0 or (allowed and version.present < version.known):

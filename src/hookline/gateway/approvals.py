@@ -66,17 +66,25 @@ class Approvals:
             pending.answer.set_result(answer)
         return True
 
-    def answered(self, approval_id: str) -> ApprovalAnswer | None:
+    async def answered(self, approval_id: str) -> ApprovalAnswer | None:
         """What was answered, here or elsewhere; None where nobody did."""
         try:
-            found = self._app.approvals.answered(approval_id)
+            found = await asyncio.to_thread(self._app.approvals.answered, approval_id)
         except ApprovalError:
             return None
         return None if found is None else word_of(found[0])
 
-    def of(self, session_id: str) -> list[Pending]:
-        """What a session waits for, with its subagents."""
-        return [each for each in self.pending.values() if session_id in sessions_of(each.request)]
+    async def of(self, session_id: str) -> list[Pending]:
+        """What a session waits for, with its subagents; also where another process asks."""
+        here = [each for each in self.pending.values() if session_id in sessions_of(each.request)]
+        known = {each.id for each in here}
+        try:
+            kept = await asyncio.to_thread(self._app.approvals.pending, session_id)
+        except ApprovalError:
+            return here
+        loop = asyncio.get_running_loop()
+        others = [Pending(q.id, q.request, loop.create_future()) for q in kept if q.id not in known]
+        return [*here, *others]
 
 
 def word_of(answer: Answer) -> ApprovalAnswer:

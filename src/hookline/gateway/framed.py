@@ -106,10 +106,10 @@ class FrameChannel(Channel):
             raise
         return shown
 
-    def watch(self, session: str, taker: Taker) -> None:
+    async def watch(self, session: str, taker: Taker) -> None:
         """Show a taker what happens in a session beside its own messages, and what waits for it."""
         self._watchers[session].add(taker)
-        for pending in self.gateway.approvals.of(session):
+        for pending in await self.gateway.approvals.of(session):
             taker.put(approval_frame(pending))
 
     def leave(self, session: str, taker: Taker) -> None:
@@ -215,4 +215,5 @@ class FrameChannel(Channel):
             return await approvals.ask(request, show)
         finally:
             name: str = request["id"]
-            tell({"type": "approval_done", "id": name, "answer": approvals.answered(name)})
+            answer = await approvals.answered(name)
+            tell({"type": "approval_done", "id": name, "answer": answer})

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 import socket
-import sys
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
-from typing import Any, NoReturn
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -31,8 +28,9 @@ from hookline.inspector import FILES
 
 from .framed import AlreadyAccepted, IdInUse
 from .frames import BadFrame
-from .gateway import Gateway, GatewayStopping, told
+from .gateway import Gateway, GatewayStopping
 from .security import STATIC, Security
+from .signals import signals
 
 log = logging.getLogger("hookline.gateway")
 
@@ -196,7 +194,7 @@ async def serve(
     is told what came of it.
     """
     gateway.settings.check()
-    with _signals(gateway):
+    with signals(gateway):
         triggers = gateway.app.config.section("triggers").values()
         wanted = (
             gateway.routers
@@ -251,48 +249,3 @@ async def _serve_http(
         leaving.cancel()
         server.should_exit = True
         await serving
-
-
-def force(number: int) -> NoReturn:
-    """End the process as a signal would: what is accepted is kept, and goes on at the next start."""
-    log.warning("ended at once; what was under way goes on at the next start")
-    sys.stderr.flush()
-    os._exit(128 + number)
-
-
-@contextmanager
-def _signals(gateway: Gateway) -> Generator[None]:
-    """SIGTERM and SIGINT end it in good order, and the second time at once; SIGHUP reloads."""
-    loop = asyncio.get_running_loop()
-    if sys.platform == "win32":
-        yield
-        return
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def reload() -> None:
-        try:
-            log.info("reloaded: %s", await gateway.reload())
-        except Exception as error:
-            log.error("not reloaded: %s", told(error))
-
-    def on_hangup() -> None:
-        task = loop.create_task(reload())
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    asked: list[int] = []
-
-    def on_end(number: int) -> None:
-        if asked:
-            force(number)
-        asked.append(number)
-        gateway.leave()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_end, number)
-    loop.add_signal_handler(signal.SIGHUP, on_hangup)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.remove_signal_handler(number)

@@ -55,7 +55,7 @@ class StdioChannel(FrameChannel):
         out = os.fdopen(os.dup(self._out), "wb", buffering=0)
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
-        self.watch(SESSION, self)
+        await self.watch(SESSION, self)
         model = self.gateway.app.sessions.model_of(SESSION)
         self.put({"type": "session", "session_id": SESSION, "model": model})
         self._reading = asyncio.create_task(self._read(reader))

@@ -71,9 +71,9 @@ class Connection:
         app = self._gateway.app
         model = app.sessions.model_of(self._session)
         self._outbox.put({"type": "session", "session_id": self._session, "model": model})
-        self._channel.watch(self._session, self._outbox)
         self._writer = asyncio.create_task(self._write())
         try:
+            await self._channel.watch(self._session, self._outbox)
             await self._read()
         finally:
             self._channel.leave(self._session, self._outbox)

@@ -184,6 +184,22 @@ class Worker:
         await asyncio.wait([self._working], timeout=self.settings.drain + 5.0)
         await _ended(self._working)
 
+    @property
+    def place(self) -> str:
+        """Where the work comes from."""
+        return self._store.place
+
+    def leave(self) -> None:
+        """Ask whoever runs the worker to end it in good order."""
+        self.leaving.set()
+
+    async def reload(self) -> str:
+        """Read the settings and the hook files again; say what came of it."""
+        self.app.config.reload()
+        done = str(await self.app.hook_files.reload())
+        self.answering.commands.forget()
+        return done
+
     # --- what others ask ------------------------------------------------------------------------
 
     async def _controlled(self, engine: Engine) -> None:
@@ -280,6 +296,7 @@ class Worker:
             raise Parked
 
     async def _to_the_end(self, line: Line) -> None:
+        await self.app.sessions.refresh(line.session_id)  # another worker may have had it since
         while True:
             await self._follow(line)
             if not line.running:

@@ -1,0 +1,49 @@
+"""`hookline worker`: make the turns of a cluster until asked to end."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from hookline.hooks import HooklineError
+
+from . import REFUSED
+from .gateway import run_loop
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+
+def run_worker(app: Hookline, concurrency: int | None, *, log_json: bool) -> None:
+    """Work until SIGTERM or Ctrl-C."""
+    try:
+        from hookline.gateway.worker import Worker
+    except ImportError as error:
+        missing = f"hookline: a worker needs {error.name}: pip install 'hookline[postgres]'"
+        typer.echo(missing, err=True)
+        raise typer.Exit(REFUSED) from None
+    from hookline.gateway.logs import log_to_stderr
+    from hookline.gateway.settings import settings_of, worker_settings_of
+    from hookline.gateway.signals import signals
+
+    log_to_stderr(as_json=log_json)
+
+    async def main() -> None:
+        settings = worker_settings_of(app.config)
+        if concurrency is not None:
+            settings = settings.model_copy(update={"concurrency": concurrency})
+        worker = Worker(app, settings, debounce=settings_of(app.config).debounce)
+        with signals(worker):
+            async with app.running(), worker.running():
+                print(f"hookline: working on {worker.place}", file=sys.stderr, flush=True)
+                await worker.leaving.wait()
+        if worker.error is not None:
+            raise worker.error
+
+    try:
+        run_loop(main())
+    except HooklineError as error:
+        typer.echo(f"hookline: {error}", err=True)
+        raise typer.Exit(REFUSED) from None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.config import Config
+    from hookline.policy.approval_storage import ApprovalStorage
     from hookline.policy.approvals import Approvals
     from hookline.policy.auditing import Auditor
     from hookline.policy.redaction import RedactionSettings, Redactor
@@ -50,6 +51,7 @@ class Safeguards:
                     stack.callback(app.hooks.remove, PLUGIN)
             if self.auditor is not None:
                 stack.callback(app.hooks.trace(self.auditor.dispatched))
+            stack.callback(self._close_approvals)
             yield
 
     def _fail_closed(self) -> bool:
@@ -68,10 +70,35 @@ class Safeguards:
         from hookline.policy.approvals import SECONDS, Approvals
 
         return Approvals(
-            self._app.home / "approvals.db",
+            self._shared_storage() or self._app.home / "approvals.db",
             seconds=self._app.policy.seconds or SECONDS,
             told=self.auditor.granted if self.auditor is not None else None,
         )
+
+    def _shared_storage(self) -> ApprovalStorage | None:
+        """Beside the tape, where that is in a database: whoever shares the sessions shares these."""
+        app = self._app
+        if not app.config.section("tape"):
+            return None
+        from hookline.tape.settings import TapeSettings
+
+        settings = app.config.settings("tape", TapeSettings)
+        if settings.url is None:
+            return None
+        try:
+            from hookline.policy.postgres_approvals import PostgresApprovals
+        except ImportError as error:
+            from hookline.policy.errors import ApprovalError
+
+            raise ApprovalError(
+                "approvals in PostgreSQL need a library that is not installed; "
+                f"run `pip install 'hookline[postgres]'` ({error})"
+            ) from error
+        return PostgresApprovals(settings, app.home)
+
+    def _close_approvals(self) -> None:
+        if "approvals" in self.__dict__:
+            self.approvals.close()
 
     @property
     def approve(self) -> Approve:

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from threading import Barrier, Thread
 from types import SimpleNamespace
 
 import pytest
@@ -16,8 +17,12 @@ from hookline.models import Call, ScriptedModel, Turn
 from hookline.policy import Policy
 from hookline.policy.answers import Answer
 from hookline.policy.approvals import UNUSED, ApprovalError, Approvals, call_hash
+from hookline.policy.approving import Approving
 from hookline.policy.chain import records
+from hookline.policy.postgres_approvals import PostgresApprovals
+from hookline.tape.settings import TapeSettings
 
+from .. import postgres
 from ..cli.test_chat import Terminal, environment
 
 SCRIPT = """
@@ -61,9 +66,29 @@ def clock():
     return Clock()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request, tmp_path):
+    """Opens the same approvals again, as another process would."""
+    made = []
+    schema = postgres.new_schema()
+
+    def open_(**options):
+        where = tmp_path / "home" / "approvals.db"
+        if request.param == "postgres":
+            where = PostgresApprovals(TapeSettings(url=postgres.url(), schema=schema), where.parent)
+        made.append(Approvals(where, **options))
+        return made[-1]
+
+    yield open_
+    for each in made:
+        each.close()
+    if request.param == "postgres":
+        postgres.drop(schema)
+
+
 @pytest.fixture
-def approvals(tmp_path, clock):
-    return Approvals(tmp_path / "home" / "approvals.db", clock=clock)
+def approvals(opened, clock):
+    return opened(clock=clock)
 
 
 def granted(approvals, answer, **changes):
@@ -187,9 +212,101 @@ def test_a_grant_is_revoked_once(approvals):
         approvals.revoke(grant.id)
 
 
-def test_the_file_is_its_owners(approvals):
+def at_once(*actions):
+    """What each gives or raises, all begun at the same time."""
+    barrier, results = Barrier(len(actions)), {}
+
+    def run(number, action):
+        barrier.wait()
+        try:
+            results[number] = action()
+        except ApprovalError as error:
+            results[number] = str(error)
+
+    threads = [Thread(target=run, args=each) for each in enumerate(actions)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [results[number] for number in range(len(actions))]
+
+
+def test_of_two_who_answer_at_once_one_is_heard(opened):
+    one, other = opened(), opened()
+    for number in range(10):
+        question = one.ask(request(call_id=f"c{number}"))
+        results = at_once(
+            lambda: one.answer(question, "yes", by="ada"),  # noqa: B023
+            lambda: other.answer(question, "session", by="bob"),  # noqa: B023
+        )
+        [late] = [each for each in results if isinstance(each, str)]
+        assert late == f"the question {question!r} was answered already"
+        [grant] = [each for each in results if not isinstance(each, str)]
+        assert one.answered(question)[1] == other.answered(question)[1] == grant.by
+    assert len(one.list()) == 10
+
+
+def test_a_yes_for_one_call_is_used_once_by_however_many(opened):
+    each = [opened() for _ in range(4)]
+    for number in range(10):
+        asked = request(call_id=f"c{number}")
+        grant = granted(each[number % 4], "yes", call_id=f"c{number}")
+        results = at_once(*(lambda one=one: one.allowed(asked) for one in each))  # noqa: B023
+        assert [one.id for one in results if one] == [grant.id]
+
+
+def test_those_who_ask_about_one_call_at_once_have_one_question(opened):
+    each = [opened() for _ in range(4)]
+    [asked] = set(at_once(*(lambda one=one: one.ask(request()) for one in each)))
+    assert [question.id for question in each[0].pending()] == [asked]
+
+
+def test_what_cannot_be_recorded_is_no_answer_and_no_revocation(opened):
+    def full(what, grant):
+        raise OSError("the disk is full")
+
+    one, other = opened(), opened(told=full)
+    question = one.ask(request())
+    grant = granted(one, "session", call_id="c2")
+    for action in (lambda: other.answer(question, "yes"), lambda: other.revoke(grant.id)):
+        with pytest.raises(ApprovalError, match="the disk is full"):
+            action()
+    assert [pending.id for pending in one.pending()] == [question]
+    assert other.list() == [grant]
+
+
+def test_any_letters_may_be_in_a_call(opened):
+    arguments = {"path": "\ud800 \0 ü"}
+    grant = granted(opened(), "session", arguments=arguments)
+    assert opened().allowed(request(arguments=arguments)) == grant
+    assert grant.call == 'put {"path": "\\ud800 \\u0000 ü"}'
+
+
+@pytest.mark.parametrize("name", ["a\ud800", "a\0b"])
+def test_a_name_that_cannot_be_kept_is_not_known(opened, name):
+    approvals = opened()
+    approvals.ask(request())
+    with pytest.raises(ApprovalError, match=r"cannot|no question"):
+        approvals.answer(name, "yes")
+
+
+def test_the_file_is_its_owners(tmp_path):
+    approvals = Approvals(tmp_path / "home" / "approvals.db")
+    assert approvals.allowed(request()) is None
+    assert approvals.list() == approvals.pending() == []
+    assert not approvals.storage.path.exists()
     granted(approvals, "yes")
-    assert stat.S_IMODE(approvals.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(approvals.storage.path.stat().st_mode) == 0o600
+
+
+async def test_waiting_ends_with_the_question(opened, clock):
+    approvals = opened(clock=clock)
+    question = approvals.ask(request())
+    waiting = asyncio.create_task(approvals.wait(question))
+    await asyncio.sleep(0)
+    approvals.close_question(question)
+    assert await waiting is None
+    assert await approvals.wait("nope") is None
 
 
 async def test_waiting_hears_what_another_process_answers(tmp_path):
@@ -200,7 +317,7 @@ async def test_waiting_hears_what_another_process_answers(tmp_path):
         "import sys; from pathlib import Path; from hookline.policy.approvals import Approvals; "
         "Approvals(Path(sys.argv[1])).answer(sys.argv[2], 'session', by='bob')"
     )
-    arguments = [sys.executable, "-c", code, str(approvals.path), question]
+    arguments = [sys.executable, "-c", code, str(approvals.storage.path), question]
     await (await asyncio.create_subprocess_exec(*arguments)).wait()
     assert await waiting == Answer(True, "session")
 
@@ -298,6 +415,30 @@ async def test_an_answer_from_elsewhere_ends_the_waiting(app, call, counted):
     assert "by page" in rulings[-1].reason
 
 
+@pytest.mark.parametrize("said", ["session", "no"])
+async def test_a_door_that_is_slower_than_another_process_goes_by_what_that_wrote(opened, said):
+    approvals, elsewhere = opened(), opened()
+
+    class Slow:
+        """Looks whether there is an answer, and then another process writes one."""
+
+        def __getattr__(self, name):
+            return getattr(approvals, name)
+
+        def answered(self, question):
+            found = approvals.answered(question)
+            if found is None:
+                elsewhere.answer(question, said, by="ada")
+            return found
+
+    async def approve(request):
+        return "approve"
+
+    ruling = await Approving(Slow())(request(), approve)
+    assert ruling.decision is (Decision.ALLOW if said == "session" else Decision.DENY)
+    assert [grant.by for grant in approvals.list()] == (["ada"] if said == "session" else [])
+
+
 async def test_a_call_that_is_cancelled_leaves_no_question(app, call, counted):
     waits = asyncio.Event()
 
@@ -319,9 +460,9 @@ async def test_a_call_that_is_cancelled_leaves_no_question(app, call, counted):
 async def test_what_cannot_be_kept_is_denied(app, call, counted, broken):
     app.home.mkdir(exist_ok=True)
     if broken == "nonsense":
-        app.approvals.path.write_bytes(b"this is no database" * 100)
+        app.approvals.storage.path.write_bytes(b"this is no database" * 100)
     else:
-        app.approvals.path.mkdir()
+        app.approvals.storage.path.mkdir()
     app.hooks.register("resolve_approval", lambda request: "approve")
     outcome, rulings = await call("put", Policy(), path="a")
     assert "needs approval, which cannot be given" in outcome.content

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
 from getpass import getuser
@@ -38,7 +39,8 @@ def tell_how(request: Any) -> None:
 
 def list_approvals(app: Hookline, *, everything: bool = False, as_json: bool = False) -> None:
     """What waits for a person, then what is allowed."""
-    pending, grants = app.approvals.pending(), app.approvals.list(everything=everything)
+    with closing(app.approvals) as approvals:
+        pending, grants = approvals.pending(), approvals.list(everything=everything)
     if as_json:
         told = {
             "pending": [asdict(question) for question in pending],
@@ -69,14 +71,16 @@ def state_of(grant: Grant) -> str:
 
 def revoke_approval(app: Hookline, grant_id: str) -> None:
     """Take an approval back."""
-    grant = app.approvals.revoke(grant_id)
+    with closing(app.approvals) as approvals:
+        grant = approvals.revoke(grant_id)
     typer.echo(f"revoked: {clean(grant.call)}")
 
 
 def answer_question(app: Hookline, question: str, said: str) -> None:
     """Answer a question that waits in another process."""
     answer = Answer.read(said)
-    app.approvals.answer(question, answer, by=person())
+    with closing(app.approvals) as approvals:
+        approvals.answer(question, answer, by=person())
     typer.echo(f"{question}: {clean(answer.told)}")
 
 

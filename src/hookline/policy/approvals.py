@@ -5,9 +5,10 @@
     approvals.answer(question, "session", by="ada")   # in this process or in another one
     approvals.allowed(request)                        # the grant that covers a call, if one does
 
-They are kept in a SQLite file of their own, not on the tape: a grant is asked for by other processes
-and taken back by them, which a tape that only grows and is open in a running scope alone cannot serve.
-What was decided is on the tape as well, with each call.
+They are kept in a SQLite file of their own, or beside a tape in PostgreSQL (`postgres_approvals`), and
+not on the tape: a grant is asked for by other processes and taken back by them, which a tape that only
+grows and is open in a running scope alone cannot serve. What was decided is on the tape as well, with
+each call.
 
 A grant covers one tool with exactly these arguments in one workspace. One that is over, or used up, or
 revoked, covers nothing.
@@ -18,18 +19,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
-import sqlite3
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
 from .answers import Answer, Scope
-from .errors import PolicyError
+from .approval_storage import ApprovalStorage, ApprovalTransaction, SQLiteApprovals
+from .errors import ApprovalError
 
 SECONDS = 600.0
 """How long a question waits for its answer."""
@@ -40,24 +39,7 @@ KEPT = 30 * 86400.0
 POLL = 0.5
 """Seconds between two looks for an answer that another process may have given."""
 
-SCHEMA = """
-create table if not exists questions (
-    id text primary key, asked real not null, expires real not null, hash text not null,
-    session_id text not null, call_id text not null, request text not null,
-    answered real, approved integer, answer text, reason text, by text
-);
-create table if not exists grants (
-    id text primary key, question text, hash text not null, tool text not null, call text not null,
-    session_id text not null, call_id text, workspace text not null, scope text not null,
-    until real, by text not null, made real not null, used real, revoked real
-);
-create index if not exists grants_by_hash on grants (hash);
-"""
 GRANT = "id, hash, tool, call, session_id, call_id, workspace, scope, until, by, made, used, revoked"
-
-
-class ApprovalError(PolicyError):
-    """An approval that cannot be kept, found or given any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +94,24 @@ def call_hash(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 class Approvals:
-    """The questions and grants of one home."""
+    """The questions and grants of one home, in a file or in another storage."""
 
     def __init__(
         self,
-        path: Path,
+        storage: ApprovalStorage | Path,
         *,
         seconds: float = SECONDS,
         told: Told | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        self.path = path
+        self.storage = SQLiteApprovals(storage) if isinstance(storage, Path) else storage
         self.seconds = seconds
         self._told = told
-        self._clock = clock
+        self._clock = clock or self.storage.now
+
+    def close(self) -> None:
+        """Let go of the storage until it is used again."""
+        self.storage.close()
 
     # --- questions ----------------------------------------------------------------------------
 
@@ -136,35 +122,35 @@ class Approvals:
         """
         now = self._clock()
         bound = bound_to(request)
-        with self._open() as db:
+        call = (bound, request["session_id"], request["call_id"])
+        with self.storage.transaction(alone=True) as db:
             old = now - KEPT
-            db.execute("delete from questions where expires < ?", (old,))
-            db.execute("delete from grants where coalesce(revoked, used, until) < ?", (old,))
-            known = db.execute(
-                "select id from questions where (hash, session_id, call_id) = (?, ?, ?) "
+            db.write("delete from {questions} where expires < ?", (old,))
+            db.write("delete from {grants} where coalesce(revoked, used, until) < ?", (old,))
+            known = db.read(
+                "select id from {questions} where (hash, session_id, call_id) = (?, ?, ?) "
                 "and answered is null",
-                (bound, request["session_id"], request["call_id"]),
-            ).fetchone()
-            name = str(known[0]) if known else str(request.get("id") or new_id("ask"))
+                call,
+            )
+            name = str(known[0][0]) if known else str(request.get("id") or new_id("ask"))
             kept = json.dumps({**request, "id": name, "hash": bound}, default=repr)
-            db.execute(
-                "insert into questions (id, asked, expires, hash, session_id, call_id, request) "
+            db.write(
+                "insert into {questions} (id, asked, expires, hash, session_id, call_id, request) "
                 "values (?, ?, ?, ?, ?, ?, ?) "
                 "on conflict (id) do update set expires = excluded.expires",
-                (name, now, now + self.seconds, bound, request["session_id"], request["call_id"], kept),
+                (name, now, now + self.seconds, *call, kept),
             )
         return name
 
     def pending(self, session_id: str | None = None) -> list[Question]:
         """The questions that wait, the oldest first; of one session and its subagents, or all."""
-        if not self.path.exists():
+        if self.storage.empty:
             return []
-        with self._open(reading=True) as db:
-            rows = db.execute(
-                "select id, request, asked, expires from questions "
-                "where answered is null and expires > ? order by asked, rowid",
-                (self._clock(),),
-            ).fetchall()
+        rows = self.storage.read(
+            "select id, request, asked, expires from {questions} "
+            "where answered is null and expires > ? order by asked, rowid",
+            (self._clock(),),
+        )
         found = [Question(row[0], json.loads(row[1]), row[2], row[3]) for row in rows]
         return [one for one in found if session_id is None or session_id in sessions_of(one.request)]
 
@@ -172,54 +158,61 @@ class Approvals:
         """Answer a question; the grant, where it is a yes. The first answer counts."""
         answer = Answer.read(answer) if isinstance(answer, str) else answer
         now = self._clock()
-        with self._open() as db:
-            row = db.execute(
-                "select request, expires, answered from questions where id = ?", (question,)
-            ).fetchone()
-            if row is None:
+        with self.storage.transaction() as db:
+            # Only one of two who answer at once changes the row, whatever both read before.
+            first = db.write(
+                "update {questions} set answered = ?, approved = ?, answer = ?, reason = ?, by = ? "
+                "where id = ? and answered is null and expires > ?",
+                (now, answer.approved, json.dumps(asdict(answer)), answer.reason, by, question, now),
+            )
+            rows = db.read("select request, answered from {questions} where id = ?", (question,))
+            if not rows:
                 raise ApprovalError(
                     f"no question {question!r}; `hookline policy approvals` shows what waits"
                 )
-            if row[2] is not None:
+            request, answered = rows[0]
+            if not first and answered is not None:
                 raise ApprovalError(f"the question {question!r} was answered already")
-            if row[1] <= now:
+            if not first:
                 raise ApprovalError(f"the question {question!r} is over: it was denied in the meantime")
-            grant = self._grant(db, question, json.loads(row[0]), answer, by, now)
-            db.execute(
-                "update questions set answered = ?, approved = ?, answer = ?, reason = ?, by = ? "
-                "where id = ?",
-                (now, answer.approved, json.dumps(asdict(answer)), answer.reason, by, question),
-            )
-        return grant
+            return self._grant(db, question, json.loads(request), answer, by, now)
 
     def answered(self, question: str) -> tuple[Answer, str] | None:
         """What was answered, and by whom; None as long as nobody did."""
-        with self._open(reading=True) as db:
-            row = db.execute("select answer, by from questions where id = ?", (question,)).fetchone()
-        return (Answer(**json.loads(row[0])), row[1]) if row and row[0] else None
+        rows = self.storage.read("select answer, by from {questions} where id = ?", (question,))
+        return (Answer(**json.loads(rows[0][0])), rows[0][1]) if rows and rows[0][0] else None
 
     def close_question(self, question: str) -> None:
         """Nobody waits for an answer any more."""
-        with self._open() as db:
-            db.execute(
-                "update questions set expires = ? where id = ? and answered is null",
-                (self._clock(), question),
+        now = self._clock()
+        with self.storage.transaction() as db:
+            db.write(
+                "update {questions} set expires = ? where id = ? and answered is null", (now, question)
             )
 
     async def wait(self, question: str) -> Answer | None:
         """Wait until a question is answered, here or in another process; None when its time is over."""
-        while True:  # first whether it waits: it may be answered between the two looks
-            waits = question in [one.id for one in await asyncio.to_thread(self.pending)]
-            found = await asyncio.to_thread(self.answered, question)
-            if found is not None or not waits:
-                return None if found is None else found[0]
+        while True:
+            answer, waits = await asyncio.to_thread(self._look, question)
+            if not waits:
+                return answer
             await asyncio.sleep(POLL)
+
+    def _look(self, question: str) -> tuple[Answer | None, bool]:
+        """The answer, if there is one, and whether one may still come."""
+        rows = self.storage.read("select answer, expires from {questions} where id = ?", (question,))
+        if not rows:
+            return None, False
+        answer, expires = rows[0]
+        if answer:
+            return Answer(**json.loads(answer)), False
+        return None, expires > self._clock()
 
     # --- grants ---------------------------------------------------------------------------------
 
     def _grant(
         self,
-        db: sqlite3.Connection,
+        db: ApprovalTransaction,
         question: str,
         request: dict[str, Any],
         answer: Answer,
@@ -234,7 +227,7 @@ class Approvals:
             id=new_id("ap"),
             hash=request["hash"],
             tool=request["tool"],
-            call=f"{request['tool']} {json.dumps(request['arguments'], ensure_ascii=False)}",
+            call=shown(request["tool"], request["arguments"]),
             session_id=request["session_id"] if once else sessions_of(request)[-1],
             call_id=request["call_id"] if once else None,
             workspace=request["workspace"],
@@ -248,80 +241,72 @@ class Approvals:
         if self._told is not None:
             self._told("grant", grant)
         values = (question, *(getattr(grant, name) for name in GRANT.split(", ")))
-        db.execute(f"insert into grants (question, {GRANT}) values ({', '.join('?' * 14)})", values)
+        marks = ", ".join("?" * len(values))
+        db.write("insert into {grants} (question, " + GRANT + f") values ({marks})", values)
         return grant
 
     def allowed(self, request: Mapping[str, Any]) -> Grant | None:
         """The grant that covers a call; one that is for a single call is used up by this."""
-        if not self.path.exists():
+        if self.storage.empty:
             return None
         now, sessions = self._clock(), sessions_of(request)
-        with self._open() as db:
-            rows = db.execute(
-                f"select {GRANT} from grants where hash = ? and workspace = ? "
-                "and used is null and revoked is null and (until is null or until > ?) "
-                "order by call_id is not null, made desc",
-                (bound_to(request), request["workspace"], now),
-            ).fetchall()
-            for grant in (Grant(*row) for row in rows):
-                if grant.call_id is None:
-                    if grant.session_id in sessions:
-                        return grant
-                elif (grant.session_id, grant.call_id) == (request["session_id"], request["call_id"]):
-                    db.execute("update grants set used = ? where id = ?", (now, grant.id))
+        rows = self.storage.read(
+            "select " + GRANT + " from {grants} where hash = ? and workspace = ? "
+            "and used is null and revoked is null and (until is null or until > ?) "
+            "order by call_id is not null, made desc",
+            (bound_to(request), request["workspace"], now),
+        )
+        this_call = (request["session_id"], request["call_id"])
+        for grant in (Grant(*row) for row in rows):
+            if grant.call_id is None:
+                if grant.session_id in sessions:
                     return grant
+            elif (grant.session_id, grant.call_id) == this_call and self._end(grant, "used", now):
+                return grant
         return None
+
+    def _end(self, grant: Grant, how: str, now: float) -> bool:
+        """End a grant; False where another process was faster."""
+        with self.storage.transaction() as db:
+            ended = db.write(
+                "update {grants} set " + how + " = ? where id = ? and used is null and revoked is null",
+                (now, grant.id),
+            )
+            if ended and how == "revoked" and self._told is not None:
+                self._told("revoke", grant)
+        return bool(ended)
 
     def list(self, *, everything: bool = False) -> list[Grant]:
         """The grants that are valid, the latest first; or all that are remembered."""
-        if not self.path.exists():
+        if self.storage.empty:
             return []
-        with self._open(reading=True) as db:
-            rows = db.execute(f"select {GRANT} from grants order by made desc, rowid desc").fetchall()
-        grants = [Grant(*row) for row in rows]
-        return [g for g in grants if everything or g.state(self._clock()) == "valid"]
+        rows = self.storage.read("select " + GRANT + " from {grants} order by made desc, rowid desc")
+        now = self._clock()
+        return [
+            grant
+            for grant in (Grant(*row) for row in rows)
+            if everything or grant.state(now) == "valid"
+        ]
 
     def revoke(self, grant_id: str) -> Grant:
         """Take a grant back; from now on its call is asked about again."""
         found = {grant.id: grant for grant in self.list()}.get(grant_id)
-        if found is None:
+        if found is None or not self._end(found, "revoked", self._clock()):
             raise ApprovalError(
                 f"no approval {grant_id!r} that is valid; `hookline policy approvals` shows them"
             )
-        with self._open() as db:
-            if self._told is not None:
-                self._told("revoke", found)
-            db.execute("update grants set revoked = ? where id = ?", (self._clock(), grant_id))
         return found
-
-    # --- the file -------------------------------------------------------------------------------
-
-    @contextmanager
-    def _open(self, *, reading: bool = False) -> Generator[sqlite3.Connection]:
-        """One transaction: everything in it is kept, or nothing."""
-        try:
-            if not self.path.exists():
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-            db = sqlite3.connect(self.path, timeout=5.0, isolation_level=None)
-            try:
-                db.executescript(SCHEMA)
-                db.execute("begin" if reading else "begin immediate")
-                try:
-                    yield db
-                except BaseException:
-                    db.execute("rollback")
-                    raise
-                db.execute("commit")
-            finally:
-                db.close()
-        except (OSError, sqlite3.Error) as error:
-            raise ApprovalError(f"the approvals in {self.path} cannot be used: {error}") from error
 
 
 def bound_to(request: Mapping[str, Any]) -> str:
     """The hash of a request's call; never the one that it says it has."""
     return call_hash(request["tool"], request["arguments"])
+
+
+def shown(tool: str, arguments: Mapping[str, Any]) -> str:
+    """A call for people to read, in letters that every storage takes."""
+    text = f"{tool} {json.dumps(arguments, ensure_ascii=False)}"
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def sessions_of(request: Mapping[str, Any]) -> list[str]:

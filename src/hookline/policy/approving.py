@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -50,7 +51,8 @@ class Approving:
             said = await self._first(resolve(shown), approvals.wait(asked))
         finally:
             if said is None:  # nobody answered, or nobody waits any more
-                await asyncio.to_thread(approvals.close_question, asked)
+                with suppress(ApprovalError):  # it is over with its time then, and why it ended is told
+                    await asyncio.to_thread(approvals.close_question, asked)
         return await asyncio.to_thread(self._settle, request, question, asked, said)
 
     async def _first(self, here: Awaitable[Any], elsewhere: Awaitable[Answer | None]) -> Any:
@@ -70,23 +72,32 @@ class Approving:
             await asyncio.gather(door, other, return_exceptions=True)
 
     def _settle(self, request: dict[str, Any], question: str, asked: str, said: Any) -> Ruling:
-        approvals = self.approvals
         if said is None:
             return denied(f"needs approval and nobody answered: {question}")
         approved = said == "approve"
-        written = approvals.answered(asked)
-        if written is None:
-            answer = Answer(approved)
-            approvals.answer(asked, answer, by=DOOR)
-        else:
-            answer = written[0]
+        answer = self._written(asked) or self._write(asked, Answer(approved))
         if not (approved and answer.approved):
             why = f" (the person says: {answer.reason})" if answer.reason else ""
             return denied(f"was rejected: {question}{why}")
-        grant = approvals.allowed(request)
+        grant = self.approvals.allowed(request)
         if grant is None:
             return denied(f"was approved, and that is over already: {question}")
         return Ruling(reason=f"{question} {told(grant)}", by=DOOR)
+
+    def _written(self, asked: str) -> Answer | None:
+        written = self.approvals.answered(asked)
+        return None if written is None else written[0]
+
+    def _write(self, asked: str, answer: Answer) -> Answer:
+        """Write an answer down; the one that counts, which may be another's who was faster."""
+        try:
+            self.approvals.answer(asked, answer, by=DOOR)
+        except ApprovalError:
+            written = self._written(asked)
+            if written is None:
+                raise
+            return written
+        return answer
 
 
 def denied(reason: str) -> Ruling:

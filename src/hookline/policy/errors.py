@@ -11,6 +11,10 @@ class PolicyError(HooklineError, ValueError):
     """A policy, pack or setting that cannot be used; the message says where and why."""
 
 
+class ApprovalError(PolicyError):
+    """An approval that cannot be kept, found or given any more."""
+
+
 class UnknownPack(PolicyError, LookupError):
     """A name that no pack has."""
 

@@ -321,14 +321,14 @@ class Chat:
         finally:
             self._listen()
         answer = Answer.read(typed)
-        self._keep(request, answer)
+        await self._keep(request, answer)
         return "approve" if answer.approved else "reject"
 
-    def _keep(self, request: Any, answer: Answer) -> None:
+    async def _keep(self, request: Any, answer: Answer) -> None:
         """Write an answer down, so that it counts as long as was said."""
         by = request.get("user") or "human"
         try:
-            self.app.approvals.answer(request["id"], answer, by=by)
+            await asyncio.to_thread(self.app.approvals.answer, request["id"], answer, by=by)
         except ApprovalError as error:  # answered elsewhere in the meantime, or too late: that counts
             self.view.note(told(error))
 

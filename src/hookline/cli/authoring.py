@@ -85,7 +85,7 @@ def add_why(cli: typer.Typer, app: Hookline) -> None:
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
-        """Say who saw, changed and decided on a tool call, a message or a turn."""
+        """Say who saw, changed and decided on something."""
         from .why import tell_why
 
         app.hook_files.load()

@@ -108,7 +108,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         model: Model = None,
         workspace: Workspace = None,
     ) -> None:
-        """Serve channels: the web page and API, OpenAI clients, Telegram, stdio."""
+        """Serve channels: web page, API, OpenAI, Telegram, stdio."""
         from .gateway import Service, run_gateway
 
         configure(app, model, workspace)
@@ -123,7 +123,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         model: Model = None,
         workspace: Workspace = None,
     ) -> None:
-        """Make the turns of what gateways accept: on as many machines as share a PostgreSQL."""
+        """Make the turns of what gateways accept, on any machine."""
         from .worker import run_worker
 
         configure(app, model, workspace)

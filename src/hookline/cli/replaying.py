@@ -41,7 +41,7 @@ def add_replay(cli: typer.Typer, app: Hookline) -> None:
         workspace: Workspace = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
-        """Play a recorded session through the plugins of today, and compare."""
+        """Play a recorded session through the plugins of today."""
         from .commands import configure
         from .replay import Edits, replay_session
 
@@ -72,7 +72,7 @@ def add_replay(cli: typer.Typer, app: Hookline) -> None:
         ] = None,
         workspace: Workspace = None,
     ) -> None:
-        """Judge the recorded tool calls by the hooks of today; which decisions change."""
+        """Judge recorded tool calls by the hooks of today."""
         from .commands import configure
         from .replay import Test, run_backtest
 

@@ -26,6 +26,8 @@ from hookline.tape.errors import TapeError
 from hookline.tape.postgres import PostgresStore
 from hookline.tape.postgres_connecting import Connection
 
+from .jobs import Jobs
+
 log = logging.getLogger("hookline.cluster")
 
 FORMAT: Final = 1
@@ -158,7 +160,9 @@ async def _listening(store: PostgresStore, channels: list[str]) -> AsyncGenerato
 def engine(store: PostgresStore) -> App:
     """Procrastinate, for one store."""
     logging.getLogger("procrastinate").setLevel(logging.WARNING)
-    return App(connector=Connector(store))
+    made = App(connector=Connector(store))
+    made.job_manager = Jobs(made.connector)
+    return made
 
 
 def _first(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ An item is a pair of what it is and what it says:
 | `ask` | a request for approval; `asked` says that nobody waits for it any more |
 | `end` | the end of the answer, and what became of the message |
 | `error` | why there is no answer |
-| `send` | an envelope that is for somebody else |
+| `send` | an outbound envelope |
 """
 
 from __future__ import annotations

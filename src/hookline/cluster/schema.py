@@ -21,7 +21,8 @@ _ENGINE: Final = """
 """
 
 # `id` is what a channel knows a message by, `number` the order in which they were accepted. `ticket`
-# tells whoever accepts a message and loses the answer that the row is its own.
+# tells whoever accepts a message and loses the answer that the row is its own. `deaths` is how many
+# workers ended in the middle of it.
 _INBOX: Final = """
     CREATE TABLE {schema}.inbox (
         id text COLLATE "C" PRIMARY KEY,
@@ -32,6 +33,7 @@ _INBOX: Final = """
         job bigint NOT NULL,
         alone boolean NOT NULL,
         accepted double precision NOT NULL DEFAULT extract(epoch FROM clock_timestamp()),
+        deaths integer NOT NULL DEFAULT 0,
         envelope text,
         outcome text,
         settled double precision

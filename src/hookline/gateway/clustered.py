@@ -16,7 +16,7 @@ from hookline.cluster.items import event_of, result_of
 from hookline.cluster.relay import EVERYBODY
 from hookline.hooks import HooklineError
 from hookline.inbox import key_of
-from hookline.inbox.packing import part_of
+from hookline.inbox.packing import part_of, unpacked
 from hookline.policy.approvals import ApprovalError
 from hookline.tape.errors import TapeError
 from hookline.tape.postgres_presence import Presence
@@ -202,7 +202,7 @@ class Cluster:
             case "stream":
                 await channel.stream(message, event_of(said))
             case "send":
-                await channel.send(said)
+                await channel.send(unpacked(said))
             case "publish":
                 await channel.publish(message, [part_of(part) for part in said])
             case "notify":

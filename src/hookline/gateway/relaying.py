@@ -10,6 +10,7 @@ from hookline.catalog.parts import Part
 from hookline.catalog.stream import StreamEvent
 from hookline.cluster import Bundle, Queued, Relay
 from hookline.cluster.items import Item, address, end_item, parts_item, stream_item, together
+from hookline.inbox import packed
 from hookline.turn import TurnResult
 
 from .channel import Channel
@@ -48,7 +49,7 @@ class Reply(Channel):
 
     async def send(self, outbound: Envelope) -> bool:
         """Send an envelope to where the message came from, with its end."""
-        self._held.append(("send", address(outbound) | {"content": outbound["content"]}))
+        self._held.append(("send", packed(outbound)))
         return True
 
     async def publish(self, inbound: Envelope, parts: list[Part]) -> None:
@@ -69,6 +70,8 @@ class Reply(Channel):
 
     async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
         """Have the sender asked. The answer is kept with the question, where any process finds it."""
+        if self.name.startswith("trigger:"):
+            return None  # nobody sent it
         self._show(("ask", request))
         try:
             await asyncio.Event().wait()

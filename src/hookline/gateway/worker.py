@@ -29,7 +29,7 @@ from hookline.cluster.items import address
 from hookline.cluster.queue import TASK
 from hookline.cluster.schema import checked
 from hookline.hooks import HooklineError
-from hookline.inbox import Fate, fates_of, keys_of
+from hookline.inbox import Fate, fates_of, keys_of, packed
 from hookline.tape.errors import TapeError, TapeTooNew, TapeTooOld
 
 from .answering import Answering, told
@@ -83,6 +83,7 @@ class Line:
     running: set[str] = field(default_factory=set[str])
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
     fates: dict[str, Fate] | None = None
 
 
@@ -275,7 +276,9 @@ class Worker:
         if queued is None:
             return
         known = self._lines.get(queued.session_id)
-        if known is not None:  # this worker was silent, and is given its own job again
+        if known is not None:  # this worker was silent, and is given the job that it still has
+            known.job, known.worker = job.id, job.worker_id or 0
+            await known.over.wait()
             raise Parked
         again = job.attempts > 0
         line = Line(queued.session_id, job.id, job.worker_id or 0, again, queued.number - 1)
@@ -288,6 +291,7 @@ class Worker:
                 await self._to_the_end(line)
         finally:
             del self._lines[line.session_id]
+            line.over.set()
             self._jobs.discard(job.id)
             for key in line.unsettled:
                 self._queued.pop(key, None)
@@ -420,9 +424,8 @@ class Worker:
         current = inbound.get()
         if current is not None and address_of(current) == address_of(outbound):
             return await self.channel_of(current).send(outbound)
-        said = address(outbound)
-        item = ("send", {**said, "content": outbound["content"]})
-        await self.relay.send(address_of(outbound)[0], Bundle(said, [item]))
+        bundle = Bundle(address(outbound), [("send", packed(outbound))])
+        await self.relay.send(address_of(outbound)[0], bundle)
         return True
 
 

@@ -136,7 +136,8 @@ class Scenarios:
         (self.app.home / "config.toml").write_text('[triggers.jobs]\ntype = "queue"\n')
         self.app.config.reload()
         queue = Triggers(self.app)
-        await queue.enqueue("jobs", "some work", "one")
+        async with self.app.running():
+            await queue.enqueue("jobs", "some work", "one")
         async with Gateway(self.app, settings=GatewaySettings(channels=[])).running():
             while (await queue.ledger.find("jobs", "one")).state != "done":
                 await asyncio.sleep(0.01)

@@ -32,6 +32,11 @@ class Chest(Mailbox):
             shown.append(event.data["delta"])
             await self._tell()
 
+    async def send(self, outbound):
+        await super().send(outbound)
+        await self._tell()
+        return True
+
     async def end(self, inbound, result):
         assert inbound["message_id"] not in self.ends, "ended twice"
         self.ends[inbound["message_id"]] = result
@@ -83,9 +88,9 @@ class Cluster:
         app.model = model.name
         return app
 
-    async def gateway(self, *, worker=False, app=None, **settings):
+    async def gateway(self, *, worker=False, app=None, box=None, **settings):
         app = app or self.app()
-        box = Chest()
+        box = box or Chest()
         app.hooks.add(Post(box))
         wanted = GatewaySettings.model_validate({"worker": worker, "drain": 5.0, **settings})
         gateway = Gateway(app, enabled=["mail"], settings=wanted)
@@ -110,6 +115,5 @@ async def cluster(tmp_path):
 
 def letter(text="hi", chat="ada", number=1, **fields):
     name = f"{chat}-{number}"
-    return {
-        "content": text, "channel": "mail", "chat_id": chat, "sender_id": chat, "message_id": name, **fields
-    }  # fmt: skip
+    sent = {"content": text, "channel": "mail", "chat_id": chat, "sender_id": chat}
+    return {**sent, "message_id": name, **fields}

@@ -6,6 +6,16 @@ import pytest
 
 from hookline.triggers import Triggers
 
+from .. import postgres
+
+
+@pytest.fixture
+def schema():
+    """The name of a schema of the test's own."""
+    name = postgres.new_schema()
+    yield name
+    postgres.drop(name)
+
 
 @pytest.fixture
 def settings(app):

@@ -4,6 +4,7 @@ python racing.py HOME NOW     # prints "ready", waits for a line, then goes
 """
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ async def main() -> None:
     app = Hookline(home=Path(sys.argv[1]), workspace=Path(sys.argv[1]))
     app.load_hooks(packages=False)
     # Each has a session of its own: what they compete for is the moment.
-    app.hooks.register("resolve_session", lambda message: Triggers.__name__ + str(id(app)))
+    app.hooks.register("resolve_session", lambda message: f"process:{os.getpid()}")
     app.hooks.register(
         "agent_start", lambda event, ctx: print(app.runs[ctx.session_id].envelope["content"])
     )
@@ -28,7 +29,7 @@ async def main() -> None:
     triggers = Triggers(app, clock=clock)
     async with app.running():
         await triggers.start()
-        await clock.asleep()
+        await clock.asleep(1 if triggers.ledger.look_every is None else 2)
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         for _ in range(20):

@@ -100,9 +100,10 @@ async def test_events_of_any_publisher_make_turns(scripted, serving, broker):
 async def test_what_came_before_the_start_waits(scripted, app, serving):
     scripted("ok", repeat=True)
     first = Triggers(app)
-    for number in range(5):
-        await first.enqueue("orders", {"id": number}, f"order-{number}")
-    await first.close()
+    async with app.running():
+        for number in range(5):
+            await first.enqueue("orders", {"id": number}, f"order-{number}")
+        await first.close()
     async with serving() as triggers:
         for number in range(5):
             await settled_as(triggers, f"order-{number}", "done")
@@ -182,14 +183,15 @@ async def test_two_processes_share_the_events(tmp_path, app, broker):
     program = Path(__file__).with_name("sharing.py")
     command = [sys.executable, str(program), str(app.home)]
     triggers = Triggers(app)
-    for number in range(20):
-        await triggers.enqueue("orders", {"id": number}, f"order-{number}")
-    processes = [
-        await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE) for _ in range(2)
-    ]
-    outputs = [(await p.communicate())[0].decode() for p in processes]
-    counts = await triggers.ledger.counts("orders")
-    await triggers.close()
+    async with app.running():
+        for number in range(20):
+            await triggers.enqueue("orders", {"id": number}, f"order-{number}")
+        processes = [
+            await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE) for _ in range(2)
+        ]
+        outputs = [(await p.communicate())[0].decode() for p in processes]
+        counts = await triggers.ledger.counts("orders")
+        await triggers.close()
     turns = [line for output in outputs for line in json.loads(output)]
     assert counts == {"done": 20}
     assert sorted(turns) == sorted(f"Order {number} came." for number in range(20))

@@ -12,8 +12,10 @@ from hookline import hookimpl
 from hookline.config import ConfigError
 from hookline.events import InputEventResult, MessageReceiveResult
 from hookline.models.script import Fault, Turn
-from hookline.triggers import Ledger, TriggerError, TriggerEvent, Triggers, TriggersStopping
+from hookline.triggers import TriggerError, TriggerEvent, Triggers, TriggersStopping
+from hookline.triggers.sqlite_ledger import SQLiteLedger
 
+from .. import postgres
 from .conftest import said
 
 QUEUE = """
@@ -31,8 +33,17 @@ ORDER = {"order": {"id": 17, "customer": "ada"}}
 
 
 @pytest.fixture
-def orders(settings):
+def orders_at_home(settings):
     settings(QUEUE)
+
+
+@pytest.fixture(params=["home", "postgres"])
+def orders(request, settings):
+    """What is recorded is in the home, or beside tapes in PostgreSQL."""
+    tape = ""
+    if request.param == "postgres":
+        tape = f'[tape]\nurl = "{postgres.url()}"\nschema = "{request.getfixturevalue("schema")}"\n'
+    settings(tape + QUEUE)
 
 
 @pytest.mark.usefixtures("orders")
@@ -227,7 +238,7 @@ async def test_a_plugins_trigger_needs_no_section(app, scripted, serving):
     assert sessions == ["trigger:shaky"]
 
 
-@pytest.mark.usefixtures("orders")
+@pytest.mark.usefixtures("orders_at_home")
 async def test_after_the_end_nothing_is_accepted_and_nothing_is_left_behind(app, scripted, serving):
     scripted("ok")
     async with serving() as triggers:
@@ -240,7 +251,7 @@ async def test_after_the_end_nothing_is_accepted_and_nothing_is_left_behind(app,
 
 
 @pytest.mark.parametrize("point", ["claimed", "model"])
-@pytest.mark.usefixtures("orders")
+@pytest.mark.usefixtures("orders_at_home")
 def test_an_event_of_a_process_that_died_has_its_turn_at_the_next_start(tmp_path, point):
     home = tmp_path / "home"
     assert run_crashing(home, point).returncode == -9
@@ -259,10 +270,10 @@ def run_crashing(home, point):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.usefixtures("orders")
+@pytest.mark.usefixtures("orders_at_home")
 async def test_an_event_that_ends_every_process_does_not_do_so_for_ever(app, scripted, serving):
     model = scripted("never")
-    ledger = Ledger(app.home)
+    ledger = SQLiteLedger(app.home)
     _, record = await ledger.claim(TriggerEvent("orders", ORDER, id="deadly"), "process-0")
     for number in range(1, 8):
         record = await ledger.take_over(record, f"process-{number}")
@@ -273,7 +284,7 @@ async def test_an_event_that_ends_every_process_does_not_do_so_for_ever(app, scr
     assert model.requests == []
 
 
-@pytest.mark.usefixtures("orders")
+@pytest.mark.usefixtures("orders_at_home")
 async def test_a_turn_that_takes_too_long_to_end_goes_on_at_the_next_start(
     app, scripted, sent, serving
 ):
@@ -320,8 +331,8 @@ async def test_another_process_does_not_take_over_what_a_living_one_has(app, scr
         receipt = await triggers.emit(TriggerEvent("orders", ORDER, id="held"))
         await began.wait()
         second = Triggers(app)
-        second.turns.open()
-        await second.turns.recover(second.envelope_of)
+        for _ in range(2):
+            await second.recovery.look()
         record = await second.ledger.find("orders", "held")
         assert (record.state, record.owner) == ("started", triggers.turns.owner)
         await second.close()

@@ -41,13 +41,8 @@ def fire(
     given = None if payload is None else _json(payload)
     app.hooks.register("resolve_approval", approve if yes else tell_how, trylast=True)
 
-    async def turn(triggers: Triggers) -> Any:
-        async with app.running():
-            triggers.turns.open()
-            return await triggers.fire(name, given, message)
-
     try:
-        result = _with(app, turn)
+        result = _with(app, lambda triggers: triggers.fire(name, given, message))
     except (ConfigError, TriggerError):
         raise
     except Exception as error:
@@ -88,13 +83,14 @@ def _json(text: str) -> Any:
 
 
 def _with(app: Hookline, action: Callable[[Triggers], Awaitable[T]]) -> T:
-    """Do something with the triggers, without starting them."""
+    """Do something with the triggers of the running app, without starting them."""
 
     async def run() -> T:
         triggers = Triggers(app)
-        try:
-            return await action(triggers)
-        finally:
-            await triggers.close()
+        async with app.running():
+            try:
+                return await action(triggers)
+            finally:
+                await triggers.close()
 
     return asyncio.run(run())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
@@ -89,7 +89,7 @@ class Jobs(JobManager):
         values: dict[str, Any] = {"job": job.id, "worker": job.worker_id, "at": LONG_AGO}
         return bool(await self.connector.execute_query_all_async(_TAKE_OVER, **values))
 
-    async def _patiently(self, query: str, **values: Any) -> None:
+    async def _patiently(self, query: LiteralString, **values: Any) -> None:
         """Say something of a job; where it cannot be said, others find out that it was not."""
         try:
             await self.connector.execute_query_async(query, **values)

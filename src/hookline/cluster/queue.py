@@ -34,7 +34,7 @@ _TELL_WORKER: Final = """
     SELECT pg_notify(%s || worker_id, %s) FROM {schema}.procrastinate_jobs
     WHERE lock = %s AND status = 'doing' AND worker_id IS NOT NULL
 """
-_COLUMNS: Final = "id, number, session_id, gateway, job, alone, accepted, envelope"
+_COLUMNS: Final = "id, number, session_id, gateway, job, alone, accepted, deaths, envelope"
 _ONE: Final = f"SELECT {_COLUMNS} FROM {{schema}}.inbox WHERE id = %s AND outcome IS NULL"
 _FOLLOWING: Final = f"""
     SELECT {_COLUMNS} FROM {{schema}}.inbox
@@ -53,11 +53,11 @@ _SETTLE: Final = """
         RETURNING job
     ), sent AS (
         INSERT INTO {schema}.deliveries (gateway, channel, item)
-        SELECT %(gateway)s, %(channel)s, %(item)s FROM done
-        LIMIT 1 RETURNING id
+        SELECT * FROM unnest(%(gateways)s::text[], %(channels)s::text[], %(items)s::text[])
+        WHERE EXISTS (SELECT FROM done) RETURNING id, gateway, item
     ), told AS (
-        SELECT pg_notify(%(to)s, CASE WHEN octet_length(%(item)s::text) < %(most)s
-            THEN 'd' || id || ' ' || %(item)s::text ELSE 'd' || id END) FROM sent
+        SELECT pg_notify(%(to)s || gateway, CASE WHEN octet_length(item) < %(most)s
+            THEN 'd' || id || ' ' || item ELSE 'd' || id END) FROM sent
     )
     SELECT job, (SELECT count(*) FROM told) FROM done
 """
@@ -84,7 +84,19 @@ class Queued:
     alone: bool
     """Whether it is never taken together with others."""
     accepted: float
+    deaths: int
+    """How many workers ended in the middle of it."""
     envelope: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of an answer, for the gateway that has its sender."""
+
+    gateway: str
+    channel: str
+    item: str
+    """A bundle, encoded."""
 
 
 class Queue:
@@ -174,9 +186,9 @@ class Queue:
         return [_queued(row) for row in await self._fetch(_FOLLOWING, (session_id, number, limit))]
 
     async def settle(
-        self, envelope: Envelope, outcome: str, *, worker: int, gateway: str, channel: str, item: str
+        self, envelope: Envelope, outcome: str, *, worker: int, ends: Sequence[End]
     ) -> list[int] | None:
-        """Note what became of a message and of those in it, and send its end on its way.
+        """Note what became of a message and of those in it, and send their ends on their way.
 
         The jobs of these messages; None where it was settled before, or is another worker's.
         """
@@ -184,10 +196,10 @@ class Queue:
             "outcome": outcome,
             "worker": worker,
             "ids": keys_of(envelope),
-            "gateway": gateway,
-            "channel": channel,
-            "item": item,
-            "to": self.gateway_channel(gateway),
+            "gateways": [end.gateway for end in ends],
+            "channels": [end.channel for end in ends],
+            "items": [end.item for end in ends],
+            "to": self.gateway_channel(""),
             "most": MOST_BYTES,
         }
         rows = await self._fetch(_SETTLE, values)
@@ -223,4 +235,4 @@ class Queue:
 
 
 def _queued(row: tuple[Any, ...]) -> Queued:
-    return Queued(*row[:7], envelope=unpacked(row[7]))
+    return Queued(*row[:-1], envelope=unpacked(row[-1]))

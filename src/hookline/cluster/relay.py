@@ -7,6 +7,7 @@ has the sender, or, where that is gone, another with the same channel.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, Final
 from hookline.tape.errors import TapeError
 from hookline.tape.postgres import PostgresStore
 from hookline.tape.postgres_connecting import Connection
-from hookline.tape.postgres_presence import is_present
+from hookline.tape.postgres_presence import LONGEST_PAUSE, is_present
 from hookline.tape.postgres_schema import within
 
 from .engine import name_of
@@ -53,6 +54,8 @@ _FORGET_DELIVERIES: Final = """
 """
 EVERYBODY: Final = "gateways"
 """What all gateways listen to: something is there for whoever has its channel."""
+MISSED: Final = 1.5 * LONGEST_PAUSE
+"""Seconds after which a gateway that is not there is taken for gone."""
 UNREAD: Final = 300.0
 """Seconds after which a piece that nobody took is thrown away."""
 UNDELIVERED: Final = 7 * 86400.0
@@ -78,6 +81,8 @@ class Relay:
             _FORGET_DELIVERIES,
         )  # fmt: skip
         self._sql = {text: within(text, self._store.schema) for text in statements}
+        self._missed: dict[str, float] = {}
+        """Gateways that have something to deliver and are not there, with since when."""
 
     # --- a worker's end -----------------------------------------------------------------------
 
@@ -117,11 +122,21 @@ class Relay:
     async def undelivered(self, gateway: str, channels: Iterable[str]) -> list[Parcel]:
         """What this gateway missed, and what gateways left for its channels that are gone."""
         names = [*channels]
-        for (other,) in await self._run(_OTHERS, (gateway, names)):
-            if not other or not await is_present(self._store, other):
+        others = [other for (other,) in await self._run(_OTHERS, (gateway, names))]
+        self._missed = {name: at for name, at in self._missed.items() if name in others}
+        for other in others:
+            if not other or await self._is_gone(other):
                 await self._run(_TAKE_OVER, (gateway, other, names))
         rows = await self._run(_MINE, (gateway,))
         return [Parcel(number, Bundle.decode(item)) for number, item in rows]
+
+    async def _is_gone(self, gateway: str) -> bool:
+        """Whether a gateway was missed for longer than one needs that only lost the database."""
+        if await is_present(self._store, gateway):
+            self._missed.pop(gateway, None)
+            return False
+        now = asyncio.get_running_loop().time()
+        return now - self._missed.setdefault(gateway, now) >= MISSED
 
     async def delivered(self, number: int) -> None:
         """It need not be kept any more."""

@@ -8,7 +8,7 @@ from procrastinate.schema import SchemaManager
 
 from hookline.tape.postgres import PostgresStore, private
 from hookline.tape.postgres_connecting import Connection
-from hookline.tape.postgres_schema import Version, check, migrate, version_of
+from hookline.tape.postgres_schema import Version, check, check_writable, migrate, version_of
 
 PART: Final = "cluster"
 
@@ -70,9 +70,10 @@ def steps() -> list[str]:
 async def prepare(store: PostgresStore, *, allowed: bool = False) -> Version:
     """Make the tables where there are none, and refuse those of another version.
 
-    With `allowed`, older ones are brought up to date.
+    With `allowed`, older ones are brought up to date. A replica is refused: all that follows writes.
     """
     async with private(store.database) as connection:
+        await check_writable(connection, store.database.place)
         version = await present(connection, store.schema)
         if version.present == 0 or (allowed and version.present < version.known):
             await migrate(connection, store.schema, PART, steps())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,6 +19,7 @@ from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+from hookline.inbox import key_of, keys_of
 from hookline.slash import written
 from hookline.turn import TurnResult
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.inbox import Fate
 
+TOGETHER = "taken together with the next message"
+"""Why a message has no answer of its own."""
 SETTLING = 5.0
 """Seconds that parked turns get to write down where they stopped."""
 
@@ -59,6 +63,10 @@ class House(Protocol):
 
     async def failed(self, channel: str, error: Exception) -> None:
         """Something of a channel failed; the rest goes on."""
+        ...
+
+    async def keeps(self, message: Envelope, error: Exception) -> bool:
+        """Whether a message is taken up again after an error, which was not its own."""
         ...
 
     async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
@@ -97,18 +105,32 @@ class Answering:
     async def _park(self) -> None:
         """Stop what still runs so that it goes on later, and so does what only waits."""
         self._parking = True
-        runs = self._app.runs
-        running = {field_of(run.envelope, "message_id") for run in runs.values()}
-        for task, message in self._tasks.items():
-            if field_of(message, "message_id") not in running:
-                task.cancel()
-        for session_id in [*runs]:
-            if "/" not in session_id:  # a subagent stops with its parent
-                await self._app.park(session_id)
+        await self._stop([*self._tasks], [*self._app.runs])
         if self._tasks:
             await asyncio.wait([*self._tasks], timeout=SETTLING)
         for task in self._tasks:
             task.cancel()
+
+    async def park(self, session_id: str) -> None:
+        """Stop whatever else is done for a session, so that it goes on later."""
+        others = {
+            task
+            for task, message in self._tasks.items()
+            if task is not asyncio.current_task() and self._house.session_of(message) == session_id
+        }
+        await self._stop(others, [session_id])
+        if others:
+            await asyncio.wait(others, timeout=SETTLING)
+
+    async def _stop(self, tasks: Iterable[asyncio.Task[None]], sessions: list[str]) -> None:
+        """Cancel what only waits, and park what runs."""
+        running = {field_of(run.envelope, "message_id") for run in self._app.runs.values()}
+        for task in tasks:
+            if field_of(self._tasks[task], "message_id") not in running:
+                task.cancel()
+        for session_id in sessions:
+            if "/" not in session_id:  # a subagent stops with its parent
+                await self._app.park(session_id)
 
     # --- messages -----------------------------------------------------------------------------
 
@@ -125,11 +147,15 @@ class Answering:
         """Make a message's turn, continue it, or only note that it is over: as the tape says."""
         if fate is None:
             self._run(self._process(message), message)
-        elif fate == "started":
-            self._run(self._go_on(session_id, message), message)
+        elif fate == "started" and (cut := await self._cut_off(session_id, message)):
+            if key_of(message) == key_of(cut.envelope):
+                self._run(self._resume(session_id, cut), message)
+            else:  # it is done with when the message is that it became part of
+                self._house.left(message)
         else:
+            known = "cancelled" if fate == "started" else fate  # somebody left it for another branch
             try:
-                await self._house.settled(message, fate, 0.0)
+                await self._house.settled(message, known, 0.0)
             finally:
                 self._house.left(message)
 
@@ -142,7 +168,7 @@ class Answering:
 
     def _joined(self, message: Envelope) -> None:
         """A message became part of the one that followed it, and is done with when that one is."""
-        result = TurnResult("", outcome="steered", stopped="taken together with the next message")
+        result = TurnResult("", outcome="steered", stopped=TOGETHER)
         self._run(self._house.channel_of(message).end(message, result), message)
 
     def _run(self, work: Any, message: Envelope) -> None:
@@ -179,17 +205,17 @@ class Answering:
                 await channel.end(message, result)
         except Exception as error:
             await self._house.failed(channel.name, error)
+            if await self._house.keeps(message, error):
+                return
             await self._tell(channel, message, told(error))
         except asyncio.CancelledError:
             await self._tell(channel, message, self._house.kept)
         await self._settle(message, outcome, began)
 
-    async def _go_on(self, session_id: str, message: Envelope) -> None:
+    async def _cut_off(self, session_id: str, message: Envelope) -> CutOffTurn | None:
+        """The turn of a message, or of those that it became part of, where that has no end."""
         cut = await cut_off_turn(await self._app.tape(session_id))
-        if cut is None:  # somebody left the turn, by going to another branch
-            await self._settle(message, "cancelled", time.monotonic())
-        else:
-            await self._resume(session_id, cut)
+        return cut if cut is not None and key_of(message) in keys_of(cut.envelope or {}) else None
 
     async def _resume(self, session_id: str, cut: CutOffTurn) -> None:
         message: Envelope = cut.envelope
@@ -203,6 +229,8 @@ class Answering:
             outcome = result.outcome if result else "handled"
         except Exception as error:
             await self._house.failed(channel.name, error)
+            if await self._house.keeps(message, error):
+                return
             await self._tell(channel, message, told(error))
         await self._settle(message, outcome, began)
 

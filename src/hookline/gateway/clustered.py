@@ -14,11 +14,12 @@ from hookline.cluster import Bundle, Parcel, Queue, Relay, prepare
 from hookline.cluster.engine import listen, name_of
 from hookline.cluster.items import event_of, result_of
 from hookline.cluster.relay import EVERYBODY
+from hookline.cluster.schema import checked
 from hookline.hooks import HooklineError
 from hookline.inbox import key_of
 from hookline.inbox.packing import part_of, unpacked
 from hookline.policy.approvals import ApprovalError
-from hookline.tape.errors import TapeError
+from hookline.tape.errors import TapeError, TapeTooNew, TapeTooOld
 from hookline.tape.postgres_presence import Presence
 from hookline.turn import TurnResult
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookline.gateway")
 
-SWEEP: Final = 5.0
+SWEEP: Final = 2.0
 """Seconds between two looks for what was not delivered."""
 REMEMBERED: Final = 7 * 86400.0
 """Seconds for which the key of a message is known after it is done with."""
@@ -110,7 +111,15 @@ class Cluster:
         return is_new
 
     async def process(self, message: Envelope) -> TurnResult:
-        """Have a message's turn made by a worker, and wait for it: as triggers do."""
+        """Have a message's turn made by a worker, and wait for it: as triggers do.
+
+        One whose turn failed gets another turn, under another id, since whoever asks again wants that.
+        """
+        number = 1
+        while await self.queue.outcome_of(message) == "failed":
+            number += 1
+            name = str(message["message_id"]).partition("#")[0]
+            message = {**message, "message_id": f"{name}#{number}"}
         key = key_of(message)
         known = self._awaited.get(key)
         done = known or asyncio.get_running_loop().create_future()
@@ -150,10 +159,14 @@ class Cluster:
             await asyncio.sleep(SWEEP)
             count += 1
             try:
+                await checked(self._store)
                 await self._sweep()
                 if count % FORGET_EVERY == 0:
                     await self.relay.forget()
                     await self.queue.forget(REMEMBERED)
+            except (TapeTooNew, TapeTooOld) as error:
+                self._gateway.error = error
+                self._gateway.leave()
             except TapeError as error:
                 log.warning("cluster.sweep_failed error=%s", error)
 
@@ -208,7 +221,8 @@ class Cluster:
             case "notify":
                 await channel.notify(message, *said)
             case "ask":
-                self._asking[said["id"]] = self._spawn(self._ask(channel, message, said))
+                if said["id"] not in self._asking:  # a worker may go on for another that asked
+                    self._asking[said["id"]] = self._spawn(self._ask(channel, message, said))
             case "asked":
                 if task := self._asking.pop(said, None):
                     task.cancel()
@@ -252,3 +266,6 @@ class Cluster:
         except Exception as error:
             await self._gateway.failed(channel.name, error)
             log.debug("cluster.ask_failed: %s", told(error))
+        finally:
+            if self._asking.get(request["id"]) is asyncio.current_task():
+                del self._asking[request["id"]]

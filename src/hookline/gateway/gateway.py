@@ -23,6 +23,7 @@ from hookline.catalog.events.gateway import (
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import suggestion
 from hookline.inbox import Fate, Inbox, fates_of, key_of
+from hookline.tape.opening import postgres_of
 
 from .answering import Answering, told
 from .approvals import Approvals
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from hookline.app import Hookline
+    from hookline.tape.postgres import PostgresStore
+    from hookline.triggers import Triggers
 
     from .clustered import Cluster
     from .worker import Worker
@@ -95,13 +98,17 @@ class Gateway:
         self.ready = False
         """Whether all channels are started and messages are taken."""
         self.leaving = asyncio.Event()
-        """Set when somebody asks the gateway to end."""
+        """Set when somebody asks the gateway to end, or it cannot go on."""
+        self.error: HooklineError | None = None
+        """Why it cannot go on."""
         self.channels: dict[str, Channel] = self._collect(enabled)
         self.answering = Answering(self, self.settings.debounce)
         self.cluster: Cluster | None = None
         """Where the tapes are in PostgreSQL: the queue by which workers get what is accepted."""
         self.worker: Worker | None = None
         """The worker in this process, where there is one."""
+        self.triggers: Triggers | None = None
+        """What makes turns that nobody asked for, where something is configured to."""
         self._nowhere = Channel()
         self._slots = asyncio.Semaphore(self.settings.in_flight)
         self._open = asyncio.Event()
@@ -164,9 +171,9 @@ class Gateway:
 
         from hookline.triggers import Triggers
 
-        triggers = Triggers(self.app)
+        triggers = self.triggers = Triggers(self.app)
         stack.push_async_callback(triggers.stop, self.settings.drain)
-        await triggers.start()
+        await triggers.start(self.cluster.process if self.cluster is not None else None)
         if routes := triggers.routes():
             self.routers.append(APIRouter(routes=routes))
             self.public += triggers.public
@@ -176,8 +183,8 @@ class Gateway:
         app = self.app
         self._attached.callback(setattr, app, "deliver", app.deliver)
         cut: list[tuple[str, CutOffTurn]] = []
-        if is_clustered(app.store()):
-            await self._join_cluster()
+        if postgres := postgres_of(app.store()):
+            await self._join_cluster(postgres)
         else:
             self.answering.attach(self._attached)
             app.deliver = self.deliver
@@ -200,12 +207,11 @@ class Gateway:
         self.ready = True
         self._open.set()
 
-    async def _join_cluster(self) -> None:
+    async def _join_cluster(self, store: PostgresStore) -> None:
         """Accept messages for workers, and be one of them unless the settings say otherwise."""
         from .clustered import Cluster
         from .worker import Worker
 
-        store: Any = self.app.store()
         self.cluster = Cluster(self, store)
         await self.cluster.open(self._attached)
         if self.settings.worker:
@@ -301,6 +307,10 @@ class Gateway:
             said = {"channel": name, "chat_id": chat_id, "outcome": outcome, "seconds": seconds}
             log.info("message.done channel=%s outcome=%s", name, outcome, extra={"fields": said})
 
+    async def keeps(self, message: Envelope, error: Exception) -> bool:
+        """A gateway that makes its turns itself has nobody to leave one to."""
+        return False
+
     async def deliver(self, outbound: Envelope) -> bool:
         """Hand an outbound envelope to its channel; whether it was sent."""
         channel = self.channels.get(address_of(outbound)[0])
@@ -364,11 +374,6 @@ class Gateway:
         hook = self.app.hooks[name]
         if hook.live:
             await hook.fire(event, self.app.context(session_id))
-
-
-def is_clustered(store: Any) -> bool:
-    """Whether several processes share the tapes, so that a queue must give each message to one."""
-    return hasattr(store, "database")
 
 
 Factory = Callable[[Gateway], Channel]

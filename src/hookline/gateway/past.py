@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from hookline.agent.journal import MESSAGE, TURN, TapeJournal, cut_off_turn
 from hookline.catalog.envelope import Envelope, field_of
+from hookline.inbox import key_of, keys_of
 from hookline.tape import Entry, Tape, TapeStore
 from hookline.turn import Outcome, TurnResult, echo, with_delivery_ids
 
@@ -42,10 +43,10 @@ async def ending_of(
     await channel.end(message, result)
 
 
-async def give_up(tape: Tape, why: str) -> None:
-    """Note on the tape that a turn which was cut off does not go on."""
+async def give_up(tape: Tape, message: Envelope, why: str) -> None:
+    """Note on the tape that the turn of a message, which was cut off, does not go on."""
     cut = await cut_off_turn(tape)
-    if cut is not None:
+    if cut is not None and key_of(message) in keys_of(cut.envelope or {}):
         await TapeJournal(tape).finish(cut.turn_id, "failed", why)
 
 

@@ -10,6 +10,7 @@ from hookline.catalog.parts import Part
 from hookline.catalog.stream import StreamEvent
 from hookline.cluster import Bundle, Queued, Relay
 from hookline.cluster.items import Item, address, end_item, parts_item, stream_item, together
+from hookline.cluster.queue import End
 from hookline.inbox import packed
 from hookline.turn import TurnResult
 
@@ -78,13 +79,14 @@ class Reply(Channel):
         finally:
             self._show(("asked", request["id"]))
 
-    async def closed(self) -> str:
+    async def closed(self) -> End:
         """What is left to be delivered, when nothing more comes."""
         self._closed.set()
         if self._sending is not None:
             await self._sending
         ending = [] if self._ending is None else [self._ending]
-        return Bundle(self.to, [*together(self._pieces), *self._held, *ending]).encode()
+        bundle = Bundle(self.to, [*together(self._pieces), *self._held, *ending])
+        return End(self.gateway, self.name, bundle.encode())
 
     def _show(self, item: Item) -> None:
         self._pieces.append(item)

@@ -13,7 +13,6 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from procrastinate import BaseRetryStrategy, JobContext, RetryDecision
@@ -26,13 +25,25 @@ from hookline.catalog.events.gateway import MessageCancelEvent
 from hookline.cluster import Bundle, Queue, Queued, Relay, prepare
 from hookline.cluster.engine import FORMAT, listen, queue_of
 from hookline.cluster.items import address
-from hookline.cluster.queue import TASK
+from hookline.cluster.jobs import LONG_AGO, Jobs
+from hookline.cluster.queue import TASK, End
 from hookline.cluster.schema import checked
 from hookline.hooks import HooklineError
 from hookline.inbox import Fate, fates_of, keys_of, packed
-from hookline.tape.errors import TapeError, TapeTooNew, TapeTooOld
+from hookline.tape.errors import (
+    TapeConflict,
+    TapeError,
+    TapeFull,
+    TapeLocked,
+    TapeReadOnly,
+    TapeTooNew,
+    TapeTooOld,
+    TapeUnavailable,
+)
+from hookline.tape.opening import postgres_of
+from hookline.turn import TurnResult
 
-from .answering import Answering, told
+from .answering import TOGETHER, Answering, told
 from .channel import Channel, inbound
 from .past import ending_of, give_up
 from .relaying import Reply
@@ -49,8 +60,12 @@ PAGE: Final = 32
 """How many messages of one session are taken at a time."""
 DEATHS: Final = 5
 """How many workers may end in the middle of one message: it may be what ends them."""
-LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""When a job is due that is due at once, whatever the clocks of the machines say."""
+PASSING: Final = (TapeUnavailable, TapeReadOnly, TapeFull, TapeLocked, TapeConflict)
+"""Errors of the tape that are no message's: what they cut off is taken up again."""
+CONFLICTS: Final = 20
+"""How often a message is taken up again whose turn found another writer on the tape."""
+LONGEST_REST: Final = 2.0
+"""Seconds at most before a job is given back that could not be done."""
 
 
 class NotClustered(HooklineError, RuntimeError):
@@ -75,8 +90,8 @@ class Line:
     session_id: str
     job: int
     worker: int
-    again: bool
-    """Whether another worker may have begun with these messages."""
+    tries: int
+    """How often the job was taken before: other workers may have begun with these messages."""
     last: int = 0
     """The number of the message that was taken last."""
     unsettled: set[str] = field(default_factory=set[str])
@@ -85,6 +100,8 @@ class Line:
     idle: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
     fates: dict[str, Fate] | None = None
+    is_broken: bool = False
+    """Whether a message could not be finished, so that those after it must wait too."""
 
 
 class Worker:
@@ -115,14 +132,14 @@ class Worker:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Worker]:
         """Work, inside the app's running scope; drain at the end."""
-        store: Any = self.app.store()
-        if not hasattr(store, "database"):
+        store = postgres_of(self.app.store())
+        if store is None:
             raise NotClustered(
                 "workers need tapes that several processes share: set [tape] url to a PostgreSQL "
                 "database; without one, `hookline gateway` makes the turns itself"
             )
         async with AsyncExitStack() as stack:
-            await self._open(stack, cast("PostgresStore", store))
+            await self._open(stack, store)
             try:
                 yield self
             finally:
@@ -138,6 +155,11 @@ class Worker:
         )
         job(self._job)
         self.answering.attach(stack)
+        if self.app.config.section("triggers"):
+            from hookline.triggers import Triggers
+
+            answer = Triggers(self.app).answer
+            stack.callback(self.app.hooks.register("dispatch_outbound", answer))
         stack.callback(setattr, self.app, "deliver", self.app.deliver)
         self.app.deliver = self.deliver
         stack.push_async_callback(_ended, *(self._start(work) for work in (self._sweeping(),)))
@@ -162,7 +184,7 @@ class Worker:
                 delete_jobs="successful",
                 install_signal_handlers=False,
                 update_heartbeat_interval=self.settings.heartbeat,
-                stalled_worker_timeout=self.settings.silence,
+                stalled_worker_timeout=10 * self.settings.silence,  # only tidies up
             )
             control = self._start(self._controlled(engine))
             try:
@@ -230,16 +252,19 @@ class Worker:
 
     async def _sweeping(self) -> None:
         """Notice workers that are gone, jobs that got lost, and tables that are newer than this."""
+        clock = asyncio.get_running_loop().time
+        heartbeat, silence = self.settings.heartbeat, self.settings.silence
+        looked, since = clock(), -silence
         while True:
-            await asyncio.sleep(self.settings.heartbeat)
+            await asyncio.sleep(heartbeat)
             try:
                 await checked(self._store)
-                silent = await self.queue.engine.job_manager.get_stalled_jobs(
-                    seconds_since_heartbeat=self.settings.silence
-                )
-                for job in silent:
-                    log.warning("worker.takes_over job=%s session=%s", job.id, job.lock)
-                    await self._retry(job)
+                now = clock()
+                if now - looked > max(silence - heartbeat, 1.5 * heartbeat):
+                    since = now  # the database was away, or this process: the others may be well
+                looked = now
+                if now - since >= silence:
+                    await self._take_over()
                 await self._find_lost()
             except (TapeTooNew, TapeTooOld) as error:
                 self.error = error
@@ -247,24 +272,26 @@ class Worker:
             except (ConnectorException, TapeError) as error:
                 log.warning("worker.sweep_failed error=%s", error)
 
+    async def _take_over(self) -> None:
+        """Have the jobs of silent workers taken by others."""
+        for job in await self._all_jobs.get_stalled_jobs(seconds_since_heartbeat=self.settings.silence):
+            if await self._all_jobs.take_over(job):
+                log.warning("worker.takes_over job=%s session=%s", job.id, job.lock)
+
+    @property
+    def _all_jobs(self) -> Jobs:
+        return cast("Jobs", self.queue.engine.job_manager)
+
     async def _find_lost(self) -> None:
         """Give back jobs that this worker was given and never got: the answer was lost."""
         engine = self._engine
         if engine is None or engine.worker_id is None:
             return
-        jobs = await self.queue.engine.job_manager.list_jobs_async(
-            status="doing", worker_id=engine.worker_id
-        )
+        jobs = await self._all_jobs.list_jobs_async(status="doing", worker_id=engine.worker_id)
         mine = {job.id: job for job in jobs if job.id is not None and job.id not in self._jobs}
         for job_id in mine.keys() & self._lost:
-            await self._retry(mine[job_id])
+            await self._all_jobs.retry_job(mine[job_id])
         self._lost = {*mine}
-
-    async def _retry(self, job: Job) -> None:
-        try:
-            await self.queue.engine.job_manager.retry_job(job, retry_at=LONG_AGO)
-        except ConnectorException as error:
-            log.debug("worker.retried_already job=%s error=%s", job.id, error)
 
     # --- jobs -----------------------------------------------------------------------------------
 
@@ -272,27 +299,44 @@ class Worker:
         """Have a session until no message of it waits."""
         job = context.job
         assert job.id is not None
-        queued = await self.queue.get(message)
-        if queued is None:
-            return
-        known = self._lines.get(queued.session_id)
-        if known is not None:  # this worker was silent, and is given the job that it still has
-            known.job, known.worker = job.id, job.worker_id or 0
-            await known.over.wait()
-            raise Parked
-        again = job.attempts > 0
-        line = Line(queued.session_id, job.id, job.worker_id or 0, again, queued.number - 1)
-        self._lines[line.session_id] = line
         self._jobs.add(job.id)
         try:
-            if job.attempts > DEATHS:
-                await self._give_up(line, queued)
-            else:
-                await self._to_the_end(line)
+            line = await self._line(job, message)
+            if line is not None:
+                await self._have(line)
+        except Exception:
+            if not self._draining:  # what could not be done may not be possible yet
+                await asyncio.sleep(min(0.05 * 2 ** min(job.attempts, 10), LONGEST_REST))
+            raise
+        finally:
+            self._jobs.discard(job.id)
+
+    async def _line(self, job: Job, message: str) -> Line | None:
+        """The session of a job, to be had from now on; None where nothing is left to do.
+
+        Whoever had the job before may have taken later messages with it, and come to their middle.
+        """
+        after = 0
+        if not job.attempts:
+            queued = await self.queue.get(message)
+            if queued is None:
+                return None
+            after = queued.number - 1
+        session_id, job_id, worker = job.lock or "", job.id or 0, job.worker_id or 0
+        known = self._lines.get(session_id)
+        if known is not None:  # this worker was silent, and is given the job that it still has
+            known.job, known.worker = job_id, worker
+            await known.over.wait()
+            raise Parked
+        line = self._lines[session_id] = Line(session_id, job_id, worker, job.attempts, after)
+        return line
+
+    async def _have(self, line: Line) -> None:
+        try:
+            await self._to_the_end(line)
         finally:
             del self._lines[line.session_id]
             line.over.set()
-            self._jobs.discard(job.id)
             for key in line.unsettled:
                 self._queued.pop(key, None)
                 self._replies.pop(key, None)
@@ -310,7 +354,7 @@ class Worker:
     async def _follow(self, line: Line) -> None:
         """Take the messages of a session that wait, in their order."""
         async with line.reading:
-            while not self._draining:
+            while not (self._draining or line.is_broken):
                 page = await self.queue.following(line.session_id, line.last, PAGE)
                 for queued in page:
                     line.last = queued.number
@@ -324,7 +368,10 @@ class Worker:
         line.unsettled.add(queued.id)
         line.running.add(queued.id)
         line.idle.clear()
-        if not line.again:
+        if queued.deaths > DEATHS:
+            await self._give_up(line, queued)
+            return
+        if not line.tries:
             self.answering.take(queued.envelope, alone=queued.alone)
             return
         if line.fates is None:
@@ -336,12 +383,10 @@ class Worker:
         """Settle a message that nobody survives."""
         why = f"{DEATHS + 1} workers ended in the middle of this message; it is given up"
         log.error("worker.gives_up session=%s message=%s", line.session_id, queued.number)
-        self._queued[queued.id] = queued
-        reply = self._replies[queued.id] = Reply(self.relay, queued)
-        line.unsettled.add(queued.id)
-        await give_up(await self.app.tape(line.session_id), why)
-        await reply.error(queued.envelope, why)
+        await give_up(await self.app.tape(line.session_id), queued.envelope, why)
+        await self._replies[queued.id].error(queued.envelope, why)
         await self.settled(queued.envelope, "failed", 0.0)
+        self.left(queued.envelope)
 
     # --- a house, to those who answer -----------------------------------------------------------
 
@@ -373,32 +418,31 @@ class Worker:
         key, *joined = keys_of(message)
         line = self._line_of(key)
         reply = self._replies.get(key)
-        if line is None or reply is None:
+        if line is None or reply is None or line.is_broken:
             return
         if not reply.has_ended:
             await ending_of(reply, self.app.store(), line.session_id, message, outcome)
+        ends = [await self._part_of_another(line, name) for name in joined if name in self._replies]
+        ends.append(await reply.closed())
         try:
-            jobs = await self.queue.settle(
-                message,
-                outcome,
-                worker=line.worker,
-                gateway=reply.gateway,
-                channel=reply.name,
-                item=await reply.closed(),
-            )
+            jobs = await self.queue.settle(message, outcome, worker=line.worker, ends=ends)
         except TapeError as error:  # whoever takes the job next finds on the tape what became of it
             log.warning("worker.not_settled session=%s error=%s", line.session_id, error)
             return
         if jobs is None:
             log.warning("worker.too_late session=%s: another worker has it", line.session_id)
             return
-        for name in joined:
-            if earlier := self._replies.get(name):
-                await self.relay.show(earlier.gateway, Bundle.decode(await earlier.closed()))
         for name in (key, *joined):
             line.unsettled.discard(name)
             self._replies.pop(name, None)
         await self._drop([job for job in jobs if job != line.job])
+
+    async def _part_of_another(self, line: Line, key: str) -> End:
+        """The end of a message that became part of the one that followed it."""
+        reply = self._replies[key]
+        if not reply.has_ended:  # another worker had taken them together
+            await reply.end(reply.to, TurnResult(line.session_id, outcome="steered", stopped=TOGETHER))
+        return await reply.closed()
 
     async def _drop(self, jobs: list[int]) -> None:
         try:
@@ -410,6 +454,17 @@ class Worker:
         """Tell of something that failed; the rest goes on."""
         log.error("message.failed channel=%s error=%s", channel, told(error))
         log.debug("message.failed", exc_info=error)
+
+    async def keeps(self, message: Envelope, error: Exception) -> bool:
+        """Whether an error is the tape's: then the message, and those after it, are taken up again."""
+        line = self._line_of(keys_of(message)[0])
+        if line is None or not isinstance(error, PASSING):
+            return False
+        if isinstance(error, TapeConflict) and line.tries >= CONFLICTS:
+            return False
+        line.is_broken = True
+        await self.answering.park(line.session_id)
+        return True
 
     async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
         """Stop a session's running turn; whether there was one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from .errors import TapeUnavailable
 from .sqlite import SQLiteStore
@@ -55,3 +55,15 @@ async def open_postgres(
         statement_timeout=settings.statement_timeout,
         migrate=settings.migrate if migrate is None else migrate,
     )
+
+
+def postgres_of(store: TapeStore) -> PostgresStore | None:
+    """The store as PostgreSQL's, also where another stands before it; None where it is none."""
+    if not hasattr(store, "database"):
+        return None
+    try:
+        from .postgres_connecting import Database
+    except ImportError:  # some other database
+        return None
+    is_one = isinstance(getattr(store, "database", None), Database)
+    return cast("PostgresStore", store) if is_one else None

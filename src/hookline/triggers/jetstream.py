@@ -77,7 +77,7 @@ async def handle(trigger: QueueTrigger, message: Msg) -> None:
     event = event_of(trigger, message)
     if isinstance(event.payload, Unreadable):
         dead = TriggerEvent(event.trigger, event.payload.text, event.id, event.time)
-        await trigger.context.ledger.settle(dead, "dead", "it is not JSON")
+        await trigger.context.ledger.bury(dead, "it is not JSON")
         await trigger.context.report(trigger.name, TriggerError(f"event {event.id!r} is not JSON"))
         await message.term()
         return

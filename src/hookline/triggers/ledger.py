@@ -1,8 +1,8 @@
-"""The ledger: every event of a trigger, recorded before its turn starts.
+"""The ledger: every event of a trigger, recorded before its turn starts, and who has it in hand.
 
-`triggers.db` in the home is a file of its own, not part of the tape: the idempotency key must be unique
-across all sessions and processes before a turn starts, its rows change their state, and tapes may lie
-in a store that a plugin provides.
+It is not part of the tape: the idempotency key must be unique across all sessions and processes before
+a turn starts, and its rows change their state. It is a file of the home (`SQLiteLedger`), or it lies
+beside tapes in PostgreSQL (`PostgresLedger`), where the processes of several machines share it.
 
 | state | meaning |
 |---|---|
@@ -15,21 +15,21 @@ in a store that a plugin provides.
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from hookline.catalog.trigger import TriggerEvent
-from hookline.stores.sqlite import SQLiteFile
+from hookline.tape.opening import postgres_of
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+    from .clock import Clock
 
 State: TypeAlias = Literal["queued", "started", "failed", "done", "dead"]
 
 KEPT: Final = 100_000
 """How many events of a trigger are remembered; older ones that are over are forgotten."""
-
-_COLUMNS: Final = "trigger, id, state, payload, time, message, owner, tries, note"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,42 +44,36 @@ class Record:
     """Why it failed."""
 
 
-def _version_1(db: sqlite3.Connection) -> None:
-    db.execute(
-        """
-        CREATE TABLE events (
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            trigger TEXT NOT NULL,
-            id TEXT NOT NULL,
-            state TEXT NOT NULL,
-            payload TEXT NOT NULL,
-            time REAL NOT NULL,
-            message TEXT,
-            owner TEXT NOT NULL DEFAULT '',
-            tries INTEGER NOT NULL DEFAULT 0,
-            due REAL NOT NULL DEFAULT 0,
-            note TEXT NOT NULL DEFAULT '',
-            UNIQUE (trigger, id)
-        )
-        """
-    )
-    db.execute("CREATE INDEX events_states ON events (trigger, state, seq)")
-    db.execute("CREATE TABLE marks (trigger TEXT PRIMARY KEY, at REAL NOT NULL)")
+class Ledger(Protocol):
+    """The events of all triggers; several processes may use it at once."""
 
+    look_every: float | None
+    """Seconds between two looks for events of owners who are gone; None: looked for at the start alone.
 
-def _durable(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA synchronous = FULL")  # what was accepted survives a loss of power too
-
-
-class Ledger:
-    """The events of all triggers of a home; several processes may use it at once."""
-
-    def __init__(self, home: Path) -> None:
-        self._file = SQLiteFile(str(home / "triggers.db"), "trigger", [_version_1], opened=_durable)
+    Where it is a number an owner may be away for a moment, and is gone who is away at two looks.
+    """
 
     async def close(self) -> None:
-        """Close the file."""
-        await self._file.close()
+        """Let go of everything."""
+        ...
+
+    # --- owners -------------------------------------------------------------------------------
+
+    async def join(self, owner: str) -> None:
+        """Let others know that an owner lives, until it leaves or this process ends."""
+        ...
+
+    async def leave(self) -> None:
+        """Let others take over what the owner who joined still has."""
+        ...
+
+    async def is_present(self, owner: str) -> bool:
+        """Whether an owner lives, as far as can be seen."""
+        ...
+
+    async def owners(self) -> list[str]:
+        """Those who took events and did not settle them."""
+        ...
 
     # --- events -------------------------------------------------------------------------------
 
@@ -91,170 +85,75 @@ class Ledger:
         `again` takes one that waits or that failed. With a `mark`, the trigger's mark moves there too,
         and an event is not taken once the mark is there or further.
         """
-
-        def take(db: sqlite3.Connection) -> tuple[bool, Record]:
-            free = ("queued", "failed") if again else ()
-            known = _find(db, event)
-            taken = known is None or known.state in free
-            if taken and mark is not None:
-                taken = _move(db, event.trigger, mark)
-            if taken and known is None:
-                _insert(db, event, "started", owner=owner, tries=1)
-            elif taken:
-                db.execute(
-                    "UPDATE events SET state = 'started', owner = ?, tries = tries + 1 "
-                    "WHERE trigger = ? AND id = ?",
-                    (owner, event.trigger, event.id),
-                )
-            return taken, _find(db, event) or Record(event, "done")
-
-        return await self._file.write(take)
+        ...
 
     async def enqueue(self, event: TriggerEvent) -> bool:
         """Let an event wait in its trigger's table; False where its id is known already."""
+        ...
 
-        def put(db: sqlite3.Connection) -> bool:
-            return _find(db, event) is None and _insert(db, event, "queued")
-
-        return await self._file.write(put)
-
-    async def waiting(self, trigger: str, now: float) -> TriggerEvent | None:
+    async def waiting(self, trigger: str) -> TriggerEvent | None:
         """The event that waited longest, of those that are due."""
-
-        def look(db: sqlite3.Connection) -> TriggerEvent | None:
-            rows = _select(
-                db,
-                "trigger = ? AND state IN ('queued', 'failed') AND due <= ? ORDER BY seq LIMIT 1",
-                (trigger, now),
-            )
-            return rows[0].event if rows else None
-
-        return await self._file.read(look)
+        ...
 
     async def settle(
-        self, event: TriggerEvent, state: State, note: str = "", *, due: float = 0.0
-    ) -> None:
-        """Say what became of an event; one that was not recorded is recorded so."""
+        self, event: TriggerEvent, owner: str, state: State, note: str = "", *, after: float = 0.0
+    ) -> bool:
+        """Say what became of an event that an owner has; False where another has taken it over.
 
-        def put(db: sqlite3.Connection) -> None:
-            if _find(db, event) is None:
-                _insert(db, event, state)
-            db.execute(
-                "UPDATE events SET state = ?, note = ?, due = ? WHERE trigger = ? AND id = ?",
-                (state, note, due, event.trigger, event.id),
-            )
+        One that failed is due again `after` some seconds.
+        """
+        ...
 
-        await self._file.write(put)
+    async def bury(self, event: TriggerEvent, note: str) -> None:
+        """Make a dead letter of an event that nobody has in hand: no turn can be made of it."""
+        ...
 
-    async def unfinished(self) -> list[Record]:
-        """The events that somebody took and did not settle."""
-        return await self._file.read(lambda db: _select(db, "state = 'started' ORDER BY seq"))
+    async def unfinished(self, owner: str) -> list[Record]:
+        """The events that an owner took and did not settle."""
+        ...
 
     async def take_over(self, record: Record, owner: str) -> Record | None:
         """Take an unfinished event from an owner who is gone; None where another was faster."""
-
-        def take(db: sqlite3.Connection) -> Record | None:
-            changed = db.execute(
-                "UPDATE events SET owner = ?, tries = tries + 1 "
-                "WHERE trigger = ? AND id = ? AND state = 'started' AND owner = ?",
-                (owner, record.event.trigger, record.event.id, record.owner),
-            ).rowcount
-            return replace(record, owner=owner, tries=record.tries + 1) if changed else None
-
-        return await self._file.write(take)
+        ...
 
     async def find(self, trigger: str, event_id: str) -> Record | None:
         """One event's record."""
-        event = TriggerEvent(trigger, id=event_id)
-        return await self._file.read(lambda db: _find(db, event))
+        ...
 
     async def dead(self, trigger: str) -> list[Record]:
         """The dead letters of a trigger, the oldest first."""
-        return await self._file.read(
-            lambda db: _select(db, "trigger = ? AND state = 'dead' ORDER BY seq", (trigger,))
-        )
+        ...
 
     async def revive(self, trigger: str, event_id: str) -> bool:
         """Let a dead letter wait again, as if it had never been tried."""
-
-        def put(db: sqlite3.Connection) -> bool:
-            changed = db.execute(
-                "UPDATE events SET state = 'queued', tries = 0, due = 0, note = '' "
-                "WHERE trigger = ? AND id = ? AND state = 'dead'",
-                (trigger, event_id),
-            )
-            return changed.rowcount == 1
-
-        return await self._file.write(put)
+        ...
 
     async def counts(self, trigger: str) -> dict[str, int]:
         """How many events of a trigger are in each state."""
-        statement = "SELECT state, count(*) FROM events WHERE trigger = ? GROUP BY state"
-        return await self._file.read(lambda db: dict(db.execute(statement, (trigger,)).fetchall()))
+        ...
 
     async def forget(self, trigger: str, keep: int = KEPT) -> None:
         """Forget the oldest events that are over, beyond those that are kept."""
-
-        def drop(db: sqlite3.Connection) -> None:
-            db.execute(
-                "DELETE FROM events WHERE trigger = ? AND state = 'done' AND seq <= ("
-                "SELECT seq FROM events WHERE trigger = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
-                (trigger, trigger, keep),
-            )
-
-        await self._file.write(drop)
+        ...
 
     # --- marks --------------------------------------------------------------------------------
 
     async def mark(self, trigger: str, now: float) -> float:
         """How far a trigger has come in time; from now on, where it was never seen."""
-
-        def read(db: sqlite3.Connection) -> float:
-            db.execute("INSERT OR IGNORE INTO marks VALUES (?, ?)", (trigger, now))
-            return db.execute("SELECT at FROM marks WHERE trigger = ?", (trigger,)).fetchone()[0]
-
-        return await self._file.write(read)
+        ...
 
     async def move_mark(self, trigger: str, at: float, *, back: bool = False) -> None:
         """Move a trigger's mark forward, or `back` where the clock had been wrong."""
-
-        def move(db: sqlite3.Connection) -> None:
-            if back:
-                db.execute("UPDATE marks SET at = ? WHERE trigger = ?", (at, trigger))
-            else:
-                _move(db, trigger, at)
-
-        await self._file.write(move)
+        ...
 
 
-def _find(db: sqlite3.Connection, event: TriggerEvent) -> Record | None:
-    found = _select(db, "trigger = ? AND id = ?", (event.trigger, event.id))
-    return found[0] if found else None
+def ledger_of(app: Hookline, clock: Clock) -> Ledger:
+    """The ledger of a running app: beside its tapes where those are in PostgreSQL, or in its home."""
+    store = postgres_of(app.store())
+    if store is not None:
+        from .postgres_ledger import PostgresLedger
 
+        return PostgresLedger(store)
+    from .sqlite_ledger import SQLiteLedger
 
-def _select(db: sqlite3.Connection, where: str, values: tuple[Any, ...] = ()) -> list[Record]:
-    return [
-        Record(
-            TriggerEvent(trigger, json.loads(payload), id_, time, message), state, owner, tries, note
-        )
-        for trigger, id_, state, payload, time, message, owner, tries, note in db.execute(
-            f"SELECT {_COLUMNS} FROM events WHERE {where}", values
-        )
-    ]
-
-
-def _insert(
-    db: sqlite3.Connection, event: TriggerEvent, state: State, *, owner: str = "", tries: int = 0
-) -> bool:
-    payload = json.dumps(event.payload)
-    db.execute(
-        f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '')",
-        (event.trigger, event.id, state, payload, event.time, event.message, owner, tries),
-    )
-    return True
-
-
-def _move(db: sqlite3.Connection, trigger: str, at: float) -> bool:
-    db.execute("INSERT OR IGNORE INTO marks VALUES (?, 0)", (trigger,))
-    moved = db.execute("UPDATE marks SET at = ? WHERE trigger = ? AND at < ?", (at, trigger, at))
-    return moved.rowcount == 1
+    return SQLiteLedger(app.home, clock)

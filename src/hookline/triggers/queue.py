@@ -91,14 +91,14 @@ class QueueTrigger(RunningTrigger[QueueSettings]):
         try:
             return await self.context.emit(event, again=True)
         except TemplateError as error:
-            await self.context.ledger.settle(event, "dead", str(error))
+            await self.context.ledger.bury(event, str(error))
             await self.context.report(self.name, error)
             return Receipt(event, False, "dead")
 
     async def _work(self) -> None:
         clock, ledger = self.context.clock, self.context.ledger
         while True:
-            event = await ledger.waiting(self.name, clock.now())
+            event = await ledger.waiting(self.name)
             if event is None:
                 await clock.sleep_until(clock.now() + self.settings.poll)
                 continue

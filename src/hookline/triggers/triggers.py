@@ -7,13 +7,16 @@
         await triggers.stop()
 
 An event is in the ledger before its turn starts. Its id is the idempotency key: whatever happens, and
-however often it comes, it makes one turn. A turn that was cut off goes on at the next start.
+however often it comes, it makes one turn. A turn that was cut off goes on at the next start, or on
+another machine of those that share the tape.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hookline.catalog.envelope import Envelope, address_of, field_of
@@ -25,7 +28,8 @@ from .clock import Clock, SystemClock
 from .context import Receipt, ServeContext
 from .dispatcher import DispatchResult, Lifecycle
 from .errors import TriggerError, TriggersStopping, UnknownTrigger
-from .ledger import Ledger
+from .ledger import Ledger, ledger_of
+from .recovery import Recovery
 from .settings import TriggerSettings, configured
 from .template import Template
 from .trigger import Trigger
@@ -41,34 +45,59 @@ DRAIN = 20.0
 
 
 class Triggers:
-    """The triggers of one app: those of the settings, and those that plugins bring."""
+    """The triggers of one app: those of the settings, and those that plugins bring.
+
+    What they record lies where the tape is, so that the app must run when they are used.
+    """
 
     def __init__(self, app: Hookline, *, clock: Clock | None = None) -> None:
         self.app = app
         self.clock = clock or SystemClock()
-        self.ledger = Ledger(app.home)
         self.configured: dict[str, Trigger[Any]] = {t.name: t for t in configured(app.config)}
         """The triggers that the settings name."""
-        self.context = ServeContext(app, app.config, self.clock, self.emit, self.ledger, self.report)
-        self.turns = Turns(app, self.ledger, self.clock, self.settings_of)
         self._routes: list[Route] = []
         self._broken: set[str] = set()
         """The plugins whose `trigger_init` failed: nothing more is asked of them."""
         self._attached = ExitStack()
+        self._recovering: asyncio.Task[None] | None = None
         self._stopping = False
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Where events are recorded: beside tapes in PostgreSQL, or in the home."""
+        return ledger_of(self.app, self.clock)
+
+    @cached_property
+    def context(self) -> ServeContext:
+        """What triggers are handed."""
+        app = self.app
+        return ServeContext(app, app.config, self.clock, self.emit, self.ledger, self.report)
+
+    @cached_property
+    def turns(self) -> Turns:
+        """The turns that are made here."""
+        return Turns(self.app, self.ledger, self.clock, self.settings_of)
+
+    @cached_property
+    def recovery(self) -> Recovery:
+        """What takes over the events of those who are gone."""
+        return Recovery(self.turns, self.ledger, self.clock, self.envelope_of)
 
     # --- lifecycle ----------------------------------------------------------------------------
 
     async def start(self, process: Process | None = None) -> list[DispatchResult]:
         """Start every trigger inside the app's running scope; what failed is told, not raised.
 
-        A server hands over how it takes an envelope through the app; by default it goes there straight.
+        By default envelopes go straight through the app. A cluster hands over `process`: it has
+        workers make the turns, one for each message however often it comes, and waits for them.
         """
-        self.turns.process = process or self.turns.process
+        if process is not None:
+            self.turns.process, self.turns.elsewhere = process, True
         self._stopping = False
-        self.turns.open()
+        await self.turns.open()
         hooks = self.app.hooks
-        self._attached.callback(hooks.register("dispatch_outbound", self._answer))
+        if process is None:  # workers send what they render themselves
+            self._attached.callback(hooks.register("dispatch_outbound", self.answer))
         for trigger in self.configured.values():
             hooks.add(trigger, name=trigger.plugin_name)
             self._attached.callback(hooks.remove, trigger.plugin_name)
@@ -76,7 +105,8 @@ class Triggers:
         results = await self._dispatch("trigger_init")
         self._broken = {result.plugin_name for result in results if not result.success}
         await self._collect_routes()
-        await self.turns.recover(self.envelope_of)
+        await self.recovery.look()
+        self._recovering = asyncio.create_task(self.recovery.run(), name="triggers:recovery")
         return [*results, *await self._dispatch("trigger_start")]
 
     async def close(self) -> None:
@@ -88,6 +118,9 @@ class Triggers:
         """Stop every trigger; turns get some seconds to finish, and are parked after that."""
         results = await self._dispatch("trigger_stop")
         self._stopping = True
+        if self._recovering is not None:
+            self._recovering.cancel()
+            await asyncio.wait([self._recovering])
         await self.turns.drain(drain)
         await self.close()
         self._attached.close()
@@ -145,7 +178,7 @@ class Triggers:
         if self._stopping:
             raise TriggersStopping
         envelope = self.envelope_of(event)
-        taken, record = await self.ledger.claim(event, self.turns.owner, again=again, mark=mark)
+        taken, record = await self.turns.take(event, again=again, mark=mark)
         if not taken:
             return Receipt(event, False, record.state)
         return Receipt(event, True, "started", self.turns.start(record, envelope))
@@ -221,7 +254,7 @@ class Triggers:
             "message_id": f"{channel}/{event.id}",
         }
 
-    async def _answer(self, message: Envelope) -> bool:
+    async def answer(self, message: Envelope) -> bool:
         """Send what is rendered to a trigger to the channel that it names."""
         source, chat_id = address_of(message)
         kind, _, name = source.partition(":")

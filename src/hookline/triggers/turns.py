@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
-from hookline.agent.journal import INBOUND, TURN
-from hookline.catalog.envelope import Envelope, address_of
+from hookline.agent.journal import cut_off_turn
+from hookline.catalog.envelope import Envelope, address_of, field_of
 from hookline.catalog.trigger import TriggerEvent
 from hookline.exchange import Exchange
-from hookline.hooks.errors import error_text
-from hookline.lock import Lock
+from hookline.hooks.errors import HooklineError, error_text
+from hookline.inbox import fates_of
 from hookline.turn import TurnResult
 
 from .context import Settled
 from .errors import TriggerError
-from .ledger import Ledger, Record
+from .ledger import Ledger, Record, State
 from .settings import TriggerSettings
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ log = logging.getLogger("hookline.triggers")
 
 Process: TypeAlias = Callable[[Envelope], Awaitable[TurnResult]]
 """Takes one envelope through the app, to its result."""
+Key: TypeAlias = tuple[str, str]
+"""What an event is known by: its trigger, and its id there."""
 
 AT_ONCE = 64
 """Turns of triggers that run at the same time; further events are recorded and wait."""
@@ -38,10 +40,6 @@ PARKING = 5.0
 """Seconds that parked turns get to write down where they stopped."""
 FORGET_EVERY = 1000
 """Turns after which events that are long over are forgotten."""
-TAKEN_OVER = 5
-"""How often an event is taken over from a process that ended: it may be what ends them."""
-LOOK_BACK = 500
-"""How many turns of a session are looked at for one that was begun before a crash."""
 
 
 class Turns:
@@ -59,16 +57,44 @@ class Turns:
         self._clock = clock
         self._settings_of = settings_of
         self.process: Process = self._through_the_app
+        self.elsewhere = False
+        """Whether turns are made by workers: they go on with what was cut off, and this one waits."""
         self.owner = uuid4().hex
         """The name under which this process takes events."""
-        self._alive = Lock(self._lock_of(self.owner))
         self._slots = asyncio.Semaphore(AT_ONCE)
-        self._running: set[asyncio.Task[Settled]] = set()
+        self._running: dict[asyncio.Task[Settled], tuple[Key, Envelope]] = {}
+        self._settling: set[asyncio.Task[Any] | None] = set()
+        """Those whose turn is over."""
+        self._taking: Counter[Key] = Counter()
+        """The events that are being asked for, how often."""
         self._count = 0
 
-    def open(self) -> None:
+    async def open(self) -> None:
         """Let others know that this process lives, before it takes anything."""
-        self._alive.acquire()
+        await self._ledger.join(self.owner)
+
+    def patience_of(self, trigger: str) -> tuple[int, float]:
+        """How often a turn of a trigger that fails is made, and the seconds before the second try."""
+        return self._settings_of(trigger).patience()
+
+    async def take(
+        self, event: TriggerEvent, *, again: bool = False, mark: float | None = None
+    ) -> tuple[bool, Record]:
+        """Take an event in the ledger, see `Ledger.claim`; whoever gets it calls `start` at once."""
+        await self.open()
+        key = key_of(event)
+        self._taking[key] += 1
+        try:
+            return await self._ledger.claim(event, self.owner, again=again, mark=mark)
+        finally:
+            self._taking[key] -= 1
+            if not self._taking[key]:
+                del self._taking[key]
+
+    def has(self, event: TriggerEvent) -> bool:
+        """Whether this process knows that the event is its own."""
+        key = key_of(event)
+        return key in self._taking or any(key == running for running, _ in self._running.values())
 
     async def drain(self, seconds: float | None = None) -> None:
         """Wait until no turn is in flight, or for some seconds."""
@@ -81,15 +107,16 @@ class Turns:
 
     async def close(self) -> None:
         """Stop what still runs so that it goes on later; what only waits begins then."""
-        for session_id, run in [*self._app.runs.items()] if self._running else ():
+        own = self._running and not self.elsewhere
+        for session_id, run in [*self._app.runs.items()] if own else ():
             if run.envelope is not None and address_of(run.envelope)[0].startswith("trigger:"):
                 await self._app.park(session_id)
-        await self.drain(PARKING if self._app.runs else 0)
+        await self.drain(PARKING if own and self._app.runs else 0)
         for task in self._running:
             task.cancel()
         if self._running:
             await asyncio.wait([*self._running])
-        self._alive.release(forget=True)
+        await self._ledger.leave()
 
     def start(
         self, record: Record, envelope: Envelope, *, recovered: bool = False
@@ -97,92 +124,106 @@ class Turns:
         """Make the turn of an event that was taken."""
         work = self._settle(record, envelope, recovered=recovered)
         task = asyncio.get_running_loop().create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running[task] = (key_of(record.event), envelope)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[Settled]) -> None:
+        self._running.pop(task)
+        self._settling.discard(task)
 
     async def _settle(self, record: Record, envelope: Envelope, *, recovered: bool) -> Settled:
         """Make the turn, and write down what became of the event."""
         event = record.event
         try:
             async with self._slots:
-                result = await (self._continue if recovered else self.process)(envelope)
+                work = self._continue(record, envelope) if recovered else self.process(envelope)
+                result = await work
             if result.outcome == "cancelled" and await self._app.is_cut_off(result.session_id):
                 return Settled("started", result)  # parked: it goes on at the next start
         except Exception as error:
             return await self._fail(record, error)
-        await self._ledger.settle(event, "done", result.stopped or "")
+        if not await self._note(record, "done", result.stopped or ""):
+            return Settled("started", result)
         self._count += 1
         if self._count % FORGET_EVERY == 0:
             await self._ledger.forget(event.trigger)
         return Settled("done", result)
 
     async def _fail(self, record: Record, error: Exception) -> Settled:
-        tries, backoff = self._settings_of(record.event.trigger).patience()
+        tries, backoff = self.patience_of(record.event.trigger)
         log.warning(
             "trigger.turn_failed trigger=%s id=%s try=%d of %d: %s",
             record.event.trigger, record.event.id, record.tries, tries, error_text(error),
         )  # fmt: skip
-        if record.tries >= tries:
-            await self._ledger.settle(record.event, "dead", error_text(error))
-            return Settled("dead", error=error)
-        due = self._clock.now() + backoff * 2 ** (record.tries - 1)
-        await self._ledger.settle(record.event, "failed", error_text(error), due=due)
-        return Settled("failed", error=error, due=due)
+        is_last = record.tries >= tries
+        after = 0.0 if is_last else backoff * 2 ** (record.tries - 1)
+        state: State = "dead" if is_last else "failed"
+        if not await self._note(record, state, error_text(error), after=after):
+            return Settled("started", error=error)
+        return Settled(state, error=error, due=0.0 if is_last else self._clock.now() + after)
+
+    async def _note(self, record: Record, state: State, note: str, *, after: float = 0.0) -> bool:
+        """Write down what became of an event; False where that cannot be said from here.
+
+        Another process may have taken it over. Where the ledger is away, `Recovery` comes back to it.
+        """
+        event = record.event
+        self._settling.add(asyncio.current_task())
+        try:
+            if await self._ledger.settle(event, self.owner, state, note, after=after):
+                return True
+            why = "another process took it over"
+        except HooklineError as error:
+            why = error_text(error)
+        log.warning("trigger.not_settled trigger=%s id=%s: %s", event.trigger, event.id, why)
+        return False
 
     async def _through_the_app(self, envelope: Envelope) -> TurnResult:
         return await self._app.process_inbound(envelope, exchange=Exchange())
 
     # --- after a crash ------------------------------------------------------------------------
 
-    def _lock_of(self, owner: str) -> Path:
-        return self._app.home / "triggers" / f"{owner}.lock"
+    async def give_up_lost(self) -> None:
+        """Stop the turns that others have taken over, who could not see that this process lives."""
+        before = {**self._running}
+        ours = {key_of(record.event) for record in await self._ledger.unfinished(self.owner)}
+        for task, (key, envelope) in before.items():
+            if key in ours or task in self._settling or task.done():
+                continue
+            log.warning("trigger.lost trigger=%s id=%s: another process took it over", *key)
+            runs = {} if self.elsewhere else self._app.runs
+            sessions = [s for s, run in runs.items() if _is_of(run.envelope, envelope)]
+            for session_id in sessions:
+                await self._app.park(session_id)
+            if not sessions:
+                task.cancel()
 
-    async def recover(self, envelope_of: Callable[[TriggerEvent], Envelope]) -> None:
-        """Take over the events whose process is gone."""
-        for record in await self._ledger.unfinished():
-            if record.owner == self.owner or Lock(self._lock_of(record.owner)).is_held():
-                continue
-            taken = await self._ledger.take_over(record, self.owner)
-            if taken is None:
-                continue
-            if taken.tries > TAKEN_OVER + self._settings_of(taken.event.trigger).patience()[0]:
-                note = f"{TAKEN_OVER + 1} processes ended in the middle of it"
-                await self._ledger.settle(taken.event, "dead", note)
-                continue
-            try:
-                envelope = envelope_of(taken.event)
-            except TriggerError as error:  # the settings have changed since
-                await self._ledger.settle(taken.event, "dead", str(error))
-            else:
-                self.start(taken, envelope, recovered=True)
-
-    async def _continue(self, envelope: Envelope) -> TurnResult:
+    async def _continue(self, record: Record, envelope: Envelope) -> TurnResult:
         """Go on with a turn as far as it came: from its start, from the middle, or not at all."""
-        session_id = await self._app.pipeline.resolve_session(envelope)
-        status = await self._begun(session_id, envelope["message_id"])
-        if status is None:
+        if self.elsewhere:
             return await self.process(envelope)
-        if status == "failed":
+        session_id = await self._app.pipeline.resolve_session(envelope)
+        fates = await fates_of(self._app.store(), session_id, record.event.time)
+        fate = fates.get(field_of(envelope, "message_id"))
+        if fate is None:
+            return await self.process(envelope)
+        if fate == "failed":
             raise TriggerError("its turn had failed when the process ended")
-        if status == "started":
-            result = await self._app.resume(session_id, exchange=Exchange())
-            if result is not None:
-                return result
+        if fate == "started":
+            cut = await cut_off_turn(await self._app.tape(session_id))
+            if cut is not None and _is_of(cut.envelope, envelope):  # not a turn of somebody else
+                result = await self._app.resume(session_id, exchange=Exchange())
+                if result is not None:
+                    return result
         return TurnResult(session_id, outcome="handled", stopped="its turn was over already")
 
-    async def _begun(self, session_id: str, message_id: str) -> str | None:
-        """How the turn of a message ended, `started` where it did not; None where none was begun."""
-        ends: dict[str, str] = {}
-        for entry in await self._app.store().entries(
-            session_id, kinds={TURN, INBOUND}, limit=LOOK_BACK, newest_first=True
-        ):
-            envelope: dict[str, Any] = entry.payload.get("envelope") or {}
-            turn_id, ours = entry.payload.get("turn_id", ""), envelope.get("message_id") == message_id
-            if ours and entry.kind == INBOUND:
-                return "completed"
-            if ours:
-                return ends.get(turn_id, "started")
-            if entry.kind == TURN and entry.payload["status"] != "started":
-                ends[turn_id] = entry.payload["status"]
-        return None
+
+def key_of(event: TriggerEvent) -> Key:
+    """What an event is known by."""
+    return event.trigger, event.id
+
+
+def _is_of(found: Envelope | None, envelope: Envelope) -> bool:
+    """Whether an envelope is the message that another one is."""
+    return found is not None and field_of(found, "message_id") == field_of(envelope, "message_id")

@@ -2,6 +2,7 @@
 
 python crashing.py HOME KIND POINT     # start a turn; die at that point
 python crashing.py HOME KIND           # continue it
+python crashing.py                     # a process for each line of such arguments, in JSON
 """
 
 import asyncio
@@ -9,6 +10,9 @@ import json
 import os
 import signal
 import sys
+import tempfile
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 from hookline.app import Hookline
@@ -19,9 +23,7 @@ from hookline.policy import Policy
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
-home, kind = Path(sys.argv[1]), sys.argv[2]
-point = sys.argv[3] if len(sys.argv) > 3 else ""
-log = home / "runs.log"
+LOG = "runs.log"
 SIDE_EFFECTS = {"reads": "read", "writes": "write", "idempotent": "write"}
 
 
@@ -29,20 +31,19 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@tool(
-    side_effects=SIDE_EFFECTS[kind],
-    idempotency_key="name" if kind == "idempotent" else None,
-    registry=Registry(),
-)
-def count(name: str) -> str:
-    with log.open("a") as file:
-        file.write("run\n")
-    if point == "tool":
-        die()
-    return "counted"
+def app_that_dies(home: Path, kind: str, point: str) -> Hookline:
+    @tool(
+        side_effects=SIDE_EFFECTS[kind],
+        idempotency_key="name" if kind == "idempotent" else None,
+        registry=Registry(),
+    )
+    def count(name: str) -> str:
+        with (home / LOG).open("a") as file:
+            file.write("run\n")
+        if point == "tool":
+            die()
+        return "counted"
 
-
-def app_that_dies() -> Hookline:
     app = Hookline(home=home, workspace=home, policy=Policy(default="allow"))
     app.load_hooks(packages=False)
     app.tools.add(count)
@@ -67,8 +68,9 @@ def app_that_dies() -> Hookline:
 TURNS = [Turn("I count.", tool_calls=[Call("count", {"name": "a"}, "call_1")]), Turn("Done.")]
 
 
-async def main() -> None:
-    app = app_that_dies()
+async def run(home: Path, kind: str, point: str) -> None:
+    app = app_that_dies(home, kind, point)
+    log = home / LOG
     fired: list[str] = []
     app.hooks.trace(lambda dispatch: fired.append(dispatch.hook))
     async with app.running():
@@ -98,4 +100,24 @@ async def main() -> None:
     )
 
 
-asyncio.run(main())
+def start(home: str, kind: str, point: str = "") -> None:
+    asyncio.run(run(Path(home), kind, point))
+
+
+def serve() -> None:
+    """Fork for each line: what takes long, the imports, is done once for all."""
+    with tempfile.TemporaryDirectory() as home, redirect_stdout(StringIO()):
+        start(home, "reads")
+    for line in sys.stdin:
+        with tempfile.TemporaryFile("w+") as said:
+            child = os.fork()
+            if child == 0:
+                os.dup2(said.fileno(), sys.stdout.fileno())
+                start(*json.loads(line))
+                return
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            said.seek(0)
+            print(json.dumps({"code": code, "said": said.read()}), flush=True)
+
+
+start(*sys.argv[1:]) if len(sys.argv) > 1 else serve()

@@ -291,7 +291,7 @@ class TestTools:
 
         @tool(registry=Registry(), side_effects="none")
         async def meet(name: str) -> str:
-            await asyncio.wait_for(meeting.wait(), 5)
+            await asyncio.wait_for(meeting.wait(), 30)
             return name
 
         app.tools.add(meet)
@@ -418,7 +418,7 @@ class TestCancelling:
             turn.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await turn
-            await asyncio.wait_for(stopped.wait(), 5)
+            await asyncio.wait_for(stopped.wait(), 30)
             last = (await app.store().entries("default:default"))[-1]
             assert last.payload["status"] == "cancelled"
             assert (await app.process_inbound({"content": "y"})).model_output == "after"

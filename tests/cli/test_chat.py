@@ -29,6 +29,8 @@ from hookline.slash import SlashCommand, command_from, plugin_commands, written
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 from hookline.models.script import Call, Fault, Turn
 
@@ -114,7 +116,7 @@ class Terminal:
         self.raw = ""
         self.child = pexpect.spawn(
             program, arguments, cwd=str(place.workspace), env=environment(place, **env),
-            dimensions=(rows, columns), encoding="utf-8", timeout=15,
+            dimensions=(rows, columns), encoding="utf-8", timeout=60,
         )  # fmt: skip
         self.child.delaybeforesend = None
 
@@ -136,11 +138,11 @@ class Terminal:
         if "\x1b[6n" in data:  # it asks where the cursor is
             self.child.send(f"\x1b[{self.screen.cursor.y + 1};{self.screen.cursor.x + 1}R")
 
-    def see(self, pattern, seconds=15):
+    def see(self, pattern, seconds=60):
         end = time.monotonic() + seconds
         while not re.search(pattern, self.text):
             assert time.monotonic() < end, f"{pattern!r} did not show:\n{self.text}"
-            self.pump()
+            self.pump(1)
 
     def see_prompt(self):
         """The prompt is back, empty, with its status line."""
@@ -152,7 +154,7 @@ class Terminal:
         self.child.send(text)
 
     def end(self):
-        end = time.monotonic() + 15
+        end = time.monotonic() + 60
         while self.child.isalive():
             assert time.monotonic() < end, f"it does not end:\n{self.text}"
             try:
@@ -541,7 +543,7 @@ class TestPlain:
     def test_a_dumb_terminal_gets_no_escape_codes_and_can_answer(self, place):
         program, *arguments = command_for(place, "ask")
         child = pexpect.spawn(
-            program, arguments, cwd=str(place.workspace), encoding="utf-8", timeout=15,
+            program, arguments, cwd=str(place.workspace), encoding="utf-8", timeout=60,
             env=environment(place, TERM="dumb"),
         )  # fmt: skip
         child.expect_exact("> ")

@@ -1,4 +1,4 @@
-"""`hookline run` and its neighbours, as a user meets them: real processes, exit codes, messages."""
+"""`hookline run` as a user meets it, a process with its exit codes and messages; and its neighbours."""
 
 import json
 import os
@@ -10,6 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from .. import commandline
+
+pytestmark = pytest.mark.slow
 
 SCRIPT = """
 [[turns]]
@@ -34,11 +38,21 @@ def script(tmp_path):
 
 
 @pytest.fixture
-def hookline(home, tmp_path):
-    workspace = tmp_path / "work"
-    workspace.mkdir()
-    (workspace / "notes.txt").write_text("hello")
+def workspace(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("hello")
+    return folder
 
+
+@pytest.fixture
+def here(home, workspace, monkeypatch, capsys):
+    """`hookline` in this process."""
+    return commandline.here(home, workspace, monkeypatch, capsys)
+
+
+@pytest.fixture
+def hookline(home, workspace):
     def run(*arguments, stdin=b"", text=True):
         env = {**os.environ, "HOOKLINE_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "120"}
         done = subprocess.run(
@@ -94,8 +108,8 @@ class TestRun:
             (["tape", "import", "none.jsonl"], b"", "cannot read none.jsonl"),
         ],
     )
-    def test_bad_input_is_one_line_and_exit_code_2(self, hookline, arguments, stdin, message):
-        done = hookline(*arguments, stdin=stdin)
+    def test_bad_input_is_one_line_and_exit_code_2(self, here, arguments, stdin, message):
+        done = here(*arguments, stdin=stdin)
         assert done.returncode == 2, done.stderr
         assert message in done.stderr
         assert "Traceback" not in done.stderr
@@ -128,7 +142,7 @@ class TestRun:
             assert process.poll() is None
             time.sleep(0.01)
         process.terminate()
-        assert process.wait(10) == 143
+        assert process.wait(60) == 143
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid_file.read_text()), 0)
 
@@ -184,50 +198,50 @@ class TestTheLocalModel:
 
 
 class TestNeighbours:
-    def test_doctor_tells_what_works(self, hookline):
-        done = hookline("doctor")
+    def test_doctor_tells_what_works(self, here):
+        done = here("doctor")
         assert done.returncode == 0, done.stdout
         for part in ("plugins   builtin", "tools     read_file", "scripted:FILE", "tape.db"):
             assert part in done.stdout
 
-    def test_models_tells_the_default_and_why_others_cannot_be_used(self, hookline):
-        done = hookline("models")
+    def test_models_tells_the_default_and_why_others_cannot_be_used(self, here):
+        done = here("models")
         assert "local" in done.stdout
         assert "(default)" in done.stdout
 
-    def test_a_hook_in_detail_says_who_is_attached(self, hookline):
-        done = hookline("hooks", "run_model_stream")
+    def test_a_hook_in_detail_says_who_is_attached(self, here):
+        done = here("hooks", "run_model_stream")
         assert "attached   builtin" in done.stdout
 
-    def test_tapes_are_listed_searched_exported_and_imported(self, hookline, script, tmp_path, home):
-        hookline("run", "find the walrus", "--model", script)
-        assert "terminal:local" in hookline("tape", "list").stdout
-        assert "walrus" in hookline("tape", "search", "walrus").stdout
+    def test_tapes_are_listed_searched_exported_and_imported(self, here, script, tmp_path, home):
+        here("run", "find the walrus", "--model", script)
+        assert "terminal:local" in here("tape", "list").stdout
+        assert "walrus" in here("tape", "search", "walrus").stdout
         kept = tmp_path / "kept.jsonl"
-        assert hookline("tape", "export", kept).returncode == 0
-        before = hookline("tape", "show", "terminal:local").stdout
+        assert here("tape", "export", kept).returncode == 0
+        before = here("tape", "show", "terminal:local").stdout
         (home / "tape.db").rename(tmp_path / "old.db")
-        assert "7 entries added" in hookline("tape", "import", kept).stdout
-        assert hookline("tape", "show", "terminal:local").stdout == before
-        assert "0 entries added, 7 already there" in hookline("tape", "import", kept).stdout
+        assert "7 entries added" in here("tape", "import", kept).stdout
+        assert here("tape", "show", "terminal:local").stdout == before
+        assert "0 entries added, 7 already there" in here("tape", "import", kept).stdout
 
-    def test_a_session_is_exported_as_a_page(self, hookline, script, tmp_path):
-        hookline("run", "find the <walrus>", "--model", script)
+    def test_a_session_is_exported_as_a_page(self, here, script, tmp_path):
+        here("run", "find the <walrus>", "--model", script)
         page = tmp_path / "page.html"
-        assert hookline("tape", "export", page).returncode == 0
+        assert here("tape", "export", page).returncode == 0
         assert "find the &lt;walrus&gt;" in page.read_text()
-        same = hookline("tape", "export", "-", "--html", "--session-id", "terminal:local")
+        same = here("tape", "export", "-", "--html", "--session-id", "terminal:local")
         assert same.stdout == page.read_text()
 
-    def test_a_page_of_no_unknown_or_several_sessions_is_refused(self, hookline, script, tmp_path):
+    def test_a_page_of_no_unknown_or_several_sessions_is_refused(self, here, script, tmp_path):
         page = tmp_path / "page.html"
-        assert "there is none" in hookline("tape", "export", page).stderr
-        hookline("run", "hello", "--model", script)
+        assert "there is none" in here("tape", "export", page).stderr
+        here("run", "hello", "--model", script)
         for options, problem in (
             (["--session-id", "nobody"], "no session 'nobody'"),
             (["--session-id", "a", "--session-id", "b"], "2 were named"),
         ):
-            done = hookline("tape", "export", page, *options)
+            done = here("tape", "export", page, *options)
             assert done.returncode != 0
             assert problem in done.stderr
             assert "Traceback" not in done.stderr

@@ -1,15 +1,11 @@
-import gc
-import os
-import sys
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from hookline.cli import main
 from hookline.config import Config
+
+from .. import commandline
 
 PLACES = {
     "user": "home/config.toml",
@@ -45,43 +41,12 @@ def load(tmp_path) -> Callable[..., Config]:
     return load
 
 
-def environment(tmp_path, **more) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("HOOKLINE_")}
-    return {**kept, "HOOKLINE_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "120", **more}
-
-
 @pytest.fixture
 def hookline(tmp_path, monkeypatch, capsys):
-    """Run the command line in the workspace, with standard input that is no terminal.
-
-    It runs in this process, from its entry point to its exit code: a new one each time would take
-    longer than everything else.
-    """
+    """Run the command line in the workspace, with standard input that is no terminal."""
     workspace = tmp_path / "workspace"
     workspace.mkdir(exist_ok=True)
-
-    def run(*arguments, stdin="", **env):
-        with monkeypatch.context() as patch:
-            for name in [name for name in os.environ if name.startswith("HOOKLINE_")]:
-                patch.delenv(name)
-            for name, value in environment(tmp_path, **env).items():
-                patch.setenv(name, value)
-            patch.chdir(workspace)
-            patch.setattr(sys, "argv", ["hookline", *map(str, arguments)])
-            patch.setattr(sys, "stdin", StringIO(stdin))
-            capsys.readouterr()
-            try:
-                main()
-                code = 0
-            except SystemExit as ended:
-                code = ended.code or 0
-            finally:
-                gc.unfreeze()
-                gc.enable()
-        said = capsys.readouterr()
-        return SimpleNamespace(returncode=code, stdout=said.out, stderr=said.err)
-
-    return run
+    return commandline.here(tmp_path / "home", workspace, monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from .conftest import environment
+from ..commandline import environment
 
 
 class TestShow:
@@ -206,7 +206,7 @@ def test_help_loads_nothing_that_only_settings_need(tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path,
-        env=environment(tmp_path),
+        env=environment(tmp_path / "home"),
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "[]"
 

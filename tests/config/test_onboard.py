@@ -6,7 +6,7 @@ import tomllib
 import pexpect
 import pytest
 
-from .conftest import environment
+from ..commandline import environment
 
 PLUGGED = """
 import sys
@@ -60,7 +60,7 @@ def spawn(tmp_path):
             program = [str(tmp_path / "plugged.py")]
         child = pexpect.spawn(
             sys.executable, [*program, "onboard", *arguments], cwd=str(workspace),
-            env=environment(tmp_path, TERM="dumb"), encoding="utf-8", timeout=20,
+            env=environment(tmp_path / "home", TERM="dumb"), encoding="utf-8", timeout=60,
         )  # fmt: skip
         child.delaybeforesend = None
         children.append(child)

@@ -108,7 +108,7 @@ class BotApi:
 
     async def until(self, seen: Callable[[], Any]) -> None:
         async with self._news:
-            await asyncio.wait_for(self._news.wait_for(seen), 20)
+            await asyncio.wait_for(self._news.wait_for(seen), 60)
 
     async def until_said(self, text: str, chat: int = ADA) -> None:
         await self.until(lambda: any(text in said for said in self.texts(chat)))
@@ -120,7 +120,8 @@ class BotApi:
         app = web.Application(client_max_size=60_000_000)
         app.router.add_route("*", "/bot{token}/{method}", self._called)
         app.router.add_get("/file/bot{token}/{name}", self._file)
-        runner = web.AppRunner(app, shutdown_timeout=0, access_log=None)
+        # Not 0: that waits for as long as a handler takes, and one of them hangs.
+        runner = web.AppRunner(app, shutdown_timeout=0.01, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", port)
         await site.start()

@@ -24,6 +24,7 @@ from .page import (
 )
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason=MISSING),
     pytest.mark.asyncio(loop_scope="module"),  # one browser for all
 ]

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SLOW = '[[turns]]\ntext = "never"\nwait = 600\n'
 QUICK = '[[turns]]\ntext = "Here it is."\nchunk = 3\n'
 TOOL = """

@@ -21,6 +21,8 @@ from hookline.policy import Policy
 
 from .botapi import ADA, EVE, TOKEN, BotApi
 
+pytestmark = pytest.mark.slow
+
 SHELL = {"name": "shell", "arguments": {"command": "echo once >> ran.txt"}}
 
 

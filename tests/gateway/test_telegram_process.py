@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from .. import commandline
 from .botapi import ADA, TOKEN, BotApi
 
 SECTION = '[channels.telegram]\ntoken = "${TELEGRAM_TOKEN}"\n'
+ASKED = ("gateway", "--enable-channel", "telegram")
 WITHOUT = "import sys; sys.modules['telegram'] = None; from hookline.cli import main; main()"
 
 
@@ -32,19 +34,33 @@ def hookline(tmp_path, *arguments, config="", before=("-m", "hookline"), **more)
     )
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch, capsys):
+    """`hookline` in this process."""
+    monkeypatch.delenv("TELEGRAM_TOKEN", raising=False)
+    return commandline.here(tmp_path, tmp_path, monkeypatch, capsys)
+
+
 @pytest.mark.parametrize(
-    ("config", "more", "before", "said"),
+    ("config", "more", "said"),
     [
-        ("", {}, ("-m", "hookline"), "channels.telegram.token: is missing"),
-        (SECTION, {}, ("-m", "hookline"), "TELEGRAM_TOKEN"),
-        (SECTION, {"TELEGRAM_TOKEN": "abc"}, ("-m", "hookline"), "no bot's token"),
-        (SECTION + "alow = [1]", {"TELEGRAM_TOKEN": TOKEN}, ("-m", "hookline"), "did you mean 'allow'"),
-        (SECTION, {"TELEGRAM_TOKEN": TOKEN}, ("-c", WITHOUT), "pip install 'hookline[telegram]'"),
+        ("", {}, "channels.telegram.token: is missing"),
+        (SECTION, {}, "TELEGRAM_TOKEN"),
+        (SECTION, {"TELEGRAM_TOKEN": "abc"}, "no bot's token"),
+        (SECTION + "alow = [1]", {"TELEGRAM_TOKEN": TOKEN}, "did you mean 'allow'"),
     ],
 )
-def test_what_is_missing_is_told_in_a_line(tmp_path, config, more, before, said):
-    asked = ("gateway", "--enable-channel", "telegram")
-    done = hookline(tmp_path, *asked, config=config, before=before, **more)
+def test_what_is_missing_is_told_in_a_line(tmp_path, here, config, more, said):
+    (tmp_path / "config.toml").write_text(config)
+    told(said, here(*ASKED, **more))
+
+
+def test_a_missing_library_is_told_in_a_line(tmp_path):
+    done = hookline(tmp_path, *ASKED, config=SECTION, before=("-c", WITHOUT), TELEGRAM_TOKEN=TOKEN)
+    told("pip install 'hookline[telegram]'", done)
+
+
+def told(said, done):
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -64,10 +80,12 @@ def test_doctor_names_a_missing_token_and_a_missing_library(tmp_path, more, befo
     assert any("channels" in line and said in line for line in done.stdout.splitlines()), done.stdout
 
 
-def test_doctor_names_the_channels_and_never_the_token(tmp_path):
-    done = hookline(tmp_path, "doctor", config=SECTION, TELEGRAM_TOKEN=TOKEN)
+def test_doctor_names_the_channels_and_never_the_token(tmp_path, here):
+    (tmp_path / "config.toml").write_text(SECTION)
+    done = here("doctor", TELEGRAM_TOKEN=TOKEN)
     assert "web, openai, telegram" in done.stdout
-    shown = hookline(tmp_path, "config", "show", config=f'[channels.telegram]\ntoken = "{TOKEN}"\n')
+    (tmp_path / "config.toml").write_text(f'[channels.telegram]\ntoken = "{TOKEN}"\n')
+    shown = here("config", "show")
     assert "channels.telegram.token" in shown.stdout
     assert TOKEN not in done.stdout + done.stderr + shown.stdout + shown.stderr
 

@@ -327,7 +327,7 @@ async def test_a_grant_for_the_session_outlasts_the_gateway_and_covers_no_other_
         said = {"type": "approval", "id": asked["id"], "answer": "session"}
         await socket.send(json.dumps(said))
         assert (await frames_until(socket, "end"))[-1]["text"] == "One."
-    async with served() as at:
+    async with served(drain=0) as at:  # nobody answers the last question
         assert (await at.say("go", "web:a"))["text"] == "Two."
         async with at.ws("web:ab") as socket:
             await socket.send('{"type": "message", "id": "m", "text": "go"}')

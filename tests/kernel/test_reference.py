@@ -20,6 +20,8 @@ from hookline.hooks import DENY, NEWEST, OLDEST, RAISE, SKIP, Decision, HookSpec
 
 from .reference import Dispatch, finish
 
+pytestmark = pytest.mark.slow
+
 WRONG = 1j
 """Of no result type that is checked."""
 

@@ -95,7 +95,7 @@ async def test_connections_are_used_again_by_all_models_of_an_endpoint():
         await events(models.get("openai-compatible:b"), hello())
         assert server.connections == 1, "another model still used it"
         await models.close()
-        await asyncio.wait_for(server.gone.wait(), 5)
+        await asyncio.wait_for(server.gone.wait(), 30)
         assert text_of(await events(models.get("openai-compatible:b"), hello())) == "hi"
         assert server.connections == 2
         await models.close()
@@ -153,7 +153,7 @@ async def test_a_piece_is_given_before_the_next_one_exists():
         await exchange.send(says("second") + ENDING)
 
     async with asking(answer) as (model, _), aclosing(model.stream(hello())) as stream:
-        first = await asyncio.wait_for(anext(stream), 5)
+        first = await asyncio.wait_for(anext(stream), 30)
         assert first.data == {"delta": "first"}
         go.set()
         assert text_of([each async for each in stream]) == "second"
@@ -180,7 +180,7 @@ async def test_a_closed_stream_closes_its_connection():
     async with asking(answer) as (model, server):
         async with aclosing(model.stream(hello())) as stream:
             await anext(stream)
-        await asyncio.wait_for(server.gone.wait(), 5)
+        await asyncio.wait_for(server.gone.wait(), 30)
 
 
 async def test_a_connection_held_open_after_the_end_does_not_hold_the_answer():
@@ -192,7 +192,7 @@ async def test_a_connection_held_open_after_the_end_does_not_hold_the_answer():
     async with asking(answer) as (model, _):
         begun = time.monotonic()
         assert text_of(await events(model, hello())) == "hi"
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 20
 
 
 @pytest.mark.parametrize("how", ["end", "chunked", "length", "reset"])

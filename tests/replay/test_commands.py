@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from .. import commandline
+
 SCRIPT = """
 [[turns]]
 text = "Let me look."
@@ -103,8 +105,9 @@ def test_a_backtest_writes_json_and_a_page(hookline):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_bad_input_is_one_clear_message_and_2(hookline, arguments, told):
-    done = hookline(*arguments)
+def test_bad_input_is_one_clear_message_and_2(hookline, arguments, told, monkeypatch, capsys):
+    here = commandline.here(hookline.folder / "home", hookline.folder, monkeypatch, capsys)
+    done = here(*arguments)
     assert done.returncode == 2
     assert told in done.stderr
     assert done.stderr.count("hookline:") == 1

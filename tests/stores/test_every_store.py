@@ -18,6 +18,8 @@ from hookline.stores import (
 
 from .conftest import EACH, PROVIDERS, run, spec, stores_in
 
+pytestmark = pytest.mark.slow
+
 IN_SQLITE = [(protocol, provider) for protocol, provider in EACH if provider != "ladybug"]
 
 

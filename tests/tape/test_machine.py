@@ -55,7 +55,7 @@ class TapeMachine(RuleBasedStateMachine):
         return self.open[session]
 
     def run(self, awaitable: Any) -> Any:
-        return self.runner.run(awaitable)
+        return self.runner.get_loop().run_until_complete(awaitable)  # `run` sets up signals each time
 
     def wrote(self, tape: Tape, entries: list[Entry]) -> None:
         for entry in entries:
@@ -154,7 +154,7 @@ class TapeMachine(RuleBasedStateMachine):
         self.store = SQLiteStore(copy / "tape.db")
         for tape in self.open.values():
             tape.store = self.store
-        self.check_all()
+        self.run(self.check_all())
 
     @rule(tape=tapes)
     def write_behind_the_back(self, tape: Tape) -> None:
@@ -177,31 +177,31 @@ class TapeMachine(RuleBasedStateMachine):
         TapeMachine.operations += 1
         self.steps += 1
         if self.steps % 10 == 0:
-            self.check_all()
+            self.run(self.check_all())
         elif self.touched is not None:
-            self.check(self.open[self.touched])
+            self.run(self.check(self.open[self.touched]))
 
-    def check_all(self) -> None:
+    async def check_all(self) -> None:
         kept = {}
-        for info in self.run(self.store.sessions()):
-            entries = self.run(self.store.entries(info.id))
+        for info in await self.store.sessions():
+            entries = await self.store.entries(info.id)
             assert info.entries == len(entries)
             kept.update({entry.id: entry for entry in entries})
         assert kept == self.written  # nothing lost, nothing changed, nothing made up
         for tape in self.open.values():
-            self.check(tape)
+            await self.check(tape)
 
-    def check(self, tape: Tape) -> None:
-        leaf = self.run(self.store.leaf(tape.session_id))
+    async def check(self, tape: Tape) -> None:
+        leaf = await self.store.leaf(tape.session_id)
         assert leaf == tape.leaf
-        branch = self.run(tape.branch())
+        branch = await tape.branch()
         assert branch == self.path(leaf)
         assert not branch or branch[0].parent_id is None
-        outline = self.run(tape.outline())
+        outline = await tape.outline()
         tree = Tree.of(outline)
         assert [entry.id for run in tree.trunk() for entry in run.entries] == [e.id for e in branch]
         assert {entry.id for entry in outline} >= {entry.id for entry in self.mine(tape)}
-        context = self.run(tape.context_entries())
+        context = await tape.context_entries()
         assert {entry.id for entry in context} <= {entry.id for entry in branch}
         open_calls: list[str] = []
         for message in TapeContext().messages(context):
@@ -221,7 +221,7 @@ class TapeMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
-            self.check_all()
+            self.run(self.check_all())
             self.run(self.store.close())
             self.runner.close()
             shutil.rmtree(self.directory)

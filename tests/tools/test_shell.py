@@ -23,7 +23,7 @@ def alive(pid_file: Path) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-async def until(condition, seconds: float = 5) -> None:
+async def until(condition, seconds: float = 30) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
@@ -82,9 +82,9 @@ async def test_a_huge_output_is_cut_in_the_middle_and_costs_little(call, reports
 
 async def test_past_its_time_the_command_is_ended_and_what_it_printed_is_told(call):
     began = time.monotonic()
-    with pytest.raises(ToolError, match=r"longer than 0\.3 s and was ended; it printed:\nworking"):
-        await call(shell, command="echo working; sleep 60", timeout=0.3)
-    assert time.monotonic() - began < 5
+    with pytest.raises(ToolError, match="longer than 1 s and was ended; it printed:\nworking"):
+        await call(shell, command="echo working; sleep 60", timeout=1)
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 1e9, "soon"])
@@ -114,7 +114,7 @@ async def test_a_command_that_ignores_being_asked_is_ended_all_the_same(call, wo
     with pytest.raises(ToolError, match="longer than"):
         await call(shell, command=command, timeout=0.3)
     assert not alive(workspace / "pid")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 async def test_cancelling_twice_still_ends_it(call, workspace):
@@ -130,10 +130,11 @@ async def test_cancelling_twice_still_ends_it(call, workspace):
 
 
 async def test_what_is_left_in_the_background_is_ended_and_does_not_hold_the_call(call, workspace):
+    command = "sh -c 'echo $$ > pid; sleep 60' & until [ -s pid ]; do sleep 0.05; done; echo started"
     began = time.monotonic()
-    result = await call(shell, command="sh -c 'echo $$ > pid; sleep 60' & sleep 0.2; echo started")
+    result = await call(shell, command=command)
     assert result == "started\n[exit code 0]"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     await until(lambda: not alive(workspace / "pid"))
 
 

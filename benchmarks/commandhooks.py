@@ -7,9 +7,9 @@
 The bare side is `subprocess.run` of the same words, with the same bytes as input and both outputs
 captured. Ours is a dispatch of `tool_call` in a running app with one PreToolUse hook: the matcher, the
 payload, the transcript brought up to date after an entry was added to the tape, a process group of its
-own, its end and its outputs watched, the answer read. The threshold is on every row but the first: a
-shell that does nothing ends sooner than any hook that reads its input, and shows the cost in
-microseconds best. Each round times both sides in a random order. Trust the minimum and the ratios.
+own, its end and its outputs watched, the answer read. Most of that is done while the process starts,
+which takes a core that is free: on a busy machine the first row, a shell that does nothing, shows it.
+Each round times both sides in a random order. Trust the minimum and the ratios.
 """
 
 import argparse
@@ -42,7 +42,6 @@ READS = "import json, sys; assert json.load(sys.stdin)['tool_name'] == 'Bash'"
 class Row:
     name: str
     command: str
-    judged: bool = True
     bare: list[float] = field(default_factory=list)
     ours: list[float] = field(default_factory=list)
     turn: int = 0
@@ -97,7 +96,7 @@ class Row:
 def rows() -> list[Row]:
     python = shlex.quote(sys.executable)
     return [
-        Row("shell, does nothing", ":", judged=False),
+        Row("shell, does nothing", ":"),
         Row("shell, reads its input", 'grep -q \'"tool_name": "Bash"\''),
         Row("python, reads its input", f"{python} -S -c {shlex.quote(READS)}"),
     ]
@@ -151,7 +150,6 @@ def main() -> int:
     checks = [
         Check(f"a command hook ({row.name}), against the bare subprocess", row.times, LIMIT)
         for row in found
-        if row.judged
     ]
     print_environment(about)
     print_rows(found)

@@ -9,7 +9,7 @@ Each is in place while the app runs. One that is configured and cannot be had st
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -49,6 +49,12 @@ class Safeguards:
                     plugin = RedactionPlugin(lambda: self._redactor, app.home / "outputs")
                     app.hooks.add(plugin, name=PLUGIN)
                     stack.callback(app.hooks.remove, PLUGIN)
+            if self._budgets():
+                from hookline.policy.budgets import PLUGIN as BUDGETS
+                from hookline.policy.budgets import BudgetGate
+
+                app.hooks.add(BudgetGate(lambda: app.policy), name=BUDGETS)
+                stack.callback(app.hooks.remove, BUDGETS)
             if self.auditor is not None:
                 stack.callback(app.hooks.trace(self.auditor.dispatched))
             stack.callback(self._close_approvals)
@@ -56,11 +62,24 @@ class Safeguards:
 
     def _fail_closed(self) -> bool:
         """Whether anybody wants every gate closed; asked without reading the packs."""
-        app = self._app
-        if "policy" in app.__dict__ or app.given_policy is not None:
-            return app.policy.fail_closed
-        said = (app.config.own("policy"), app.config.of_project("policy"))
-        return any(bool(each.get("fail_closed")) for each in said)
+        if self._has_policy:
+            return self._app.policy.fail_closed
+        return any(bool(each.get("fail_closed")) for each in self._said)
+
+    def _budgets(self) -> bool:
+        """Whether anybody set a budget; asked without reading the packs."""
+        if self._has_policy:
+            return bool(self._app.policy.budget)
+        return any(bool(each.get("budgets")) for each in self._said)
+
+    @property
+    def _has_policy(self) -> bool:
+        return "policy" in self._app.__dict__ or self._app.given_policy is not None
+
+    @property
+    def _said(self) -> list[Mapping[str, Any]]:
+        """What each configuration says of the policy."""
+        return [self._app.config.own("policy"), self._app.config.of_project("policy")]
 
     # --- approvals ------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from hookline.agent.errors import Blocked
 from hookline.app import Hookline
 from hookline.hooks import Decision, hookimpl
 from hookline.policy import Policy, PolicyError, UnknownPack, load_pack, shipped_packs, strictest
@@ -60,6 +61,45 @@ async def test_a_rule_that_cannot_be_evaluated_denies_and_is_named(tmp_path):
     assert strictest(steps) is Decision.DENY
     assert steps[-1].by == "mine/a"
     assert "cannot be evaluated" in steps[-1].reason
+
+
+async def test_a_rule_about_who_and_what_holds_for_each_agent_and_tool_on_its_own(tmp_path):
+    cedar = (
+        '@id("z") forbid (principal, action, resource) when { context.source == "model" };'
+        '@id("eve") forbid (principal, action, resource) when { principal in User::"eve" };'
+        '@id("deep") @decision("ask") forbid (principal, action, resource)'
+        "when { principal.depth > 1 };"
+        '@id("place") forbid (principal, action, resource) when { context.workspace like "/prod/*" };'
+        '@id("root") forbid (principal, action, resource)'
+        'when { context.permissions.contains("root") };'
+        '@id("put") forbid (principal, action == Action::"write", resource == Tool::"put");'
+        '@id("a") forbid (principal, action, resource) when { resource.missing };'
+    )
+    policy = Policy(default="allow", packs=[load_pack(write_pack(tmp_path / "p", cedar))])
+
+    async def objecting(**changes):
+        return [step.by.removeprefix("mine/") for step in await policy.explain(action(**changes))][1:]
+
+    for _ in range(2):  # what was asked before is no other agent's or tool's
+        assert await objecting(source="command") == ["a"]  # what cannot be evaluated denies, too
+        assert await objecting() == ["z", "a"]
+    sound = cedar.rpartition('@id("a")')[0]
+    policy = Policy(default="allow", packs=[load_pack(write_pack(tmp_path / "q", sound))])
+    for _ in range(2):
+        assert await objecting(source="command") == []
+        assert await objecting(user="eve") == ["z", "eve"]
+        assert await objecting(source="command", user="eve", depth=2) == ["eve", "deep"]
+        assert await objecting(source="command", tool="put") == []
+        assert await objecting(source="command", workspace="/prod/x") == ["place"]
+        assert await objecting(source="command", permissions=["root"]) == ["root"]
+        assert await objecting(tool="put", side_effects="write") == ["z", "put"]
+
+
+async def test_rules_that_do_not_look_at_the_call_judge_it_too(tmp_path):
+    cedar = 'forbid (principal, action, resource) when { principal in Channel::"web" };'
+    policy = Policy(default="allow", packs=[load_pack(write_pack(tmp_path / "p", cedar))])
+    assert await decided(policy, channel="web") is Decision.DENY
+    assert await decided(policy) is Decision.ALLOW
 
 
 @pytest.mark.parametrize(
@@ -174,6 +214,56 @@ async def test_a_budget_of_calls_holds_in_a_running_app(app, scripted):
         result = await app.process_inbound({"content": "go"})
         entries = await app.store().entries(result.session_id, kinds=["tool_result"])
     assert [entry.payload["ran"] for entry in entries].count(True) == 2
+
+
+@pytest.mark.parametrize(
+    ("budgets", "told"),
+    [
+        ("tokens = 10", "the budget of tokens is used up"),
+        ("seconds = 0", "the budget of time is used up"),
+        ("cost = 0.0", "the budget of cost is used up"),
+        ("calls = 0", None),
+        ("tokens = 100_000", None),
+    ],
+)
+async def test_a_session_that_used_up_its_budget_asks_no_model(app, scripted, budgets, told):
+    app.given_policy = None  # the configuration says it
+    app.home.mkdir(exist_ok=True)
+    (app.home / "config.toml").write_text(
+        f'[policy]\ndefault = "allow"\npacks = ["budgets"]\n[policy.budgets]\n{budgets}\n'
+    )
+    app.config.reload()
+    scripted("one", "two", repeat=True)
+    async with app.running():
+        if told is None or "tokens" in told:
+            await app.process_inbound({"content": "some words to count"})
+            tape = await app.tape("default:default")
+            usage = {"input_tokens": 20, "output_tokens": 1}
+            message = {"role": "assistant", "content": "long"}
+            await tape.append("message", {"message": message}, meta={"usage": usage})
+        if told is None:
+            await app.process_inbound({"content": "go on"})
+        else:
+            with pytest.raises(Blocked, match=told):
+                await app.process_inbound({"content": "go on"})
+
+
+async def test_without_the_pack_a_budget_stops_no_model(app, scripted):
+    app.given_policy = None
+    app.home.mkdir(exist_ok=True)
+    (app.home / "config.toml").write_text("[policy.budgets]\ntokens = 0\n")
+    app.config.reload()
+    scripted("one")
+    async with app.running():
+        await app.process_inbound({"content": "go"})
+
+
+async def test_where_nobody_can_tell_what_was_spent_no_model_is_asked(app, scripted):
+    app.given_policy = Policy.load({"packs": ["budgets"], "budgets": {"tokens": 5}})
+    scripted("one")
+    async with app.running():
+        with pytest.raises(Blocked, match="nobody counts it"):
+            await app.process_inbound({"content": "go"})
 
 
 async def test_a_project_can_tighten_and_not_loosen(tmp_path):

@@ -7,7 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hookline.policy import Policy
+from hookline.policy.facts import Facts
 from hookline.policy.shell import commands_of
+from hookline.policy.words import Opaque, Reader, read_line
 
 PACKS = Policy.load({"default": "allow", "packs": ["protected-paths", "destructive-shell"]})
 
@@ -203,9 +205,53 @@ async def test_no_quoting_hides_a_command(call, counted, how, before):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text(alphabet=st.sampled_from("rm -f/\\'\"`$(){}<>|&;\n#*?[]~=aE !"), max_size=40))
+@given(st.text(alphabet=st.sampled_from("rm -f/\\'\"`$(){}<>|&;\n#*?[]~=aE !\u00a0"), max_size=40))
 def test_whatever_is_written_the_reader_neither_fails_nor_hangs(text):
     commands_of(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["rm", "-rf", "a=1", "/x", "é", "3", "~", "'", '"', "' x'", '"y z"', '"~+"', "''", "\\",
+             "$", "#", "|", "&", ";", "\n", "<", ">", "(", ")", "*", "{", " ", "\t", "\0", "if", "`"]
+        ),
+        max_size=9,
+    ).map("".join)
+)  # fmt: skip
+def test_a_line_that_is_read_at_one_look_is_read_as_with_all_care(text):
+    def read(reading):
+        try:
+            return reading()
+        except Opaque:
+            return "opaque"
+
+    assert read(lambda: read_line(text)) == read(lambda: Reader(text).read())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": "pytest -q tests | tail -5"},
+        {"command": "cat " + "x " * 500},
+        {"command": " ".join(f"a{n}=b{n}:c{n}@d{n}" for n in range(51))},
+        {"command": "cd a; cd b; cd c; cd d; cd e; ls"},
+        {"command": "ls *"},
+        {"command": "cat \ud800"},
+        {"command": "ls", "path": "a\0b"},
+        {"command": "ls", "path": ["\0"]},
+        {"command": ["cat", "a\0b"]},
+        {"command": "ls", "path": "é"},
+        {"command": "eval x", "timeout": 3},
+    ],
+)
+def test_a_call_is_opaque_whether_or_not_its_files_were_looked_up(arguments, tmp_path):
+    action = {"arguments": arguments, "workspace": tmp_path, "session_id": "s", "source": "model"}
+    looked_up = Facts(action)
+    assert looked_up.paths is not None
+    known = looked_up.commands.opaque or looked_up._paths is None
+    assert Facts(action).opaque == known
 
 
 BASH = "/bin/bash"

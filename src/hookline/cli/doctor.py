@@ -58,13 +58,17 @@ def examine(app: Hookline) -> None:
     check_servers(app)
     channels = check_channels(app)
     policy = check_policy(app)
-    broken = bool(app.failures or wrong or channels or policy)
+    interceptors = check_interceptors(app)
+    broken = bool(app.failures or wrong or channels or policy or interceptors)
     for model in app.models.available():
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
         chosen = model.name == app.model
         good = True if model.usable else False if chosen else None
         say("model", text + (" (default)" if chosen else ""), good=good)
         broken = broken or (chosen and not model.usable)
+    if interceptors:
+        say("tape", "not opened: nothing runs until [agent_hooks] is mended", good=None)
+        raise typer.Exit(FAILED)
     tape = asyncio.run(check_tape(app))
     place = "PostgreSQL, as [tape] says" if app.config.get("tape.url") else str(app.home / "tape.db")
     say("tape", tape or place, good=tape is None)
@@ -116,6 +120,23 @@ def check_policy(app: Hookline) -> str | None:
     say("policy", f"default {policy.default}, {packs or 'no packs'}")
     for note in policy.notes:
         say("policy", note, good=None)
+    return None
+
+
+def check_interceptors(app: Hookline) -> str | None:
+    """Make the interceptors that `[agent_hooks]` names; what is wrong with them, if anything."""
+    if not app.config.section("agent_hooks"):
+        return None
+    from hookline.interceptors.host import load
+
+    try:
+        names = load(app).interceptors
+    except Exception as error:
+        wrong = str(error) if isinstance(error, HooklineError) else error_text(error)
+        say("intercept", wrong, good=False)
+        return wrong
+    nobody = "no interceptor is named, so everything is denied; name one in [agent_hooks]"
+    say("intercept", ", ".join(names) or nobody, good=True if names else None)
     return None
 
 

@@ -121,12 +121,12 @@ class Asking:
         """The path of a session's transcript, brought up to date where there is a tape."""
         store = self._app.get_tape_store()
         if store is None or not session_id:
-            return str(self._transcripts.path(session_id or "none"))
+            return self._transcripts.path(session_id or "none")
         try:
-            return str(await self._transcripts.write(store, session_id))
+            return await self._transcripts.write(store, session_id)
         except (OSError, HooklineError) as error:  # a hook judges the call, not the transcript
             log.warning("command_hook.transcript session=%s: %s", session_id, error_text(error))
-            return str(self._transcripts.path(session_id))
+            return self._transcripts.path(session_id)
 
     # --- one hook -------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """One run of a command: JSON in, two outputs and an exit code out; at the end nothing of it is left.
 
-asyncio's own processes cost a thread or several tasks each; here the loop watches the process and its
-pipes directly. The input is put together while the process starts.
+asyncio's own processes cost a thread or several tasks each; here the loop watches the process and, when
+it takes its time, its pipes. The input is put together while the process starts.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from hookline.tools.builtin.process import GRACE, LINGER, signal_group
 
 LARGEST = 1_000_000
 """Bytes that are kept of each output; the rest is read and dropped."""
+
+SOON = 0.02
+"""Seconds after which outputs are read while the command runs; most end before, and the pipes hold more
+than what they print. One that fills them waits for this long."""
 
 _CHUNK = 1 << 16
 
@@ -61,12 +65,14 @@ async def run(
         finally:
             for pipe in (into, out, err):
                 pipe.give()
-        out.watch()
-        err.watch()
         exited = Exit(loop, process.pid)
         try:
             into.write(await given())
-            in_time = await exited.within(timeout)
+            in_time = await exited.within(min(timeout, SOON))
+            if not in_time and timeout > SOON:
+                out.watch()
+                err.watch()
+                in_time = await exited.within(timeout - SOON)
             if in_time:
                 await _drain(out, err)
         finally:
@@ -81,6 +87,7 @@ class Pipe:
         self.theirs = theirs
         self._ours = ours
         self._loop = loop
+        self._watched = False
         os.set_blocking(ours, False)
 
     def give(self) -> None:
@@ -97,7 +104,8 @@ class Pipe:
         """Let go of both ends."""
         self.give()
         if self._ours >= 0:
-            self.unwatch()
+            if self._watched:
+                self.unwatch()
             os.close(self._ours)
             self._ours = -1
 
@@ -121,6 +129,7 @@ class Input(Pipe):
         self._rest = memoryview(data)
         self._write()
         if self._rest:
+            self._watched = True
             self._loop.add_writer(self._ours, self._write)
 
     def _write(self) -> None:
@@ -135,6 +144,7 @@ class Input(Pipe):
 
     def unwatch(self) -> None:
         """Write no more."""
+        self._watched = False
         self._loop.remove_writer(self._ours)
 
 
@@ -149,6 +159,7 @@ class Output(Pipe):
 
     def watch(self) -> None:
         """Read whenever there is something."""
+        self._watched = True
         self._loop.add_reader(self._ours, self.read)
 
     def read(self) -> None:
@@ -163,12 +174,14 @@ class Output(Pipe):
             self.data += chunk[:room]
             if not chunk:
                 self.ended = True
-                self._loop.remove_reader(self._ours)
+                if self._watched:
+                    self.unwatch()
             elif len(chunk) < _CHUNK:
                 return  # there is no more of it now; the loop tells of the rest
 
     def unwatch(self) -> None:
         """Read no more."""
+        self._watched = False
         self._loop.remove_reader(self._ours)
 
 
@@ -219,10 +232,12 @@ async def _drain(*outputs: Output) -> None:
     """Take the rest; what still runs in the background may hold the pipes, and is not waited for."""
     for output in outputs:
         output.read()
-    until = asyncio.get_running_loop().time() + LINGER
-    while not all(output.ended for output in outputs):
-        if asyncio.get_running_loop().time() >= until:
-            return
+        output.read()  # its end, where that was not all
+        if not output.ended:
+            output.watch()
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LINGER
+    while not all(output.ended for output in outputs) and loop.time() < until:
         await asyncio.sleep(0.01)
 
 

@@ -36,14 +36,14 @@ class Transcripts:
         self._last: dict[str, str | None] = {}
         """The entry that each file ends with."""
 
-    def path(self, session_id: str) -> Path:
+    def path(self, session_id: str) -> str:
         """The file of a session."""
         name = _UNSAFE.sub("_", session_id)[:120]
         if name != session_id:
             name += f"-{sha256(session_id.encode()).hexdigest()[:10]}"
-        return self.folder / f"{name}.jsonl"
+        return f"{self.folder}/{name}.jsonl"
 
-    async def write(self, store: TapeStore, session_id: str) -> Path:
+    async def write(self, store: TapeStore, session_id: str) -> str:
         """Bring a session's file up to date."""
         path = self.path(session_id)
         known = self._last.get(session_id)
@@ -58,11 +58,22 @@ class Transcripts:
             self._last[session_id] = entries[-1].id if entries else None
         return path
 
-    def _append(self, path: Path, text: str, *, anew: bool) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if anew else os.O_APPEND)
-        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
+    def _append(self, path: str, text: str, *, anew: bool) -> None:
+        try:
+            file = self._open(path, anew)
+        except FileNotFoundError:  # the first time, or somebody took the folder away
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = self._open(path, anew)
+        try:
+            rest = text.encode()
+            while rest:
+                rest = rest[os.write(file, rest) :]
+        finally:
+            os.close(file)
+
+    @staticmethod
+    def _open(path: str, anew: bool) -> int:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if anew else os.O_APPEND), 0o600)
 
     def _line(self, entry: Entry) -> dict[str, Any]:
         message = self._result(entry) if entry.kind == "tool_result" else self._message(entry)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from hookline.app import Hookline
 
+    from .plugin import AgentHooks
+
 CAPABILITIES = (
     "bigint_json",
     "host_declaration",
@@ -32,13 +34,15 @@ BOUND = "none: a segment is released on the verdict that covers it, and not befo
 """How much of an answer can go out ahead of its verdict."""
 
 
-def load(app: Hookline) -> None:
+def load(app: Hookline) -> AgentHooks:
     """Attach the interceptors that the settings name; where they cannot be used, nothing runs."""
+    app.config.declare("agent_hooks", AgentHooksSettings)
+    emitter = configured(app, app.config.settings("agent_hooks", AgentHooksSettings))
     from .plugin import AgentHooks
 
-    app.config.declare("agent_hooks", AgentHooksSettings)
-    settings = app.config.settings("agent_hooks", AgentHooksSettings)
-    app.plugins.add("agent_hooks", AgentHooks(app, configured(app, settings)))
+    plugin = AgentHooks(app, emitter)
+    app.plugins.add("agent_hooks", plugin)
+    return plugin
 
 
 def configured(app: Hookline, settings: AgentHooksSettings) -> InterceptionEmitter:

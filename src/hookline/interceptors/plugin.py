@@ -125,6 +125,14 @@ class AgentHooks:
         self._points = set(declared.surface["interception_points"] if declared else InterceptionPoint)
         self._sessions: dict[str, Intercepted] = {}
 
+    @property
+    def interceptors(self) -> list[str]:
+        """Those that judge, by the factories that made them."""
+        declared = self.emitter.declaration
+        bindings = declared.bindings if declared else ()
+        configs = [(binding.id, cast("dict[str, Any]", binding.config or {})) for binding in bindings]
+        return [str(config.get("factory", name)) for name, config in configs]
+
     # --- the session ----------------------------------------------------------------------------
 
     @guard()

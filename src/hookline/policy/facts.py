@@ -15,6 +15,8 @@ from .memo import once
 from .names import COMMANDS, GLOBS, HOSTS, LOCAL_GIT, NETWORK, PATHS, TEXTS
 from .shell import Commands, argv_commands, commands_of
 
+FEW = places.MOST // 8
+"""Words of commands, each of which stands for four places at most, and those with symlinks followed."""
 BIGGEST = 2**63 - 1
 NO_COMMANDS = Commands()
 
@@ -32,8 +34,8 @@ class Facts:
     ) -> None:
         self.action = action
         self._allow = allow
-        self.budget = dict(budget or {})
-        self.spent = dict(spent or {})
+        self._budget = budget
+        self._spent = spent
         self.given: Mapping[str, Any] = action["arguments"]
         self.workspace = str(action["workspace"])
         self.session = str(action["session_id"])
@@ -49,6 +51,16 @@ class Facts:
         return value_of(self.given)
 
     @property
+    def budget(self) -> dict[str, int]:
+        """What a session may spend."""
+        return dict(self._budget or {})
+
+    @property
+    def spent(self) -> dict[str, int]:
+        """What this one has spent."""
+        return dict(self._spent or {})
+
+    @property
     def permissions(self) -> list[str]:
         """What the tool says that it needs."""
         return list(self.action.get("permissions", ()))
@@ -56,7 +68,13 @@ class Facts:
     @once
     def texts(self) -> list[tuple[str, str]]:
         """Every text in the arguments, with the name it stands under."""
-        return list(texts_in(self.given, ""))
+        found: list[tuple[str, str]] = []
+        for name, value in self.given.items():
+            if isinstance(value, str):
+                found.append((str(name), value))
+            else:
+                found.extend(texts_in(value, str(name)))
+        return found
 
     @property
     def argument_text(self) -> str:
@@ -70,7 +88,7 @@ class Facts:
         """What the call would have a shell run."""
         if COMMANDS.isdisjoint(self.given):
             return NO_COMMANDS
-        found = Commands()
+        found: Commands | None = None
         for name, value in self.given.items():
             if name not in COMMANDS:
                 continue
@@ -78,20 +96,17 @@ class Facts:
                 one = argv_commands([str(word) for word in cast("list[Any]", value)])
             else:
                 one = commands_of(str(value))
-            for part in ("lines", "words", "folders"):
-                getattr(found, part).extend(getattr(one, part))
-            found.programs |= one.programs
-            found.options |= one.options
-            found.operators |= one.operators
-            found.opaque |= one.opaque
-            found.dynamic |= one.dynamic
-        return found
+            if found is None:
+                found = one
+            else:
+                found.add(one)
+        return found or NO_COMMANDS
 
     @property
     def programs(self) -> list[str]:
         """The programs that may run, without their folders."""
         programs = self.commands.programs
-        return sorted(programs | {places.plain(program) for program in programs})
+        return sorted({*programs, *map(places.plain, programs)})
 
     @property
     def command_text(self) -> str:
@@ -111,7 +126,7 @@ class Facts:
     @property
     def opaque(self) -> bool:
         """Something of the call cannot be understood with certainty."""
-        return self.commands.opaque or self._paths is None
+        return self.commands.opaque or (not self._few and self._paths is None)
 
     @property
     def dynamic(self) -> bool:
@@ -120,18 +135,35 @@ class Facts:
 
     # --- files ----------------------------------------------------------------------------------
 
+    @property
+    def _few(self) -> bool:
+        """Whether it is plain that all places can be looked up, without doing so."""
+        commands = self.commands
+        if len(commands.words) > FEW or commands.folders:
+            return False
+        for word in commands.words:
+            if word.pattern:
+                return False
+        for value in self.given.values():
+            if isinstance(value, str):
+                if not value.isascii() or "\0" in value:
+                    return False
+            elif value is not None and not isinstance(value, int | float):
+                return False
+        return True
+
     @once
     def _paths(self) -> set[str] | None:
         found: set[str] = set()
         try:
             for name, text in self.texts:
                 if is_path(name, text):
-                    found |= places.places(text, self.workspace)
+                    found.update(places.places(text, self.workspace))
             base = self.given.get("path", ".")
             for name in () if GLOBS.isdisjoint(self.given) else GLOBS & self.given.keys():
                 glob, folder = self.given[name], base if isinstance(base, str) else "."
                 if isinstance(glob, str) and "\0" not in glob:
-                    found |= places.places(os.path.join(folder, glob), self.workspace)  # noqa: PTH118
+                    found.update(places.places(os.path.join(folder, glob), self.workspace))  # noqa: PTH118
             if self.commands.words:
                 words = places.word_places(self.commands.words, self.commands.folders, self.workspace)
                 return None if words is None else found | words
@@ -153,7 +185,8 @@ class Facts:
     def outside(self) -> bool:
         """Whether some of them are outside the workspace, which is a resolved folder."""
         below = f"{self.workspace.rstrip('/')}/"
-        return any(path != self.workspace and not path.startswith(below) for path in self._paths or ())
+        outer = [path for path in self._paths or () if not path.startswith(below)]
+        return bool(outer) and any(path != self.workspace for path in outer)
 
     # --- hosts ----------------------------------------------------------------------------------
 

@@ -57,10 +57,10 @@ def is_straight(path: str, base: str) -> bool:
     return True
 
 
-def places(path: str, base: str) -> set[str]:
+def places(path: str, base: str) -> tuple[str, ...]:
     """Both, without the devices that hold nothing. A path with a NUL is a ValueError."""
     found = place(path, base)
-    return set() if found[0] in HARMLESS else set(found)
+    return () if found[0] in HARMLESS else found
 
 
 def candidates(word: Word) -> Iterator[str]:
@@ -89,7 +89,7 @@ def word_places(words: Iterable[Word], folders: Iterable[str], workspace: str) -
     for word in words:
         for text in candidates(word):
             for base in bases:
-                found |= places(text, base)
+                found.update(places(text, base))
                 if word.pattern:
                     found |= matching(text, base)
                 if len(found) > MOST:

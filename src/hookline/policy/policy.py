@@ -32,6 +32,9 @@ Spending: TypeAlias = Callable[[str], Awaitable[Mapping[str, int]]]
 
 FLOOR = "floor"
 PATIENCE = 30.0
+BUDGETS = "budgets"
+SPENT_BY_MODELS = {"tokens": "tokens", "cost": "cost", "seconds": "time"}
+"""What model calls use up, and how it is told."""
 PERSON = ("command", "shell")
 """Where a call comes from that a person typed."""
 
@@ -52,6 +55,10 @@ class Step:
     def is_question(self) -> bool:
         """Whether it is the default that asks."""
         return self.stage == "default" and self.decision is Decision.ASK
+
+
+ALLOWS = {name: Step("default", Decision.ALLOW, f"default {name}") for name in ("allow", "auto")}
+"""What the defaults say that let a call pass with no more words."""
 
 
 class Policy:
@@ -87,6 +94,7 @@ class Policy:
         """Seconds within which it must be known what was spent; after that the call is denied."""
         rules = [*(rule for pack in packs for rule in pack.rules), *floor_rules]
         self._rules = PreparedRules(rules) if rules else None
+        self._counts = self._rules is not None and self._rules.wants("spent")
 
     @classmethod
     def load(
@@ -134,24 +142,39 @@ class Policy:
         if self._rules is None and not self.floor.lists:
             return steps
         try:
-            facts = await self._facts(action)
-            matches = self._rules.judge(facts) if self._rules else []
-            steps += [step_of(match) for match in matches if not is_floor(match)]
-            steps += [step_of(match) for match in matches if is_floor(match)]
-            steps += [Step(FLOOR, *found) for found in self.floor.judge(facts)]
+            spent = await self._spent(action) if self._counts else None
+            facts = Facts(action, allow=self.allow, budget=self.budget, spent=spent)
+            if self._rules and (matches := self._rules.judge(facts)):
+                steps += [step_of(match) for match in matches if not is_floor(match)]
+                steps += [step_of(match) for match in matches if is_floor(match)]
+            if self.floor.lists:
+                steps += [Step(FLOOR, *found) for found in self.floor.judge(facts)]
         except Exception as error:
             why = f"the policy cannot judge this call: {error_text(error)}"
             steps.append(Step("policy", Decision.DENY, "policy", why))
         return steps
 
-    async def _facts(self, action: Mapping[str, Any]) -> Facts:
+    async def used_up(self, session_id: str) -> str | None:
+        """What a session has none left of for a model call, where the pack `budgets` is in use.
+
+        Tool calls are not among it: with none left, the model can still say so.
+        """
+        limits = {name: self.budget[name] for name in SPENT_BY_MODELS if name in self.budget}
+        if not limits or all(pack.id != BUDGETS for pack in self.packs):
+            return None
+        spent = await self._spent({"session_id": session_id})
+        used_up = [name for name, limit in limits.items() if spent[name] >= limit]
+        return SPENT_BY_MODELS[used_up[0]] if used_up else None
+
+    async def _spent(self, action: Mapping[str, Any]) -> Mapping[str, int]:
+        """What the session has spent."""
         spent: Mapping[str, int] | None = action.get("spent")
-        if spent is None and self._rules is not None and "spent" in self._rules.wanted:
-            if self.spending is None:
-                raise PolicyError("a policy asks what was spent, and nobody counts it here")
-            async with timeout(self.patience):
-                spent = await self.spending(str(action["session_id"]))
-        return Facts(action, allow=self.allow, budget=self.budget, spent=spent)
+        if spent is not None:
+            return spent
+        if self.spending is None:
+            raise PolicyError("a policy asks what was spent, and nobody counts it here")
+        async with timeout(self.patience):
+            return await self.spending(str(action["session_id"]))
 
     def _by_default(self, action: Mapping[str, Any]) -> Step:
         """What happens where no plugin gave an answer."""
@@ -159,15 +182,15 @@ class Policy:
         if authorized is not None:
             decision = Decision.ALLOW if authorized is True else Decision.DENY
             return Step("default", decision, "authorize_action")
-        by = f"default {self.default}"
         if self.default == "allow":
-            return Step("default", Decision.ALLOW, by)
+            return ALLOWS["allow"]
+        by = f"default {self.default}"
         if self.default == "deny":
             return Step("default", Decision.DENY, by, f"{tool} is denied: nothing allows it")
         if self.default == "auto":
             effects = action["side_effects"]
             if effects in ("none", "read"):
-                return Step("default", Decision.ALLOW, by)
+                return ALLOWS["auto"]
             if action["source"] in PERSON and action["channel"] == "terminal":
                 return Step("default", Decision.ALLOW, by, "a person typed it")
             does = "writes" if effects == "write" else "reaches outside"

@@ -1,4 +1,4 @@
-"""Prepared rules: all of them parsed once into one set, and asked about one call at a time."""
+"""Prepared rules: parsed once, and asked about one call at a time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+
+from pydantic_core import to_json
 
 from hookline.hooks import Decision
 
@@ -22,41 +24,75 @@ FAILED = re.compile(r"policy `policy(\d+)`: (.*)", re.DOTALL)
 Match = tuple[Decision, str | None, Rule | None]
 """What a rule decided and why; no rule where the judging itself failed."""
 
+Parties = tuple[str, str, str, str, int, str, str, str, str, str, tuple[str, ...]]
+"""The side effect; agent, user, channel and depth; the tool, its name and its namespace; and what of
+the context is the same for all such calls: where they come from, the workspace, the permissions."""
+
+STANDING = frozenset({"source", "workspace", "permissions"})
+"""The facts that do not come from the call itself."""
+
 
 class PreparedRules:
-    """Rules, ready to judge."""
+    """Rules, ready to judge.
+
+    What a rule says that does not look at the call itself is the same for every call of a tool by an
+    agent: it is asked once for each pair. The others are asked about every call.
+    """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        engine = cedar()
-        self.rules = list(rules)
-        text = "\n".join(rule.text for rule in rules)
-        self.policies = engine.PolicySet.from_str(f"{PERMIT}\n{text}")
-        self.wanted = wanted(text)
-        """The facts that some rule looks at; the others are not worked out."""
-        self._authorize = engine.is_authorized
+        self._places = {rule: number for number, rule in enumerate(rules)}
+        of_pairs = [rule for rule in rules if STANDING.issuperset(wanted(rule.text))]
+        self._of_pairs = RuleSet(of_pairs)
+        self._of_calls = RuleSet([rule for rule in rules if rule not in of_pairs])
+        self._pair = lru_cache(maxsize=1024)(self._ask_of_pair)
 
     def judge(self, facts: Facts) -> list[Match]:
         """The rules that object. What cannot be evaluated denies."""
-        result = self._authorize(self.request(facts), self.policies, entities(*parties(facts.action)))
-        diagnostics = result.diagnostics
-        if not diagnostics.errors:
-            if result.allowed:
-                return []
-            positions = sorted(int(name.removeprefix("policy")) for name in diagnostics.reasons)
-            matched = [self._rule(position) for position in positions]
-            if matched:
-                return [(rule.decision, rule.reason, rule) for rule in matched]
-        return [self._failure(error) for error in diagnostics.errors or ["no decision was made"]]
+        asked, involved, found = self._pair(parties(facts.action))
+        if self._of_calls.rules:
+            context = facts.context(self._of_calls.wanted)
+            found = [*found, *self._of_calls.ask(asked, context, involved)]
+        return sorted(found, key=self._place)
 
-    def request(self, facts: Facts) -> dict[str, Any]:
-        """The question as Cedar takes it."""
-        action = facts.action
-        return {
-            "principal": {"type": "Agent", "id": action["agent_id"]},
-            "action": {"type": "Action", "id": action["side_effects"]},
-            "resource": {"type": "Tool", "id": action["tool"]},
-            "context": json.dumps(facts.context(self.wanted)),
-        }
+    def wants(self, name: str) -> bool:
+        """Whether some rule looks at a fact; those that none looks at are not worked out."""
+        return name in self._of_calls.wanted or name in self._of_pairs.wanted
+
+    def _ask_of_pair(self, pair: Parties) -> tuple[dict[str, Any], Any, list[Match]]:
+        """The question less its context, who is involved, and what rules say that look no further."""
+        asked, involved = question(pair), entities(pair)
+        source, workspace, permissions = pair[-3:]
+        context = {"source": source, "workspace": workspace, "permissions": permissions}
+        return asked, involved, self._of_pairs.ask(asked, context, involved)
+
+    def _place(self, match: Match) -> int:
+        return self._places[match[2]] if match[2] is not None else -1
+
+
+class RuleSet:
+    """Rules that are asked together."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        engine = cedar()
+        self.rules = rules
+        self.wanted = wanted("\n".join(rule.text for rule in rules))
+        """The facts that some of them look at."""
+        self.policies = engine.PolicySet.from_str("\n".join([PERMIT, *[rule.text for rule in rules]]))
+        self._authorize = engine.is_authorized
+
+    def ask(self, question: dict[str, Any], context: dict[str, Any], involved: Any) -> list[Match]:
+        """Those that object."""
+        asked = {**question, "context": to_json(context).decode()}
+        result = self._authorize(asked, self.policies, involved)
+        errors = result.diagnostics.errors
+        if result.allowed and not errors:
+            return []
+        found = [self._failure(error) for error in errors]
+        if not result.allowed:
+            for name in result.diagnostics.reasons:
+                rule = self._rule(int(name.removeprefix("policy")))
+                found.append((rule.decision, rule.reason, rule))
+        return found or [self._failure("no decision was made")]
 
     def _rule(self, position: int) -> Rule:
         return self.rules[position - 1]  # the first is the permit
@@ -67,6 +103,16 @@ class PreparedRules:
         return Decision.DENY, f"cannot be evaluated: {found[2] if found else error}", rule
 
 
+def question(pair: Parties) -> dict[str, Any]:
+    """Whether such an agent may do this with such a tool, as Cedar is asked."""
+    effect, agent, tool = pair[0], pair[1], pair[5]
+    return {
+        "principal": {"type": "Agent", "id": agent},
+        "action": {"type": "Action", "id": effect},
+        "resource": {"type": "Tool", "id": tool},
+    }
+
+
 def wanted(text: str) -> list[str]:
     """The facts that policies look at; all of them where one looks at the context as a whole."""
     named = ASKED.findall(text)
@@ -75,9 +121,10 @@ def wanted(text: str) -> list[str]:
     return [name for name in FACTS if name in named]
 
 
-def parties(action: Mapping[str, Any]) -> tuple[str, str, str, int, str, str, str]:
+def parties(action: Mapping[str, Any]) -> Parties:
     """Who is involved in an action."""
     return (
+        action["side_effects"],
         action["agent_id"],
         action["user"],
         action["channel"],
@@ -85,14 +132,15 @@ def parties(action: Mapping[str, Any]) -> tuple[str, str, str, int, str, str, st
         action["tool"],
         action["name"],
         action["namespace"],
+        str(action["source"]),
+        str(action["workspace"]),
+        tuple(action.get("permissions", ())),
     )
 
 
-@lru_cache(maxsize=1024)
-def entities(
-    agent: str, user: str, channel: str, depth: int, tool: str, name: str, namespace: str
-) -> Any:
-    """The agent in its user and channel, and the tool in its namespace; parsed once for each pair."""
+def entities(pair: Parties) -> Any:
+    """The agent in its user and channel, and the tool in its namespace."""
+    agent, user, channel, depth, tool, name, namespace = pair[1:8]
 
     def uid(kind: str, name: str) -> dict[str, str]:
         return {"type": kind, "id": name}

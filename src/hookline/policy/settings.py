@@ -24,7 +24,8 @@ STRICTNESS: tuple[Default, ...] = ("allow", "auto", "ask", "deny")
 class Section(BaseModel):
     """The ground of every table: what is not known is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Built when first used: where the settings say nothing, most of them never are.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class FloorRules(Section):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os.path
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .words import DEEPEST, STARTING, Opaque, Reader, Word
+from .words import DEEPEST, STARTING, Opaque, Word, read_line
 
 SKIPPED = {*STARTING, "fi", "done", "}"}
 HIDING = {
@@ -34,6 +34,9 @@ INDIRECT = {
     "sed": r"-\w*f|.*(^|\W)[gpIM\d]*e[gpIM\d]*(\s|$)",
 }
 """Options by which a program that is not made for it runs something else."""
+OWN_WAYS = {*HIDING, *WRAPPERS, *SHELLS, *INTERPRETERS, *INDIRECT, "cd", "pushd"}
+"""Programs that are looked at more closely; the others do what their name says."""
+VERSION = re.compile(r"[\d.]+$")
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 STEERING = re.compile(
     r"(PATH|IFS|HOME|PWD|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|CDPATH|PROMPT_COMMAND|LD_\w+|DYLD_\w+|GIT_\w+|"
@@ -61,10 +64,21 @@ class Commands:
     dynamic: bool = False
     """Some word is known only when it runs."""
 
+    def add(self, other: Commands) -> None:
+        """Take in those of another command line."""
+        self.lines += other.lines
+        self.programs |= other.programs
+        self.options |= other.options
+        self.words += other.words
+        self.folders += other.folders
+        self.operators |= other.operators
+        self.opaque |= other.opaque
+        self.dynamic |= other.dynamic
+
 
 def commands_of(text: str) -> Commands:
     """Take a command line apart."""
-    found = Commands()
+    found = Commands([], set(), set(), [], [], set())
     _read(text, found, 0)
     return found
 
@@ -80,7 +94,7 @@ def _read(text: str, found: Commands, depth: int) -> None:
     try:
         if depth > DEEPEST:
             raise Opaque
-        script = Reader(text).read()
+        script = read_line(text)
     except Opaque:
         found.opaque = True
         return
@@ -99,44 +113,61 @@ def _note(word: Word, found: Commands) -> None:
 
 
 def _add(command: list[Word], found: Commands, depth: int) -> None:
-    while command and not command[0].quoted and command[0].text in SKIPPED:
+    while command and command[0].text in SKIPPED and not command[0].quoted:
         command = command[1:]
-    while command and ASSIGNMENT.match(command[0].text):
+    while command and "=" in command[0].text and ASSIGNMENT.match(command[0].text):
         if STEERING.match(command[0].text):
             found.opaque = True
         _note(command[0], found)
         command = command[1:]
     if not command:
         return
-    first = command[0]
+    first, rest = command[0], command[1:]
     if first.dynamic or first.pattern:
         found.opaque = found.opaque or first.text not in ("[", "[[")
-    program = os.path.basename(first.text)  # noqa: PTH119
-    rest = command[1:]
+    program = _program(first)
+    found.words += rest
+    for word in rest:
+        if word.dynamic:
+            found.dynamic = True
+    _name(program, rest, found)
+    if program in OWN_WAYS or not program.isalpha():  # it may end in its version
+        _look_inside(program, rest, found, depth)
+
+
+def _program(word: Word) -> str:
+    """The program that a word names, without its folder."""
+    return word.text.rpartition("/")[2]
+
+
+def _name(program: str, rest: list[Word], found: Commands) -> None:
+    """Note a program with its words and its options."""
+    texts = [program, *[word.text for word in rest]]
+    line = " ".join(texts)
+    if line.split() != texts:  # there are blanks in some of them
+        line = " ".join([program, *[" ".join(word.text.split()) for word in rest]])
     found.programs.add(program)
-    found.lines.append(" ".join([program, *(" ".join(word.text.split()) for word in rest)]))
-    for word in rest:
-        _note(word, found)
-    found.options.update(f"{program} {option}" for option in _options(rest))
-    _look_inside(program, rest, found, depth)
+    found.lines.append(line)
+    if " -" in line:
+        for text in texts[1:]:
+            if text[:1] == "-" and text != "-":
+                for option in _options(text):
+                    found.options.add(f"{program} {option}")
 
 
-def _options(rest: list[Word]) -> set[str]:
-    found: set[str] = set()
-    for word in rest:
-        text = word.text
-        if text.startswith("--") and len(text) > 2:
-            found.add(text.split("=", 1)[0])
-        elif text.startswith("-") and len(text) > 1:
-            found.add(text)
-            found.update(f"-{letter}" for letter in text[1:])
-    return found
+def _options(text: str) -> Iterable[str]:
+    """The options that a word holds: `-rf` are two."""
+    if text[1] == "-" and text != "--":
+        return (text.partition("=")[0],)
+    return (text,) if len(text) == 2 else (text, *[f"-{letter}" for letter in text[1:]])
 
 
 def _look_inside(program: str, rest: list[Word], found: Commands, depth: int) -> None:
     """Programs that run other ones, and words that are programs."""
-    base = re.sub(r"[\d.]+$", "", program)
-    if program in HIDING or any(re.match(INDIRECT.get(program, "(?!)"), word.text) for word in rest):
+    base = base_of(program)
+    if program in HIDING:
+        found.opaque = True
+    if program in INDIRECT and any(re.match(INDIRECT[program], word.text) for word in rest):
         found.opaque = True
     if program in ("cd", "pushd") and rest:
         found.folders.append(rest[-1].text)
@@ -163,15 +194,18 @@ def _look_inside(program: str, rest: list[Word], found: Commands, depth: int) ->
 
 def _add_named(command: list[Word], found: Commands, depth: int) -> None:
     """A command that is perhaps one: any word after a wrapper may be the program."""
-    program = os.path.basename(command[0].text)  # noqa: PTH119
+    program = _program(command[0])
     if command[0].dynamic:
         found.opaque = True
         return
-    found.programs.add(program)
-    found.lines.append(" ".join([program, *(" ".join(w.text.split()) for w in command[1:])]))
-    found.options.update(f"{program} {option}" for option in _options(command[1:]))
-    if program not in HIDING and re.sub(r"[\d.]+$", "", program) not in WRAPPERS:
+    _name(program, command[1:], found)
+    if program not in HIDING and base_of(program) not in WRAPPERS:
         _look_inside(program, command[1:], found, depth)
+
+
+def base_of(program: str) -> str:
+    """A program's name without its version: `python3.12` is a `python`."""
+    return program if program[-1:].isalpha() else VERSION.sub("", program)
 
 
 def _names_a_file(word: Word) -> bool:

@@ -13,11 +13,27 @@ from dataclasses import dataclass, field
 
 BLANK = " \t"
 OPERATORS = ("&&", "||", ";;", "|&", "|", ";", "&", "\n")
+BETWEEN = {operator: operator for operator in OPERATORS} | {"\n": "newline"}
+"""How the operators between commands are told to policies."""
+QUOTES = "'\""
 REDIRECTIONS = ("&>>", "<<<", "<<-", "<<", ">>", "<>", ">|", ">&", "<&", "&>", ">", "<")
 STARTING = ("if", "then", "else", "elif", "do", "while", "until", "!", "{", "time")
 """Words of the shell's own, after which a command begins."""
+BREAK = re.compile(r"[ \t\n]")
 PLAIN = re.compile(r"[\w./:=@%+,^-]+")
 """Characters that stand for themselves."""
+COMMON = re.compile(
+    r"""
+    [ \t]*+
+    (?: ( (?: [\w./:=@%+,^-]++ | '(?!~)[^'\0]*+' | "(?!~)[^"\\$`\0]*+" ) (?=[ \t\n|&;]|\Z)
+        | && | \|\| | \|& | ;(?!;) | [|&\n]
+        )
+      | .+
+    )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""The next word or operator where nothing needs a closer look; nothing, where something does."""
 LONGEST = 65_536
 DEEPEST = 6
 
@@ -49,6 +65,29 @@ class Script:
     """The text of substitutions: they are commands, too."""
 
 
+def read_line(text: str) -> Script:
+    """Take a command line apart; `Opaque` where that cannot be done with certainty.
+
+    Most lines are words, some of them in quotes, and operators between commands: one look finds them.
+    """
+    pieces: list[str] = COMMON.findall(text)
+    if "" in pieces or len(text) > LONGEST:
+        return Reader(text).read()
+    command: list[Word] = []
+    commands = [command]
+    operators: set[str] = set()
+    for piece in pieces:
+        if piece in BETWEEN:
+            operators.add(BETWEEN[piece])
+            command = []
+            commands.append(command)
+        elif piece[0] in QUOTES:
+            command.append(Word(piece[1:-1], quoted=True))
+        else:
+            command.append(Word(piece))
+    return Script([one for one in commands if one], [], operators, [])
+
+
 class Reader:
     """Reads one command line from its beginning to its end."""
 
@@ -68,7 +107,7 @@ class Reader:
             if kind == "word":
                 command.append(value)
             else:
-                self.script.operators.add("newline" if value.text == "\n" else value.text)
+                self.script.operators.add(BETWEEN.get(value.text, value.text))
                 command = self._end(command)
         self._end(command)
         if self._awaited:
@@ -115,7 +154,9 @@ class Reader:
 
     def _after_a_word(self) -> bool:
         before = self.text[: self.at].rstrip(" \t\\\n")
-        return bool(before) and before[-1] not in "|&;(){!=" and before.split()[-1] not in STARTING
+        if not before or before[-1] in "|&;(){!=":
+            return False
+        return BREAK.split(before)[-1] not in STARTING
 
     def _redirection(self) -> bool:
         operator = next((o for o in REDIRECTIONS if self.text.startswith(o, self.at)), None)

@@ -57,22 +57,22 @@ class Tracing:
         from hookline.trace.tracer import Tracer
 
         app = self._app
-        listeners = (spans,) if spans is not None else ()
-        plugins: dict[str, TracePlugin | SpansPlugin] = {PLUGIN: TracePlugin()}
-        if settings.level == "full" or spans is not None:
-            plugins[SPANS] = SpansPlugin(app, listeners)
         redactor = app.safeguards.redactor
         tracer = self.tracer = Tracer(
             settings,
             traces_of(app.store()) if settings.level != "off" else None,
             redact=redactor.redact if redactor is not None else None,
-            listeners=listeners,
-            own=plugins.values(),
+            listeners=(spans,) if spans is not None else (),
         )
         stack.callback(setattr, self, "tracer", None)
         stack.push_async_callback(tracer.close)
+        plugins: dict[str, object] = {}
+        if settings.level == "full":
+            plugins[PLUGIN] = TracePlugin(app, tracer)
+        if spans is not None:
+            plugins[SPANS] = SpansPlugin(app, tracer.epoch, (spans,))
+        tracer.pass_over(plugins.values())
         for name, plugin in plugins.items():
-            plugin.tracer = tracer
             app.hooks.add(plugin, name=name)
             stack.callback(app.hooks.remove, name)
         stack.callback(app.hooks.watch(tracer.watch))

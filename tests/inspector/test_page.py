@@ -399,5 +399,4 @@ async def test_a_question_that_waits_is_seen(tmp_path, chromium):
         assert "+milk" in await page.inner_text(".card.waiting")
         answered.set()
         await turn
-        await page.reload()
         await page.wait_for_selector(".card[data-decision=deny]")

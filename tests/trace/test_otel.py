@@ -19,10 +19,11 @@ async def test_spans_are_nested_session_turn_model_turn_tool_call_hook(traced):
     app = traced("off")
     exporter = InMemorySpanExporter()
     spans = Spans(provider_of(OtelSettings(), exporter))
-    plugin = SpansPlugin(app, (spans,))
-    plugin.tracer = Tracer(TraceSettings(), None, listeners=[spans], own=[plugin])
+    tracer = Tracer(TraceSettings(), None, listeners=[spans])
+    plugin = SpansPlugin(app, tracer.epoch, (spans,))
+    tracer.pass_over([plugin])
     app.hooks.add(plugin, name="spans")
-    app.hooks.watch(plugin.tracer.watch)
+    app.hooks.watch(tracer.watch)
     async with app.running():
         await one_turn(app)
     spans._provider.force_flush()  # what `close` does before it ends the exporter

@@ -12,8 +12,9 @@ from hookline import Hooks
 from hookline.config import ConfigError
 from hookline.events import ToolCallEvent
 from hookline.hooks.trace import Watch
-from hookline.tape import MemoryStore, SQLiteStore
+from hookline.tape import Entry, MemoryStore, SQLiteStore
 from hookline.tape.postgres import PostgresStore
+from hookline.trace import session_trace
 from hookline.trace.settings import TraceSettings
 from hookline.trace.store import Chunk, traces_of
 
@@ -49,7 +50,7 @@ async def test_spans_nest_the_hooks_of_a_turn(traced):
     app = traced()
     async with app.running():
         await one_turn(app)
-        kept = await records(app)
+        kept = (await session_trace(app.store(), await app.tracing.store(), "s")).records
         (begun,) = [e for e in await app.store().entries("s") if e.payload.get("status") == "started"]
     spans = {r.id: r for r in kept if r.kind != "hook"}
     assert sorted(r.kind for r in spans.values()) == ["model", "model", "tool", "tool", "turn"]
@@ -59,6 +60,11 @@ async def test_spans_nest_the_hooks_of_a_turn(traced):
     turn = spans[model.parent]
     assert [tool.kind, model.kind, turn.kind, turn.parent] == ["tool", "model", "turn", ""]
     assert turn.turn == begun.payload["turn_id"]
+    assert [turn.name, model.name, tool.name] == ["main", "scripted", "shell"]
+    assert "shell" in tool.error
+    ends = [r.time + r.duration for r in (gate, tool, model, turn)]
+    assert turn.time <= model.time <= tool.time <= gate.time
+    assert ends == sorted(ends)
     first = next(r for r in kept if r.name == "resolve_session" or r.name == "load_state")
     assert first.turn == turn.turn  # stages before the agent belong to its turn
 
@@ -69,7 +75,7 @@ async def test_decisions_keep_who_said_something_and_no_payload(traced):
         await one_turn(app)
         kept = await records(app)
     assert {r.name for r in kept} == {"before_tool_call", "tool_call", "tool_result"}
-    assert all(r.payload is None and r.digest for r in kept)
+    assert all(r.payload is None for r in kept)
     assert all(any(h.did != "none" for h in r.handlers) for r in kept)
 
 
@@ -201,6 +207,50 @@ async def test_what_is_redacted_is_not_in_the_trace(traced):
     text = str([r.as_json() for r in kept])
     assert "[redacted email]" in text
     assert "lovelace" not in text
+
+
+async def test_what_changes_after_a_dispatch_is_kept_as_it_was(traced):
+    app = traced()
+    seen = []
+    app.hooks.register("tool_call", lambda event: seen.append(event.input))
+    async with app.running():
+        await one_turn(app)
+        assert seen[0] == {"path": "src"}
+        seen[0]["path"] = "elsewhere"
+        kept = await records(app)
+    gate = next(r for r in kept if r.name == "tool_call" and r.call == "call_1")
+    assert gate.payload["input"] == {"path": "src"}
+
+
+async def test_a_payload_that_is_too_long_is_cut_and_still_has_its_names(traced):
+    app = traced("full", trace={"level": "full", "payload": 200})
+    async with app.running():
+        await app.process_inbound({"content": "long " * 100, "session_id": "s"})
+        kept = await records(app)
+    prompt = next(r for r in kept if r.name == "build_prompt").payload
+    assert set(prompt) == {"message", "session_id", "state"}
+    assert "characters)" in prompt["message"]["content"]
+
+
+SECOND = """{"v": 2, "p": "p", "s": "s", "t": 100.0, "h": [["house", "house.py:3"]],
+"w": [["t", null, ""], ["t", 0, ""], ["t", 0, "c"]], "r": [
+["turn", 0, "main", 0, 0, 9000000000, null, null, null, null],
+["model", 0, "scripted", 1, 1000000000, 2000000000, null, null, null, {"usage": {}}],
+["hook", 7, "tool_call", 2, 1500000000, 10, "deny", "no", null, {"input": 1},
+[[0, 1, 2, "denied", "no"]]]]}"""
+
+
+async def test_a_trace_that_an_earlier_version_kept_is_read_with_its_own_spans():
+    tape = MemoryStore()
+    await tape.append([Entry.new("s", None, "turn", {"status": "started", "turn_id": "t"})])
+    store = traces_of(tape)
+    await store.write([Chunk("s", 100.0, 109.0, 3, SECOND)], TraceSettings())
+    turn, model, gate = (await session_trace(tape, store, "s")).records
+    assert (turn.kind, turn.duration, model.parent, model.duration) == ("turn", 9.0, turn.id, 2.0)
+    assert (gate.id, gate.decision, gate.reason, gate.payload) == ("p.7", "deny", "no", {"input": 1})
+    assert [(h.by, h.place, h.did, h.decision) for h in gate.handlers] == [
+        ("house", "house.py:3", "denied", "deny")
+    ]
 
 
 async def test_a_tape_in_memory_has_its_trace_in_memory(traced):

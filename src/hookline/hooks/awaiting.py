@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from types import CoroutineType
 from typing import Any, TypeGuard
 
 
 def is_awaitable(value: Any) -> TypeGuard[Awaitable[Any]]:
     """Whether a value must be awaited to become a result."""
-    return isinstance(value, Awaitable)
+    return type(value) is CoroutineType or isinstance(value, Awaitable)  # the first is quicker
 
 
 async def awaited(value: Any) -> Any:

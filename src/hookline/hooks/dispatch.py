@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -37,6 +38,7 @@ from .implementation import Implementation
 from .plan import Bound, Plan, bind, check_of, layout, names_of
 from .reducers import First, Outcome, Patch
 from .source import writer
+from .trace import Recorder
 from .verdict import Verdict, same, unsettled, withheld_text
 
 PLAIN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset})
@@ -54,7 +56,7 @@ def compile_dispatch(plan: Plan) -> Callable[..., Any]:
     code = known(key)
     if code is None:
         code = remember(key, writer(plan, bounds).source())
-    defaults = None if plan.emits or plan.traced else defaults_of(plan.spec)
+    defaults = defaults_of(plan.spec) if plan.params == plan.passed else None
     return instantiate(code, plan.spec, environment(plan, bounds), defaults)
 
 
@@ -74,6 +76,8 @@ def environment(plan: Plan, bounds: list[Bound]) -> dict[str, Any]:
     env["_types"] = frozenset(classes)
     env["_fits"] = spec.accepts
     env["_settle"] = settling(plan)
+    if plan.watched is not None:
+        env["_record"] = partial(Recorder, plan.watched)
     if isinstance(reducer, Patch):
         env["_field"], env["_wrap"] = reducer.field, reducer.withheld
     env["_denial"] = spec.reducer.denial(spec) if isinstance(spec.reducer, First) else None

@@ -10,7 +10,7 @@ from .dispatch import compile_dispatch
 from .errors import CallError, suggestion
 from .implementation import Implementation
 from .middleware import middleware
-from .observers import observed
+from .observers import observed, watching
 from .plan import Plan, require
 from .reducers import CAPTURE, DENY, SKIP, Collect, Errors, First, Reducer
 from .spec import HookSpec
@@ -192,6 +192,9 @@ class Hook:
             chosen = [i for i in chosen if id(i) in only]
         reducer, errors = self._face(face)
         sinks = self._sinks(chosen)
+        wrappers = tuple(i for i in chosen if i.wrapper) if face in ("call", "emit") else ()
+        subscribers = self._hooks.subscribers if self.spec.event is not None else ()
+        layered_on = wrappers or subscribers or face == "emit" or reducer.name == "around"
         plan = Plan(
             self.spec,
             tuple(i for i in chosen if not i.wrapper),
@@ -201,13 +204,12 @@ class Hook:
             passed=passed,
             emits=face == "emit",
             traced=bool(sinks),
+            watched=watching(self.spec, passed, sinks) if sinks and not layered_on else None,
         )
         require(plan)
-        wrappers = tuple(i for i in chosen if i.wrapper) if face in ("call", "emit") else ()
         core = middleware(plan) if reducer.name == "around" else compile_dispatch(plan)
         layered = wrapped(core, plan, wrappers) if wrappers else core
-        subscribers = self._hooks.subscribers if self.spec.event is not None else ()
-        if plan.emits or plan.traced or subscribers:
+        if plan.emits or subscribers or (sinks and plan.watched is None):
             layered = observed(layered, plan, tuple(subscribers), sinks)
         base = (
             layered

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from .awaiting import awaited, discard, is_awaitable
+from .awaiting import discard, is_awaitable
 from .code import adapter, forward
 from .errors import CallError, NotAwaited
 from .failures import check, not_awaited, note
@@ -104,7 +104,8 @@ def middleware(plan: Plan) -> Fire:
         async def step(number: int, args: tuple[Any, ...]) -> Any:
             if number == len(levels):
                 try:
-                    return await awaited(innermost(args))
+                    value = innermost(args)
+                    return await value if is_awaitable(value) else value
                 except BaseException as error:
                     foreign.append(error)
                     raise
@@ -114,7 +115,8 @@ def middleware(plan: Plan) -> Fire:
                 if not applies(current, args):
                     return await step(number + 1, args)
                 inner = with_next(args, next_step(step, number, args))
-                value = check(await awaited(current.call(*inner)), current.impl)
+                value = current.call(*inner)
+                value = check(await value if is_awaitable(value) else value, current.impl)
             except Exception as error:
                 blame(error, current.impl, foreign, recorder, started)
                 raise

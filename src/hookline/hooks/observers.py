@@ -30,7 +30,7 @@ def observed(
 ) -> Fire:
     """The outermost layer: list of results, subscribers, and the record for the trace."""
     spec, emits = plan.spec, plan.emits
-    watched = Watched(spec, plan.passed, scope_key(spec, plan.passed), sinks)
+    watched = watching(spec, plan.passed, sinks)
 
     def opening(args: tuple[Any, ...]) -> tuple[list[Any], Recorder | None, list[Any]]:
         results: list[Any] = []
@@ -40,20 +40,6 @@ def observed(
             recorder = Recorder(watched, args)
             hidden.append(recorder)
         return results, recorder, hidden
-
-    async def traced(*args: Any) -> Any:
-        """Where nobody but sinks looks on, which is most of what is traced."""
-        recorder = Recorder(watched, args)
-        try:
-            value = await core(*args, recorder)
-        except BaseException as error:
-            recorder.done(None, error)
-            raise
-        recorder.done(released(spec, value) if spec.withholds else value)
-        return value
-
-    if sinks and not (emits or subscribers or plan.sync):
-        return traced
 
     def run_sync(*args: Any) -> Any:
         results, recorder, hidden = opening(args)
@@ -67,7 +53,7 @@ def observed(
                 recorder.done(error=error)
             raise
         if recorder is not None:
-            recorder.done(seen)
+            recorder.done(value)
         return results if emits else value
 
     async def run(*args: Any) -> Any:
@@ -82,10 +68,15 @@ def observed(
                 recorder.done(error=error)
             raise
         if recorder is not None:
-            recorder.done(seen)
+            recorder.done(value)
         return results if emits else value
 
     return run_sync if plan.sync else run
+
+
+def watching(spec: HookSpec, passed: tuple[str, ...], sinks: tuple[Watch, ...]) -> Watched:
+    """What dispatches of a hook that is called with these are recorded for."""
+    return Watched(spec, passed, scope_key(spec, passed), sinks)
 
 
 def released(spec: HookSpec, value: Any) -> Any:

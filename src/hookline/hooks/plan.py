@@ -12,6 +12,7 @@ from .implementation import Arguments, Implementation
 from .limits import limited
 from .reducers import Chain, Errors, Merge, Reducer
 from .spec import HookSpec, has_literal
+from .trace import Watched
 
 UNROLL = 64
 """Handlers up to which every call is written out; beyond, equal shapes run in a loop."""
@@ -22,6 +23,7 @@ class Plan:
 
     __slots__ = (
         "emits", "errors", "implementations", "passed", "reducer", "spec", "sync", "traced",
+        "watched",
     )  # fmt: skip
 
     def __init__(
@@ -35,6 +37,7 @@ class Plan:
         passed: tuple[str, ...],
         emits: bool = False,
         traced: bool = False,
+        watched: Watched | None = None,
     ) -> None:
         self.spec = spec
         self.implementations = implementations
@@ -46,12 +49,14 @@ class Plan:
         self.emits = emits
         """Each result is also appended to a list that comes as the parameter `_results`."""
         self.traced = traced
-        """Each call is also reported to a recorder that comes as the parameter `_t`."""
+        """Each call is also reported to a recorder, which comes as the parameter `_t`."""
+        self.watched = watched
+        """What the function makes its own recorder for; None where an outer layer has one."""
 
     @property
     def params(self) -> tuple[str, ...]:
         """The parameters of the function, hidden ones last."""
-        hidden = (("_results", self.emits), ("_t", self.traced))
+        hidden = (("_results", self.emits), ("_t", self.traced and self.watched is None))
         return (*self.passed, *(name for name, wanted in hidden if wanted))
 
 

@@ -28,19 +28,33 @@ class Writer:
         """The whole function; what it refers to are the globals it will be given."""
         keyword = "def" if self.plan.sync else "async def"
         self.add(0, f"{keyword} fire({', '.join(self.plan.params)}):")
-        self.write(1, self.setup())
+        if self.plan.watched is None:
+            self.body(1)
+        else:
+            self.recorded()
+        return "\n".join(self.lines) + "\n"
+
+    def recorded(self) -> None:
+        """The same with a recorder of its own, which is told of every way out."""
+        self.add(1, f"_t = _record(({', '.join((*self.plan.passed, ''))}))")
+        self.add(1, "try:")
+        self.body(2)
+        self.write(1, ["except BaseException as _x:", "    _t.done(None, _x)", "    raise"])
+
+    def body(self, depth: int) -> None:
+        """All calls, one after the other, and what becomes of their results."""
+        self.write(depth, self.setup())
         if self.settling:
-            self.add(1, "_moved = -1")
+            self.add(depth, "_moved = -1")
         for suffix, group, looped in layout(self.bounds):
             if looped:
-                self.add(1, f"for {', '.join(names_of('', group[0]))} in _run{suffix}:")
-                self.block(2, "", group[0])
+                self.add(depth, f"for {', '.join(names_of('', group[0]))} in _run{suffix}:")
+                self.block(depth + 1, "", group[0])
             else:
-                self.block(1, suffix, group[0], guard=self.guard_number(suffix))
+                self.block(depth, suffix, group[0], guard=self.guard_number(suffix))
         if self.settling:
-            self.ask_guards_again()
-        self.write(1, self.end())
-        return "\n".join(self.lines) + "\n"
+            self.ask_guards_again(depth)
+        self.write(depth, self.end())
 
     def setup(self) -> list[str]:
         """What comes before the first call."""
@@ -59,11 +73,11 @@ class Writer:
         numbers = {own: n for n, (own, _) in enumerate(self.guards)} if self.settling else {}
         return numbers.get(suffix)
 
-    def ask_guards_again(self) -> None:
+    def ask_guards_again(self, depth: int) -> None:
         """A guard that judged before a later one rewrote is asked once more."""
         for number, (suffix, bound) in enumerate(self.guards[:-1]):
-            self.add(1, f"if _moved > {number}:")
-            self.block(2, suffix, bound, again=True)
+            self.add(depth, f"if _moved > {number}:")
+            self.block(depth + 1, suffix, bound, again=True)
 
     def block(
         self, depth: int, number: str, bound: Bound, *, guard: int | None = None, again: bool = False
@@ -72,7 +86,8 @@ class Writer:
         shape = bound.shape
         impl = f"_i{number}"
         if self.plan.traced:
-            self.add(depth, "_s = _clock()")
+            is_first = self.plan.watched is not None and number == "0" and not again
+            self.add(depth, f"_s = {'_t.started' if is_first else '_clock()'}")
         self.add(depth, "try:")
         inner = depth + 1
         if shape.when is not None:
@@ -143,9 +158,9 @@ class Writer:
         listed = ["_results.append(_r)"] if plan.emits else []
         if again:
             listed = [f"if _r is not None: {line}" for line in listed]
-        traced = ["_t.returned(_i, _s, _r)"] if plan.traced else []
+        traced = ["_t.notes.append((_i, _s, _clock(), _r, None, 0))"] if plan.traced else []
         if folds and plan.traced:
-            traced = ["_t.ruled(_i, _s, _v) if _r is not None else _t.returned(_i, _s, _r)"]
+            traced = [f"if _r is None: {traced[0]}", "else: _t.ruled(_i, _s, _v)"]
         self.add(depth, f"_r = {call}")
         if self.check != "nothing" or not shape.awaits:
             same = f" and _r is not {self.reducer.parameter}" if isinstance(self.reducer, Chain) else ""
@@ -236,6 +251,9 @@ class Writer:
 
     def add(self, depth: int, line: str, impl: str = "") -> None:
         """Write one line; `_i` in it becomes the implementation at hand."""
+        if self.plan.watched is not None and line.startswith("return "):
+            self.write(depth, [f"_x = {line.removeprefix('return ')}", "_t.done(_x)"], impl)
+            line = "return _x"
         self.lines.append("    " * depth + (re.sub(r"\b_i\b", impl, line) if impl else line))
 
 

@@ -83,8 +83,11 @@ class HookSpec:
     """Hooks that one plugin may not implement beside this one."""
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
     function: Callable[..., Any] | None = None
+    classes: tuple[type, ...] | None = field(default=None, init=False, repr=False)
+    """The classes a result may have, or None when it may be anything."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", outer_classes(self.result))
         try:
             self._check()
         except DeclarationError as error:
@@ -96,18 +99,17 @@ class HookSpec:
         return self.reducer.name == "first"
 
     @property
-    def classes(self) -> tuple[type, ...] | None:
-        """The classes a result may have, or None when it may be anything."""
-        return outer_classes(self.result)
-
-    @property
     def match_source(self) -> str | None:
         """The match field as an expression on the parameters."""
         return f"event.{self.match}" if self.match and self.event else self.match
 
     def accepts(self, value: Any) -> bool:
         """Whether a value, not None, is of the declared type (its outer class)."""
-        return fits(value, self.result)
+        if self.classes is None:
+            return True
+        return isinstance(value, self.classes) and (
+            not has_literal(self.result) or fits(value, self.result)
+        )
 
     def returns_only(self, *classes: type) -> bool:
         """Whether every legal result is of these classes, or the type says nothing."""

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .errors import HookTimeout, NotAwaited
-from .verdict import Decision, Ruling, Verdict, emptied
+from .verdict import Decision, Ruling, Verdict, as_released, emptied
 
 if TYPE_CHECKING:
     from .implementation import Implementation
@@ -104,33 +104,36 @@ class Recorder:
         self.watched = watched
         self.args = args
         self.said = False
-        """Whether somebody returned or raised something."""
+        """Whether somebody returned or raised something; known when it is over."""
         self.notes: list[Note] = []
+        """Who came back, in the order in which they did; compiled code adds to it directly."""
         self.started = perf_counter()
 
     def returned(self, impl: Implementation, started: float, value: Any) -> None:
         """An implementation came back."""
-        if value is not None:
-            self.said = True
         self.notes.append((impl, started, perf_counter(), value, None, 0))
 
     def ruled(self, impl: Implementation, started: float, verdict: Verdict[Any]) -> None:
         """An implementation's result was folded into the verdict."""
-        self.said = True
         trail = verdict.trail
         self.notes.append((impl, started, perf_counter(), None, trail[-1], len(trail) - 1))
 
     def failed(self, impl: Implementation, started: float, error: BaseException) -> None:
         """An implementation raised, or what it returned could not be used."""
-        self.said = True
         self.notes.append((impl, started, perf_counter(), None, error, 0))
 
     def done(self, value: Any = None, error: BaseException | None = None) -> None:
-        """The dispatch is over; a sink that raises is logged."""
-        said = self.said or error is not None
+        """The dispatch is over; a sink sees what was released of it, and is logged if it raises."""
+        for note in self.notes:
+            if note[3] is not None or note[4] is not None:
+                self.said = True
+                break
+        withheld = self.watched.spec.withholds
+        if withheld and isinstance(value, Verdict):
+            value = as_released(value, withheld)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         record: Dispatch | None = None
         for watch in self.watched.sinks:
-            if not said and not watch.silent:
+            if not watch.silent and not self.said and error is None:
                 continue
             try:
                 if watch.raw:
@@ -145,6 +148,11 @@ class Recorder:
     def key(self) -> Any:
         """The scope key it ran under."""
         return self.watched.key_of(self.args)
+
+    def argument(self, name: str) -> Any:
+        """One of those that the hook was called with; None where it was not given."""
+        passed = self.watched.passed
+        return self.args[passed.index(name)] if name in passed else None
 
     def arguments(self, value: Any) -> dict[str, Any]:
         """What the hook was called with; of what was held back, only what was released."""

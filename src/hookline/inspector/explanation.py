@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hookline.agent.journal import TOOL_CALL, TOOL_RESULT
-from hookline.trace.why import call_id_of, requested
+from hookline.trace.turns import call_id_of, requested
 
 from .decisions import decision_of
 from .plain import cut, diff_of, plain

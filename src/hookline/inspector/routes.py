@@ -267,7 +267,7 @@ def house_routes(reader: Reader) -> APIRouter:
         found = await decisions(app.store(), session or None, decision or None, limit)
         return {
             "decisions": found,
-            "pending": pending(app),
+            "pending": await asyncio.to_thread(pending, app),
             "audit": audited(app, session or None),
         }
 

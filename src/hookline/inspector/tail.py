@@ -115,20 +115,23 @@ class Tail:
         """Follow the sessions that are written to."""
         store = self._app.store()
         last: dict[str, str | None] = {}
+        grown: dict[str, tuple[float, int]] = {}
         for info in await store.sessions(limit=SESSIONS):
             leaf = await store.leaf(info.id)
             last[info.id] = leaf.id if leaf else None
-        newest = time.time()
+            grown[info.id] = info.updated, info.entries
         reader.put({"type": "watching"})
         while not await self._is_over():
             for info in await store.sessions(limit=SESSIONS):
-                if info.updated < newest - 2 * LOOK and info.id in last:
+                if grown.get(info.id) == (info.updated, info.entries):
                     continue
                 entries = await store.entries(info.id, after=last.get(info.id), limit=WAITING)
                 for entry in entries:
                     reader.put(entry_frame(entry))
                 if entries:
-                    last[info.id], newest = entries[-1].id, max(newest, info.updated)
+                    last[info.id] = entries[-1].id
+                if len(entries) < WAITING:  # else there is more to be read the next time
+                    grown[info.id] = info.updated, info.entries
         reader.wake.set()
 
     async def _is_over(self) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hookline.agent.journal import MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
 from hookline.tape.outline import preview_of
-from hookline.trace.why import message_of
+from hookline.trace.turns import message_of
 
 from .plain import cut, plain
 

@@ -1,36 +1,22 @@
-"""Batches: rows of one session that wait to be kept together.
+"""Batches: what was taken of dispatches, made into chunks of rows when it is kept.
 
-A row becomes text at once, while all that it is made of is at hand; so nothing of a turn is held, and
-what changes later does not matter. A chunk is these texts, put together.
+What may change after a dispatch is text when it is taken. All else, who was called and when, waits
+as it is and becomes text here, for many dispatches in one go: that takes a fraction of the time.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hookline.catalog.place import Place
-from hookline.hooks import Decision, Implementation, Verdict
-from hookline.hooks.errors import error_text
-from hookline.hooks.trace import Recorder
+from hookline.hooks import Decision, Implementation
 
-from .record import SpanKind, TraceRecord, span_id
-from .rows import (
-    CHANGES,
-    DID,
-    ERROR,
-    FAILED,
-    HANDLERS,
-    PAYLOAD,
-    REASON,
-    RETURNED,
-    VERSION,
-    WHY,
-    Row,
-    record_of,
-)
-from .snapshot import digest, encode
+from .record import TraceRecord
+from .rows import SAID, WHY, records_of
+from .shapes import Shape
+from .snapshot import encode
 from .store import Chunk
 
 if TYPE_CHECKING:
@@ -38,217 +24,162 @@ if TYPE_CHECKING:
 
 Redact = Callable[[Any], Any]
 WITHHELD: Final = "[withheld: it could not be redacted]"
-DECISION_NAMES: Final = {decision: f'"{decision.name.lower()}"' for decision in Decision}
+NOWHERE: Final = ("", None, "")
 OWN: Final = -1
 """Stands for a handler that is a part of the trace itself."""
-KNOWN: Final = 10_000
-"""Handlers of which the place is remembered."""
 
-Said = tuple[str, str | None, str | None, str | None, str | None]
-"""Of a handler that said something: did, reason, error; changes and what it returned, as JSON texts."""
+Times = tuple[Implementation, float, float]
+"""Who was called, from when to when, in seconds of `perf_counter`."""
+Dispatched = tuple[Shape, Any, Place | None, float, float, list[Times], Decision | None, str]
+"""One dispatch as it was taken; a plain tuple, since one is made for each.
 
-
-class Span:
-    """A turn, a model turn or a tool call, while it is open and until it is kept."""
-
-    __slots__ = ("ended", "error", "id", "kind", "name", "payload", "place", "started")
-
-    def __init__(self, id: str, kind: SpanKind, name: str, place: Place, started: float) -> None:  # noqa: A002
-        self.id = id
-        self.kind: SpanKind = kind
-        self.name = name
-        self.place = place
-        self.started = self.ended = started
-        """In seconds of `perf_counter`, as dispatches have it."""
-        self.error = ""
-        self.payload: Any = None
-
-    def record(self, epoch: float) -> TraceRecord:
-        """The span as whoever listens is told of it."""
-        place = self.place
-        step = place.step if self.kind == "tool" else None
-        return TraceRecord(
-            self.id,
-            self.kind,
-            self.name,
-            place.session_id,
-            place.turn_id,
-            place.step,
-            place.call_id,
-            parent="" if self.kind == "turn" else span_id(place.turn_id, step),
-            time=epoch + self.started,
-            duration=self.ended - self.started,
-            error=self.error,
-            payload=self.payload,
-        )
+What was called, its scope key, where it was, from when to when, who was called, what was decided, and
+what was said, as `rows` has it.
+"""
 
 
-class Dispatched(NamedTuple):
-    """One dispatch as it was taken."""
+class ModelTurn(NamedTuple):
+    """A model turn that began: what the tape does not say of it."""
 
-    recorder: Recorder
-    ended: float
-    payload: str | None
-    """As JSON text."""
-    verdict: Verdict[Any] | None
-    error: BaseException | None
-    said: dict[int, Said] | None
+    place: Place
+    started: float
+    agent: str
+    model: str
 
 
 class Batch:
-    """The rows of one session that are kept together, and the tables that they refer to."""
+    """What is kept of one session at once, and the tables that its rows refer to."""
 
     __slots__ = (
-        "_at", "_begun", "_handlers", "_last", "_place", "_places", "_session", "_tracer", "_written",
-        "fired", "rows",
+        "_handlers", "_places", "_shapes", "_tracer", "_written", "dispatches", "session", "turns",
     )  # fmt: skip
 
     def __init__(self, tracer: Tracer, session: str) -> None:
         self._tracer = tracer
-        self._session = session
-        self.rows: list[str] = []
-        self.fired: dict[str, tuple[int, float]] = {}
+        self.session = session
+        self.dispatches: list[tuple[Dispatched, Place | None]] = []
+        self.turns: list[ModelTurn] = []
+        self._shapes: dict[Shape, int] = {}
         self._handlers: dict[Implementation, int] = {}
         self._written: list[str] = []
         self._places: dict[tuple[str, int | None, str], int] = {}
-        self._place: Place | None = None
-        self._at = -1
-        """The number of the place of the last row."""
-        self._begun = self._last = 0.0
 
-    def add(self, taken: Dispatched | Span, place: Place | None) -> None:
-        """Add what was taken."""
-        if place is not self._place or self._at < 0:
-            self._place, self._at = place, self._number(place)
-        if isinstance(taken, Span):
-            started = taken.started
-            self.rows.append(self._span(taken))
-        else:
-            started = taken.recorder.started
-            self.rows.append(self._dispatch(taken))
-        if started > self._last:
-            self._last = started
-        if started < self._begun or not self._begun:
-            self._begun = started
+    def chunk(self, redact: Redact | None = None) -> Chunk:
+        """The batch as it is written."""
+        epoch = self._tracer.epoch
+        fired: dict[str, tuple[int, float]] = {}
+        rows = self._rows(fired)
+        said = [taken[7] for taken, _ in self.dispatches]
+        if redact is not None:
+            said = [redacted_text(taken[7], taken[0], redact) for taken, _ in self.dispatches]
+        times = [taken[3] for taken, _ in self.dispatches] + [turn.started for turn in self.turns]
+        begun, last, count = epoch + min(times), epoch + max(times), len(times)
+        return Chunk(self.session, begun, last, count, self._body(rows, said), fired)
 
-    def _dispatch(self, taken: Dispatched) -> str:
-        """A dispatch as a row."""
-        recorder, ended, payload, verdict, error, said = taken
-        tracer, started, handlers = self._tracer, recorder.started, self._handlers
-        parts: list[str] = []
-        for number, (impl, begun, over, _, _, _) in enumerate(recorder.notes):
-            known = handlers.get(impl)
+    def _rows(self, fired: dict[str, tuple[int, float]]) -> list[list[Any]]:
+        """Dispatches as rows: one loop for all of them, with as few calls in it as can be."""
+        epoch, shapes, handlers = self._tracer.epoch, self._shapes, self._handlers
+        rows: list[list[Any]] = []
+        last: Place | None = None
+        at = -1
+        for (shape, _, _, started, ended, times, decision, _), place in self.dispatches:
+            known = shapes.get(shape)
             if known is None:
-                known = self._known(impl)
-            if known == OWN:
-                continue
-            after, took = int((begun - started) * 1e9), int((over - begun) * 1e9)
-            if said is None or number not in said:
-                parts.append(f"[{known},{after},{took}]")
-            else:
-                did, reason, failed, changes, returned = said[number]
-                parts.append(
-                    f'[{known},{after},{took},"{did}",{text_or_null(reason)},{text_or_null(failed)},'
-                    f"{changes or 'null'},{returned or 'null'}]"
-                )
-        outcome = "null,null,null"
-        if verdict is not None or error is not None:
-            decision = "null" if verdict is None else DECISION_NAMES[verdict.decision]
-            reason = "null" if verdict is None else text_or_null(verdict.reason)
-            failed = "null" if error is None else encode(error_text(error))
-            outcome = f"{decision},{reason},{failed}"
-        mark = ""
-        if payload is None:
-            payload = "null"
-        elif not tracer.full:
-            payload, mark = "null", f',"{digest(payload)}"'
-        name = recorder.watched.spec.name
-        before = self.fired.get(name)
-        self.fired[name] = (before[0] + 1 if before else 1, started)
-        return (
-            f'["hook",{tracer.next_number()},{tracer.quoted(name)},{self._at},'
-            f"{int(started * 1e9)},{int((ended - started) * 1e9)},{outcome},{payload},"
-            f"[{','.join(parts)}]{mark}]"
-        )
+                known = shapes[shape] = len(shapes)
+            hook = shape.hook
+            fired[hook] = (fired[hook][0] + 1 if hook in fired else 1, epoch + started)
+            if place is not last or at < 0:
+                last, at = place, self._place(place)
+            row = [known, at, int(started * 1e9), int((ended - started) * 1e9), decision]
+            for impl, begun, over in times:
+                known = handlers.get(impl)
+                if known is None:
+                    known = self._handler(impl)
+                row += (known, int((begun - started) * 1e9), int((over - begun) * 1e9))
+            rows.append(row)
+        return rows
 
-    def _span(self, span: Span) -> str:
-        """A span as a row."""
-        payload = "null" if span.payload is None else encode(span.payload)
-        started, lasted = int(span.started * 1e9), int((span.ended - span.started) * 1e9)
-        return (
-            f'["{span.kind}",0,{encode(span.name)},{self._at},{started},{lasted},null,null,'
-            f"{text_or_null(span.error or None)},{payload}]"
-        )
-
-    def _known(self, impl: Implementation) -> int:
+    def _handler(self, impl: Implementation) -> int:
         """The number of a handler that is new in this batch."""
-        tracer = self._tracer
-        if tracer.is_own(impl):
+        written = self._tracer.written(impl)
+        if written is None:
             number = OWN
         else:
             number = len(self._written)
-            self._written.append(tracer.written(impl))
+            self._written.append(written)
         self._handlers[impl] = number
         return number
 
-    def _number(self, place: Place | None) -> int:
+    def _place(self, place: Place | None) -> int:
         at = NOWHERE if place is None else (place.turn_id, place.step, place.call_id)
-        number = self._places.get(at)
-        if number is None:
-            number = self._places[at] = len(self._places)
-        return number
+        return self._places.setdefault(at, len(self._places))
 
-    def redact(self, redact: Redact) -> None:
-        """Take out of the rows what must not be kept."""
-        self.rows = [encode(redacted_row(json.loads(row), redact)) for row in self.rows]
-
-    def drop_older(self) -> int:
-        """Forget the older half of the rows, and say how many that were."""
-        count = (len(self.rows) + 1) // 2
-        del self.rows[:count]
-        return count
-
-    def body(self) -> str:
-        """The batch as it is written."""
+    def _body(self, rows: list[list[Any]], said: list[str]) -> str:
         tracer = self._tracer
-        places = ",".join(
-            f"[{encode(turn)},{'null' if step is None else step},{encode(call)}]"
-            for turn, step, call in self._places
-        )
+        turns = [
+            (self._place(turn.place), int(turn.started * 1e9), turn.model, turn.agent)
+            for turn in self.turns
+        ]
+        tables = (tracer.numbers(len(rows)), self.session, [*self._places], turns, rows)
         return (
-            f'{{"v":{VERSION},"p":"{tracer.prefix}","s":{encode(self._session)},"t":{tracer.epoch!r},'
-            f'"h":[{",".join(self._written)}],"w":[{places}],"r":[{",".join(self.rows)}]}}'
+            f'{tracer.head},"d":{encode(tables)},'
+            f'"n":[{",".join(shape.written for shape in self._shapes)}],'
+            f'"h":[{",".join(self._written)}],"x":[{",".join(said)}]}}'
         )
 
-    def chunk(self) -> Chunk:
-        """The batch, to be kept."""
-        epoch = self._tracer.epoch
-        begun, last = epoch + self._begun, epoch + self._last
-        fired = {name: (count, epoch + at) for name, (count, at) in self.fired.items()}
-        return Chunk(self._session, begun, last, len(self.rows), self.body(), fired)
 
-    def record(self) -> TraceRecord:
-        """The one row of the batch, as it will be read."""
-        chunk = json.loads(self.body())
-        return record_of(chunk["r"][0], chunk)
+def batches_of(
+    tracer: Tracer, dispatches: Iterable[Dispatched], turns: Iterable[ModelTurn]
+) -> list[Batch]:
+    """What was taken, by session."""
+    batches: dict[str, Batch] = {}
+    for taken in dispatches:
+        session, place = session_at(taken[1], taken[2])
+        batch = batches.get(session)
+        if batch is None:
+            batch = batches[session] = Batch(tracer, session)
+        batch.dispatches.append((taken, place))
+    for turn in turns:
+        session = turn.place.session_id
+        if session not in batches:
+            batches[session] = Batch(tracer, session)
+        batches[session].turns.append(turn)
+    return list(batches.values())
 
 
-NOWHERE: tuple[str, int | None, str] = ("", None, "")
+def chunks_of(
+    tracer: Tracer,
+    dispatches: Iterable[Dispatched],
+    turns: Iterable[ModelTurn] = (),
+    redact: Redact | None = None,
+) -> list[Chunk]:
+    """What was taken as it is kept, without what must not be."""
+    return [batch.chunk(redact) for batch in batches_of(tracer, dispatches, turns)]
 
 
-def text_or_null(text: str | None) -> str:
-    """A text as JSON."""
-    return "null" if text is None else encode(text)
+def record_taken(tracer: Tracer, taken: Dispatched) -> TraceRecord:
+    """One dispatch as it will be read."""
+    (chunk,) = chunks_of(tracer, [taken])
+    return records_of(chunk.body)[0][0]
 
 
-def redacted_row(row: Row, redact: Redact) -> Row:
-    """The same row; what cannot be redacted is withheld."""
-    for at in (REASON, ERROR, PAYLOAD):
-        row[at] = redacted(row[at], redact)
-    for part in row[HANDLERS] if len(row) > HANDLERS else ():
-        for at in (WHY, FAILED, CHANGES, RETURNED) if len(part) > DID else ():
-            part[at] = redacted(part[at], redact)
-    return row
+def session_at(key: Any, place: Place | None) -> tuple[str, Place | None]:
+    """Where something belongs, by its hook's scope key or else by where it was made."""
+    if place is None:
+        return "" if key is None else str(key), None
+    if not key or key == place.session_id:
+        return place.session_id, place
+    return str(key), None
+
+
+def redacted_text(text: str, shape: Shape, redact: Redact) -> str:
+    """The same without what must not be kept; what cannot be redacted is withheld."""
+    said: list[Any] = json.loads(text)
+    if isinstance(said[0], list):  # a redactor may go by names
+        said[0] = dict(zip(shape.names, cast("list[Any]", said[0]), strict=True))
+    about = [redacted(each, redact) for each in said[:SAID]]
+    parts = [[*part[:WHY], *(redacted(each, redact) for each in part[WHY:])] for part in said[SAID:]]
+    return encode([*about, *parts])
 
 
 def redacted(value: Any, redact: Redact) -> Any:

@@ -1,4 +1,4 @@
-"""The plugin of the trace: the spans of a turn, and the moments at which records are kept."""
+"""The plugins of the trace: one notes model turns, the other tells of spans while they are open."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hookline.catalog.context import HookContext
 from hookline.catalog.events.agent import AgentErrorEvent
 from hookline.catalog.events.message import TurnEndEvent, TurnStartEvent
 from hookline.catalog.events.tool import ToolExecutionEndEvent, ToolExecutionStartEvent
-from hookline.catalog.place import Place, here
+from hookline.catalog.place import here
 from hookline.hooks import hookimpl
 from hookline.hooks.errors import error_text
 
-from .batch import Span
-from .record import SpanKind, span_id
+from .batch import ModelTurn
+from .record import SpanKind, TraceRecord, span_id
 from .tracer import Listener, Tracer
 
 
@@ -25,26 +25,29 @@ class App(Protocol):
 
 
 class TracePlugin:
-    """Keeps records at save points."""
+    """Notes which agent asked which model: of a turn, the tape has all but that."""
 
-    tracer: Tracer
+    def __init__(self, app: App, tracer: Tracer) -> None:
+        self._app = app
+        self._tracer = tracer
 
     @hookimpl
-    async def save_point(self) -> None:
-        """The agent is idle: keep what waits, unless that was just done."""
-        if self.tracer.is_due():
-            await self.tracer.flush()
+    def turn_start(self, ctx: HookContext) -> None:
+        """A model turn begins."""
+        place, run = here(), self._app.runs.get(ctx.session_id)
+        if place is not None and run is not None and place.session_id == ctx.session_id:
+            self._tracer.began(ModelTurn(place, perf_counter(), ctx.agent_id, run.model.name))
 
 
 class SpansPlugin:
-    """Marks the spans of a turn: the turn itself, its model turns, its tool calls."""
+    """Tells listeners of the spans of a turn: the turn itself, its model turns, its tool calls."""
 
-    tracer: Tracer
-
-    def __init__(self, app: App, listeners: tuple[Listener, ...] = ()) -> None:
+    def __init__(self, app: App, epoch: float, listeners: tuple[Listener, ...]) -> None:
         self._app = app
+        self._epoch = epoch
+        """What makes a time of day of a time of `perf_counter`."""
         self._listeners = listeners
-        self._open: dict[str, dict[str, Span]] = {}
+        self._open: dict[str, dict[str, TraceRecord]] = {}
         """The spans that are open in each session, by id."""
         self._used: dict[str, dict[str, float]] = {}
 
@@ -110,15 +113,15 @@ class SpansPlugin:
     ) -> None:
         place, session = here(), ctx.session_id
         turn = place.turn_id if place is not None and place.session_id == session else ""
-        if place is not None and step is None and kind == "tool":
+        if place is not None and kind == "tool":
             step = place.step
         own = span_id(turn, step if kind == "model" else None, call)
-        span = Span(own, kind, name, Place(session, turn, step, call), perf_counter())
+        outer = "" if kind == "turn" else span_id(turn, step if kind == "tool" else None)
+        began = self._epoch + perf_counter()
+        span = TraceRecord(own, kind, name, session, turn, step, call, parent=outer, time=began)
         self._open.setdefault(session, {})[own] = span
-        if self._listeners:
-            record = span.record(self.tracer.epoch)
-            for listener in self._listeners:
-                listener.began(record)
+        for listener in self._listeners:
+            listener.began(span)
 
     def _end(self, ctx: HookContext, own: str, payload: Any = None, error: str = "") -> None:
         span = self._open.get(ctx.session_id, {}).pop(own, None)
@@ -134,14 +137,11 @@ class SpansPlugin:
             for span in reversed(spans.values()):
                 self._ended(span, error)
 
-    def _ended(self, span: Span, error: str) -> None:
-        span.ended = perf_counter()
+    def _ended(self, span: TraceRecord, error: str) -> None:
+        span.duration = self._epoch + perf_counter() - span.time
         span.error = error
-        if self._listeners:
-            record = span.record(self.tracer.epoch)
-            for listener in self._listeners:
-                listener.ended(record)
-        self.tracer.note(span, span.place.session_id, span.place)
+        for listener in self._listeners:
+            listener.ended(span)
 
     def _usage(self, ctx: HookContext) -> dict[str, float]:
         """What the last answer used: the run's total, less what it was before."""

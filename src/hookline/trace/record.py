@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 SpanKind = Literal["turn", "model", "tool"]
 """A turn of the session; a model turn with its tools; a tool call."""
@@ -54,8 +54,6 @@ class TraceRecord:
     decision: str = ""
     reason: str = ""
     error: str = ""
-    digest: str = ""
-    """A mark of the payload: equal payloads have equal marks."""
     payload: Any = None
     """What the hook was called with; at level "full" alone."""
     handlers: list[HandlerRecord] = field(default_factory=list[HandlerRecord])
@@ -73,6 +71,27 @@ def span_id(turn: str, step: int | None = None, call: str = "") -> str:
     if call:
         return f"{turn}/{call}"
     return turn if step is None else f"{turn}/{step}"
+
+
+def parent_id(kind: Kind, turn: str, step: int | None, call: str) -> str:
+    """The span that something is in."""
+    if kind == "turn":
+        return ""
+    if kind == "model":
+        return turn
+    return span_id(turn, step, "" if kind == "tool" else call)
+
+
+def changes_of(kept: Any) -> dict[str, list[Any]]:
+    """What a handler changed, from what is kept of it: that may be a note where it was too long."""
+    if isinstance(kept, dict):
+        return cast("dict[str, list[Any]]", kept)
+    return {} if kept is None else {"…": [None, kept]}
+
+
+def decision_by(did: str | None) -> str:
+    """What a handler decided by what it did."""
+    return {"denied": "deny", "asked": "ask"}.get(did or "", "")
 
 
 def trimmed(data: dict[str, Any]) -> dict[str, Any]:

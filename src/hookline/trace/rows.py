@@ -1,9 +1,14 @@
 """Rows: records as they are kept, short, and written in one go.
 
-A chunk is `{"v": 2, "p": prefix of ids, "s": session, "t": seconds to add to times, "h": handlers,
-"w": places, "r": rows}`. Rows refer to handlers (`[name, file and line]`) and to places (`[turn, model
-turn, call]`) by number. Times are in nanoseconds. In version 1, payloads are JSON texts. A row that has
-more than this version knows is read as far as it is known; one that has less is filled up.
+A chunk is `{"v": 3, "p": prefix of ids, "t": seconds to add to times, "d": tables, "n": shapes,
+"h": handlers, "x": texts}`. The tables are the number of the first id, the session, the places
+(`[turn, model turn, call]`), the model turns that began (`[place, time, model, agent]`), and the rows:
+for each dispatch `[shape, place, started, lasted, decision]`, then for each handler its number, when
+after the start it was called, and how long that took. A shape is `[hook, names of its payload]`, a
+handler `[name, file and line]`. The text of a row is `[values of its payload, reason, error]`, then for
+each handler that said something `[which of the row's, what it did, reason, error, changes, what it
+returned]`. A payload that was too long is a table or a text; at level "decisions" it is null. What is
+missing at an end is null. Times are in nanoseconds. Chunks of versions 1 and 2 are read by `older`.
 """
 
 from __future__ import annotations
@@ -12,106 +17,111 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from .record import HandlerRecord, Kind, TraceRecord, span_id
-from .snapshot import digest, encode
+from hookline.hooks import Decision
 
-VERSION: Final = 2
+from . import older
+from .record import HandlerRecord, TraceRecord, changes_of, decision_by, parent_id, span_id
 
-(KIND, ID, NAME, PLACE, STARTED, LASTED, DECISION, REASON, ERROR, PAYLOAD, HANDLERS, DIGEST) = range(12)
-"""What stands where in a row."""
+VERSION: Final = 3
 
-(BY, AFTER, TOOK, DID, WHY, FAILED, CHANGES, RETURNED) = range(8)
-"""What stands where in a handler's part; a silent one ends with `TOOK`."""
-
-DECISIONS: Final = {"denied": "deny", "asked": "ask"}
-
-Row = list[Any]
+HEAD: Final = 5
+"""Where in a row the handlers begin."""
+SAID: Final = 3
+"""Where in a text the parts of handlers begin."""
+WHY: Final = 2
+"""Where in such a part the handler's own words begin."""
 
 
 def records_of(body: str) -> tuple[list[TraceRecord], int]:
     """The records of a chunk, and how many of it could not be read."""
-    try:
-        chunk: dict[str, Any] = json.loads(body)
-        rows: list[Row] = chunk["r"]
-    except (LookupError, TypeError, ValueError):
-        return [], 1
     records: list[TraceRecord] = []
     damaged = 0
-    for row in rows:
+    try:
+        chunk: dict[str, Any] = json.loads(body)
+        if chunk["v"] < VERSION:
+            return older.records_of(chunk)
+        turns, rows = chunk["d"][3], chunk["d"][4]
+    except older.UNREADABLE:
+        return [], 1
+    for number, row in enumerate(rows):
         try:
-            records.append(record_of(row, chunk))
-        except (AttributeError, LookupError, TypeError, ValueError):
+            records.append(hook_record(number, row, chunk))
+        except older.UNREADABLE:
+            damaged += 1
+    for turn in turns:
+        try:
+            records.append(model_record(turn, chunk))
+        except older.UNREADABLE:
             damaged += 1
     return records, damaged
 
 
-def record_of(row: Row, chunk: Mapping[str, Any]) -> TraceRecord:
-    """One row as a record."""
-    row = [*row, *[None] * (DIGEST + 1 - len(row))]
-    kind = cast("Kind", row[KIND])
-    turn, step, call = chunk["w"][row[PLACE]]
-    payload = read_back(row[PAYLOAD], chunk)
-    found = TraceRecord(
-        id=f"{chunk['p']}.{row[ID]}" if kind == "hook" else own_id(kind, turn, step, call),
-        kind=kind,
-        name=str(row[NAME]),
-        session=str(chunk["s"]),
+def hook_record(number: int, row: list[Any], chunk: Mapping[str, Any]) -> TraceRecord:
+    """A dispatch."""
+    first, session, places = chunk["d"][:3]
+    shape, place, started, lasted, decision = row[:HEAD]
+    hook, names = chunk["n"][shape]
+    text: list[Any] = chunk["x"][number]
+    values: Any
+    values, reason, error = [*text, None, None][:SAID]
+    said = {part[0]: part for part in text[SAID:]}
+    turn, step, call = places[place]
+    times = [row[at : at + 3] for at in range(HEAD, len(row), 3)]
+    return TraceRecord(
+        id=f"{chunk['p']}.{first + number}",
+        name=str(hook),
+        session=str(session),
         turn=turn,
         step=step,
         call=call,
-        parent=parent_id(kind, turn, step, call),
-        time=chunk["t"] + row[STARTED] / 1e9,
-        duration=row[LASTED] / 1e9,
-        decision=row[DECISION] or "",
-        reason=row[REASON] or "",
-        error=row[ERROR] or "",
-        digest=row[DIGEST] or (digest(encode(payload)) if payload is not None else ""),
-        payload=payload,
+        parent=parent_id("hook", turn, step, call),
+        time=chunk["t"] + started / 1e9,
+        duration=lasted / 1e9,
+        decision="" if decision is None else Decision(decision).name.lower(),
+        reason=reason or "",
+        error=error or "",
+        payload=dict(zip(names, cast("list[Any]", values), strict=False))
+        if isinstance(values, list)
+        else values,
+        handlers=[
+            handler_record(each, said.get(which, ()), chunk)
+            for which, each in enumerate(times)
+            if each[0] >= 0  # not a part of the trace itself
+        ],
     )
-    found.handlers = [handler_of(part, chunk) for part in row[HANDLERS] or ()]
-    return found
 
 
-def handler_of(part: Row, chunk: Mapping[str, Any]) -> HandlerRecord:
-    """One handler's part."""
-    part = [*part, *[None] * (RETURNED + 1 - len(part))]
-    by, place = chunk["h"][part[BY]]
-    changes = read_back(part[CHANGES], chunk)
-    if changes is not None and not isinstance(changes, dict):  # too long to be kept, or withheld
-        changes = {"…": [None, changes]}
+def handler_record(times: list[int], said: Any, chunk: Mapping[str, Any]) -> HandlerRecord:
+    """One handler's part in a dispatch."""
+    who, after, took = times
+    by, place = chunk["h"][who]
+    _, did, reason, error, changes, returned = [*said, *[None] * (6 - len(said))][:6]
     return HandlerRecord(
         by=str(by),
         place=str(place),
-        after=part[AFTER] / 1e9,
-        duration=part[TOOK] / 1e9,
-        did=part[DID] or "none",
-        changes=cast("dict[str, list[Any]]", changes or {}),
-        decision=DECISIONS.get(part[DID], ""),
-        reason=part[WHY] or "",
-        error=part[FAILED] or "",
-        returned=read_back(part[RETURNED], chunk),
+        after=after / 1e9,
+        duration=took / 1e9,
+        did=did or "none",
+        changes=changes_of(changes),
+        decision=decision_by(did),
+        reason=reason or "",
+        error=error or "",
+        returned=returned,
     )
 
 
-def read_back(kept: Any, chunk: Mapping[str, Any]) -> Any:
-    """A payload from what is kept of it; in version 1 that is a JSON text."""
-    if chunk["v"] > 1 or not isinstance(kept, str):
-        return kept
-    try:
-        return json.loads(kept)
-    except ValueError:
-        return kept
-
-
-def own_id(kind: Kind, turn: str, step: int | None, call: str) -> str:
-    """The id of a span: a turn's own, a model turn's, a tool call's."""
-    return span_id(turn, step if kind == "model" else None, call if kind == "tool" else "")
-
-
-def parent_id(kind: Kind, turn: str, step: int | None, call: str) -> str:
-    """The span that something is in."""
-    if kind == "turn":
-        return ""
-    if kind == "model":
-        return turn
-    return span_id(turn, step, "" if kind == "tool" else call)
+def model_record(turn: list[Any], chunk: Mapping[str, Any]) -> TraceRecord:
+    """Where a model turn began; how long it took is on the tape."""
+    place, started, model, agent = turn[:4]
+    own, step, _ = chunk["d"][2][place]
+    return TraceRecord(
+        id=span_id(own, step),
+        kind="model",
+        name=str(model),
+        session=str(chunk["d"][1]),
+        turn=own,
+        step=step,
+        parent=own,
+        time=chunk["t"] + started / 1e9,
+        payload={"agent": agent},
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
-from hashlib import blake2b
 from json import JSONEncoder
 from json.encoder import c_make_encoder, encode_basestring_ascii  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
 from math import isfinite
@@ -40,13 +39,8 @@ def payload_of(arguments: Mapping[str, Any]) -> Any:
     """What a hook was called with: an event's fields, or its parameters."""
     event = arguments.get("event")
     if type(event) in _FIELDS or is_dataclass(event):
-        return _fields(event)
+        return fields_of(event)
     return {name: value for name, value in arguments.items() if name not in LEFT_OUT}
-
-
-def digest(text: str) -> str:
-    """A short mark by which two payloads are told apart."""
-    return blake2b(text.encode("ascii", "replace"), digest_size=8).hexdigest()
 
 
 def shortened(value: Any, room: int, depth: int = 0) -> Any:
@@ -81,7 +75,8 @@ def _shortened_table(value: Mapping[Any, Any], room: int, depth: int) -> dict[st
 _FIELDS: dict[type, tuple[tuple[str, ...], attrgetter[Any]]] = {}
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def fields_of(value: Any) -> dict[str, Any]:
+    """A record's fields by name."""
     kind = cast("type[Any]", type(value))
     known = _FIELDS.get(kind)
     if known is None:
@@ -99,7 +94,7 @@ def _fields(value: Any) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """What stands for an object that JSON does not know."""
     if is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
+        return fields_of(value)
     if isinstance(value, Mapping):
         return {str(name): each for name, each in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, set | frozenset):
@@ -121,12 +116,7 @@ def _encoder() -> Callable[[Any], str]:
         None, _plain, encode_basestring_ascii, None, ":", ",", False, True, False
     )
 
-    def encode(value: Any) -> str:
-        if isinstance(value, str):
-            return encode_basestring_ascii(value)
-        return "".join(cast("Iterable[str]", made(value, 0)))
-
-    return encode
+    return lambda value: "".join(cast("Iterable[str]", made(value, 0)))
 
 
 encode = _encoder()

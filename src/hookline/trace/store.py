@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
@@ -61,50 +61,42 @@ class TraceStore(Protocol):
         ...
 
 
-class Growth:
-    """How much was written since it was last asked whether that is too much."""
-
-    def __init__(self) -> None:
-        self._records = self._bytes = 0
-
-    def grew(self, chunk: Chunk, records: int, size: int) -> bool:
-        """Count it; whether to look again, which is so after a twentieth of what may be kept."""
-        self._records += chunk.records
-        self._bytes += len(chunk.body)
-        if self._records * 20 > records or self._bytes * 20 > size:
-            self._records = self._bytes = 0
-            return True
-        return False
-
-
 class Growths:
-    """The growth of each session, and of all."""
+    """How much was written since it was last asked whether that is too much, by session and in all.
+
+    It is asked again after a twentieth of what may be kept.
+    """
 
     def __init__(self) -> None:
-        self._total = Growth()
-        self._sessions: OrderedDict[str, Growth] = OrderedDict()
+        self._total = (0, 0)
+        self._sessions: dict[str, tuple[int, int]] = {}
+        self._is_first = True
 
     def of(self, chunks: Sequence[Chunk], last: int, bounds: TraceSettings) -> tuple[set[str], bool]:
         """The sessions that may have become too large with these, and whether all may have.
 
-        `last` is the number of the last one. Some are looked at by their numbers, whatever other
-        processes write.
+        `last` is the number of the last one. Sessions are looked at by these numbers too, and all
+        when a process first writes: whatever other processes wrote is counted then.
         """
+        sessions = self._sessions
+        most_records, most_bytes = bounds.session_records, bounds.session_bytes
         grown: set[str] = set()
-        total = False
+        total_records, total_bytes = self._total
         for number, chunk in enumerate(chunks, last - len(chunks) + 1):
-            growth = self._sessions.get(chunk.session)
-            if growth is None:
-                growth = self._sessions[chunk.session] = Growth()
+            session, size = chunk.session, len(chunk.body)
+            total_records, total_bytes = total_records + chunk.records, total_bytes + size
+            records, before = sessions.pop(session, (0, 0))  # the one written to last stands last
+            records, size = records + chunk.records, before + size
+            if records * 20 > most_records or size * 20 > most_bytes or number % EVERY == 0:
+                grown.add(session)
             else:
-                self._sessions.move_to_end(chunk.session)
-            if growth.grew(chunk, bounds.session_records, bounds.session_bytes) or number % EVERY == 0:
-                grown.add(chunk.session)
-            if self._total.grew(chunk, bounds.records, bounds.bytes):
-                total = True
-        while len(self._sessions) > SESSIONS:
-            self._sessions.popitem(last=False)
-        return grown, total or bool(grown)
+                sessions[session] = records, size
+        while len(sessions) > SESSIONS:
+            del sessions[next(iter(sessions))]
+        due = total_records * 20 > bounds.records or total_bytes * 20 > bounds.bytes or self._is_first
+        self._total = (0, 0) if due else (total_records, total_bytes)
+        self._is_first = False
+        return grown, due
 
 
 def values_of(chunk: Chunk) -> tuple[str, float, float, int, int, str]:

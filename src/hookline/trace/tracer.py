@@ -1,8 +1,8 @@
 """`Tracer`: takes what the kernel tells of dispatches while a turn runs, and keeps it when it rests.
 
-What happened is written as text at once, so that nothing of a turn is held. Rows are kept in batches,
-at save points and in between, never while a hook waits for it. A store that fails is logged, and the
-turn goes on.
+What may change later is written as text at once; the rest waits as it is. Rows are made and kept in
+batches, every half second, never while a hook waits for it. A store that fails is logged, and the turn
+goes on.
 """
 
 from __future__ import annotations
@@ -10,30 +10,33 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from itertools import count
 from time import perf_counter, time
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from hookline.catalog.place import Place, here
+from hookline.catalog.place import here
 from hookline.hooks import HookSpec, Implementation, Ruling, Verdict
 from hookline.hooks.errors import error_text
 from hookline.hooks.reducers import DENY
 from hookline.hooks.trace import Recorder, Watch, Watched, did_of
 from hookline.tape import new_id
 
-from .batch import KNOWN, Batch, Dispatched, Redact, Said, Span
+from .batch import Dispatched, ModelTurn, Redact, chunks_of, record_taken
 from .record import TraceRecord
+from .rows import SAID, VERSION
 from .settings import TraceSettings
-from .snapshot import LEFT_OUT, encode, payload_of, snapshot
-from .store import Chunk, TraceStore
+from .shapes import Shape, bare_shape, shape_of
+from .snapshot import encode, snapshot
+from .store import TraceStore
 
 log = logging.getLogger("hookline.trace")
 
-DECIDING = frozenset({"gate", "patch", "chain"})
-PENDING = 10_000
-"""Rows that wait to be kept; where nothing can be kept, the oldest of them go."""
-SECONDS = 0.5
-"""How long a row waits at most while the loop is free."""
+DECIDING: Final = frozenset({"gate", "patch", "chain"})
+PENDING: Final = 10_000
+"""Dispatches that wait to be kept; where nothing can be kept, the oldest of them go."""
+SECONDS: Final = 0.5
+"""How long one waits at most while the loop is free."""
+KNOWN: Final = 10_000
+"""Handlers and compiled hooks of which something is remembered."""
 
 
 class Listener(Protocol):
@@ -66,32 +69,26 @@ class Tracer:
         *,
         redact: Redact | None = None,
         listeners: Sequence[Listener] = (),
-        own: Iterable[object] = (),
     ) -> None:
         self.settings = settings
         self.store = store
         self._redact = redact
         self._listeners = tuple(listeners)
-        self._own = frozenset(map(id, own))
-        """Plugins that are a part of the trace, and not traced themselves."""
+        self._own: frozenset[int] = frozenset()
         self.full = settings.level == "full"
         self._limit = settings.payload
-        self._batches: dict[str, Batch] = {}
-        self._placeless: list[tuple[Dispatched | Span, Any, Place]] = []
-        """What was taken in a turn of which the session was not known yet."""
-        self._pending = 0
+        self._taken: list[Dispatched] = []
+        self._turns: list[ModelTurn] = []
         self._writing = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._flushed = 0.0
-        self.next_number = count(1).__next__
-        self.prefix = new_id()
-        self._written: dict[Implementation, str] = {}
-        self._names: dict[str, str] = {}
-        self._shown: dict[Watched, list[tuple[str, int]]] = {}
-        """The parameters of a hook that are a part of its payload, each with its place."""
+        self._next = 1
+        self._written: dict[Implementation, str | None] = {}
+        self._shapes: dict[Watched, Shape] = {}
         self.epoch = time() - perf_counter()
         """What makes a time of day of a time of `perf_counter`."""
+        self.head = f'{{"v":{VERSION},"p":{encode(new_id())},"t":{self.epoch!r}'
+        """How every chunk begins."""
 
     @property
     def watch(self) -> Watch:
@@ -105,138 +102,128 @@ class Tracer:
             return False
         return self.settings.level != "decisions" or decides(spec)
 
+    def pass_over(self, plugins: Iterable[object]) -> None:
+        """Leave out what is a part of the trace itself; say so before `watch`."""
+        self._own = frozenset(map(id, plugins))
+
     # --- taking -------------------------------------------------------------------------------
 
     def dispatched(self, recorder: Recorder, value: Any, error: BaseException | None) -> None:
-        """Take one dispatch: texts of what may change, the rest as it is."""
-        ended = perf_counter()
-        payload = said = None
-        if self.full or recorder.said:
-            payload = snapshot(self._payload(recorder, value), self._limit)
-            if recorder.said:
-                said = self._said(recorder, value)
-        verdict: Verdict[Any] | None = value if isinstance(value, Verdict) else None  # pyright: ignore[reportUnknownVariableType]
-        taken = Dispatched(recorder, ended, payload, verdict, error, said)
-        place, key = here(), recorder.key
+        """Take one dispatch: text of what may change, the rest as it is."""
+        watched, args, notes = recorder.watched, recorder.args, recorder.notes
+        shape = self._shapes.get(watched)
+        if shape is None or (shape.event is not None and shape.event is not args[0].__class__):
+            shape = self._new_shape(watched, args)
+        about: list[Any] = [None]
+        if self.full:
+            if shape.event is None:
+                about[0] = shape.values(args)
+            elif watched.spec.withholds:
+                about[0] = shape.values(recorder.arguments(value)["event"])
+            else:
+                about[0] = shape.values(args[0])
+        decision = value.decision if isinstance(value, Verdict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if recorder.said or error is not None:
+            about.append(None if decision is None else value.reason)
+            about.append(None if error is None else error_text(error))
+            self._add_said(about, recorder, value)
+        taken = (
+            shape,
+            watched.key_of(args),
+            here(),
+            recorder.started,
+            notes[-1][2] if notes and error is None else perf_counter(),
+            [(note[0], note[1], note[2]) for note in notes],  # not what they returned
+            decision,
+            text_of(about, shape, self._limit),
+        )
         if self._listeners:
-            self._tell(taken, key, place)
-        self.note(taken, key, place)
+            self._tell(taken)
+        if self.store is not None:
+            self._taken.append(taken)
+            if self._timer is None or len(self._taken) > PENDING:
+                self._wait()
 
-    def _payload(self, recorder: Recorder, value: Any) -> Any:
-        """What `payload_of` gives, by what is known of the hook's parameters."""
-        watched, args = recorder.watched, recorder.args
-        shown = self._shown.get(watched)
-        if shown is None:
-            if len(self._shown) >= KNOWN:
-                self._shown.clear()
-            passed = watched.passed
-            shown = self._shown[watched] = [
-                (name, at) for at, name in enumerate(passed) if name not in LEFT_OUT
-            ]
-        if watched.spec.withholds:
-            return payload_of(recorder.arguments(value))
-        found = {name: args[at] for name, at in shown}
-        return payload_of(found) if "event" in found else found
+    def began(self, turn: ModelTurn) -> None:
+        """Take the beginning of a model turn."""
+        if self.store is not None:
+            self._turns.append(turn)
+            if self._timer is None or len(self._turns) > PENDING:
+                self._wait()
 
-    def _said(self, recorder: Recorder, outcome: Any) -> dict[int, Said] | None:
-        """What each handler that said something did."""
+    def _new_shape(self, watched: Watched, args: tuple[Any, ...]) -> Shape:
+        if len(self._shapes) >= KNOWN:
+            self._shapes.clear()
+        shape = shape_of(watched, args) if self.full else bare_shape(watched)
+        self._shapes[watched] = shape
+        return shape
+
+    def _add_said(self, about: list[Any], recorder: Recorder, outcome: Any) -> None:
+        """Add what each handler that said something did."""
         reducer = recorder.watched.spec.reducer
         chained = reducer.name == "chain"
         arguments: dict[str, Any] | None = None
         now: dict[str, Any] = {}
-        said: dict[int, Said] = {}
         for number, (_, _, _, value, what, at) in enumerate(recorder.notes):
             reason = failed = changes = returned = None
             if what is None:
                 if value is None:
                     continue
                 if chained:
-                    name = getattr(reducer, "parameter", "value")
-                    arguments = arguments or recorder.arguments(outcome)
-                    before = now[name] if name in now else arguments.get(name)
-                    changes = snapshot({name: [before, value]}, self._limit)
+                    name: str = getattr(reducer, "parameter", "value")
+                    before = now[name] if name in now else recorder.argument(name)
+                    changes = {name: [before, value]}
                     now[name] = value
                 elif self.full:
-                    returned = snapshot(value, self._limit)
+                    returned = value
             elif isinstance(what, Ruling):
                 ruling = outcome.trail[at] if isinstance(outcome, Verdict) else None  # pyright: ignore[reportUnknownMemberType]  # as it was released
                 reason = ruling.reason if ruling is not None else None
                 if ruling is not None and ruling.changes:
                     arguments = arguments or recorder.arguments(outcome)
                     event = arguments.get("event")
-                    pairs = {
+                    changes = {
                         name: [now.get(name, getattr(event, name, None)), after]
                         for name, after in ruling.changes.items()
                     }
-                    changes = snapshot(pairs, self._limit)
                     now.update(ruling.changes)
             else:
                 failed = error_text(what)
-            said[number] = (did_of(value, what, chained), reason, failed, changes, returned)
-        return said or None
+            about.append((number, did_of(value, what, chained), reason, failed, changes, returned))
 
-    def _tell(self, taken: Dispatched, key: Any, place: Place | None) -> None:
+    def _tell(self, taken: Dispatched) -> None:
         """Tell who listens of a dispatch, as it will be read."""
-        session, place = session_at(key, place)
-        batch = Batch(self, session)
-        batch.add(taken, place)
-        record = batch.record()
+        record = record_taken(self, taken)
         for listener in self._listeners:
             listener.dispatched(record)
 
-    def note(self, taken: Dispatched | Span, key: Any, place: Place | None) -> None:
-        """Let it wait for the next time that rows are kept."""
-        if self.store is None:
-            return
-        if place is not None and not place.session_id:
-            self._placeless.append((taken, key, place))
-        else:
-            self._put(taken, *session_at(key, place))
-        self._pending += 1
-        if self._pending > PENDING:
-            self._drop_oldest()
-        if self._timer is None:
-            loop = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]  # None, not an error
-            if loop is not None:
-                self._timer = loop.call_later(SECONDS, self._due)
-
-    def _put(self, taken: Dispatched | Span, session: str, place: Place | None) -> None:
-        batch = self._batches.get(session)
-        if batch is None:
-            batch = self._batches[session] = Batch(self, session)
-        batch.add(taken, place)
-
-    def _drop_oldest(self) -> None:
-        self._pending -= len(self._placeless)
-        self._placeless.clear()
-        for session in list(self._batches):
-            if self._pending <= PENDING:
-                break
-            self._pending -= self._batches[session].drop_older()
-            if not self._batches[session].rows:
-                del self._batches[session]
-
-    def written(self, impl: Implementation) -> str:
-        """An implementation's name and where it is written, as JSON."""
-        text = self._written.get(impl)
-        if text is None:
+    def written(self, impl: Implementation) -> str | None:
+        """An implementation's name and where it is written, as JSON; None for a part of the trace."""
+        try:
+            return self._written[impl]
+        except KeyError:
             if len(self._written) >= KNOWN:
                 self._written.clear()
-            text = self._written[impl] = encode([impl.name, impl.location])
-        return text
+            own = id(impl.plugin) in self._own
+            text = self._written[impl] = None if own else encode([impl.name, impl.location])
+            return text
 
-    def quoted(self, name: str) -> str:
-        """A hook's name as JSON."""
-        text = self._names.get(name)
-        if text is None:
-            text = self._names[name] = encode(name)
-        return text
-
-    def is_own(self, impl: Implementation) -> bool:
-        """Whether it is a part of the trace itself."""
-        return id(impl.plugin) in self._own
+    def numbers(self, count: int) -> int:
+        """The first of so many ids."""
+        first = self._next
+        self._next += count
+        return first
 
     # --- keeping ------------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        """Keep what waits in a moment; where no loop runs, with the next that is taken in one."""
+        for waiting in (self._taken, self._turns):
+            if len(waiting) > PENDING:
+                del waiting[: PENDING // 2]
+        loop = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]  # None, not an error
+        if loop is not None and self._timer is None:
+            self._timer = loop.call_later(SECONDS, self._due)
 
     def _due(self) -> None:
         self._timer = None
@@ -244,28 +231,21 @@ class Tracer:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def is_due(self) -> bool:
-        """Whether it is some time since rows were kept."""
-        return perf_counter() - self._flushed > SECONDS
-
     async def flush(self) -> None:
         """Keep what waits."""
         async with self._writing:
-            self._flushed = perf_counter()
-            if not self._pending or self.store is None:
+            taken, turns = self._taken[:], self._turns[:]
+            del self._taken[: len(taken)], self._turns[: len(turns)]  # hooks run in other threads too
+            if self.store is None or not (taken or turns):
                 return
-            for taken, key, place in self._placeless:
-                self._put(taken, *session_at(key, place))
-            batches, count = list(self._batches.values()), self._pending
-            self._batches, self._placeless, self._pending = {}, [], 0
             try:
                 if self._redact is None:
-                    chunks = [batch.chunk() for batch in batches]
+                    chunks = chunks_of(self, taken, turns)
                 else:
-                    chunks = await asyncio.to_thread(redacted_chunks, batches, self._redact)
+                    chunks = await asyncio.to_thread(chunks_of, self, taken, turns, self._redact)
                 await self.store.write(chunks, self.settings)
             except Exception as error:
-                log.warning("trace.failed records=%d lost: %s", count, error_text(error))
+                log.warning("trace.failed records=%d lost: %s", len(taken), error_text(error))
 
     async def close(self) -> None:
         """Keep what waits, and stop."""
@@ -275,20 +255,22 @@ class Tracer:
         await self.flush()
 
 
-def redacted_chunks(batches: Iterable[Batch], redact: Redact) -> list[Chunk]:
-    """What waits, without what must not be kept."""
-    for batch in batches:
-        batch.redact(redact)
-    return [batch.chunk() for batch in batches]
+def text_of(about: list[Any], shape: Shape, limit: int) -> str:
+    """What was said in a dispatch, as `rows` has it; each value of about this length at most."""
+    try:
+        text = encode(about)
+        if len(text) <= limit:
+            return text
+    except (TypeError, ValueError, RecursionError):
+        pass
+    payload = None if about[0] is None else dict(zip(shape.names, about[0], strict=True))
+    parts = (array(snapshot(each, limit) for each in part) for part in about[SAID:])
+    return array([snapshot(payload, limit), *(snapshot(each, limit) for each in about[1:SAID]), *parts])
 
 
-def session_at(key: Any, place: Place | None) -> tuple[str, Place | None]:
-    """Where something belongs, by its hook's scope key or else by where it was made."""
-    if place is None:
-        return "" if key is None else str(key), None
-    if not key or key == place.session_id:
-        return place.session_id, place
-    return str(key), None
+def array(texts: Iterable[str]) -> str:
+    """JSON texts as one."""
+    return f"[{','.join(texts)}]"
 
 
 def decides(spec: HookSpec) -> bool:

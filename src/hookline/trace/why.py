@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from hookline.hooks.errors import suggestion
 from hookline.tape import Entry, TapeStore
@@ -18,7 +18,9 @@ from hookline.tape import Entry, TapeStore
 from .diff import Change, differences
 from .errors import TraceError
 from .record import HandlerRecord, TraceRecord
+from .spans import with_spans
 from .store import Trace, TraceStore
+from .turns import Turn, call_id_of, message_of, requested, turns_of
 
 OFF = (
     "nothing was traced here, so this is from the tape alone: who decided. "
@@ -69,25 +71,6 @@ class Explanation:
         return found
 
 
-@dataclass(slots=True)
-class Turn:
-    """A turn as the tape has it."""
-
-    id: str
-    entries: list[Entry]
-
-    @property
-    def status(self) -> str:
-        """How it ended."""
-        ends = [e for e in self.entries if e.kind == "turn" and e.payload.get("status") != "started"]
-        return str(ends[-1].payload.get("status")) if ends else "not finished"
-
-    @property
-    def seconds(self) -> float:
-        """From its first entry to its last."""
-        return self.entries[-1].time - self.entries[0].time
-
-
 async def explain(
     tape: TapeStore,
     traces: TraceStore,
@@ -106,26 +89,14 @@ async def explain(
         known = [info.id for info in await tape.sessions()]
         near = suggestion(session, known) or "; `hookline tape list` shows the sessions"
         raise TraceError(f"no session {session!r}{near}")
-    trace = await traces.read(session)
-    turns = turns_of(entries)
+    trace, turns = await traces.read(session), turns_of(entries)
+    trace.records = with_spans(trace.records, turns)
     if target is None:
         found = of_turn(session, chosen(turns, turn, session), trace)
     else:
         found = of_target(session, target, entries, turns, trace)
     found.notes += notes_of(found, trace, present)
     return found
-
-
-def turns_of(entries: Sequence[Entry]) -> list[Turn]:
-    """The turns of a session, in order; what stands before the first belongs to none."""
-    turns: list[Turn] = []
-    for entry in entries:
-        payload = entry.payload
-        if entry.kind == "turn" and payload.get("status") == "started":
-            turns.append(Turn(str(payload.get("turn_id", "")), [entry]))
-        elif turns:
-            turns[-1].entries.append(entry)
-    return turns
 
 
 def chosen(turns: list[Turn], number: int | None, session: str) -> Turn:
@@ -300,24 +271,6 @@ def notes_of(found: Explanation, trace: Trace, present: Collection[str]) -> list
 
 
 # --- entries ---
-
-
-def call_id_of(entry: Entry) -> str | None:
-    """The tool call that an entry is about."""
-    if entry.kind == "tool_call":
-        return entry.payload.get("id")
-    return entry.payload.get("tool_call_id") if entry.kind == "tool_result" else None
-
-
-def message_of(entry: Entry) -> dict[str, Any]:
-    """What was said."""
-    message: Any = entry.payload.get("message") if entry.kind == "message" else None
-    return cast("dict[str, Any]", message) if isinstance(message, dict) else {}
-
-
-def requested(entry: Entry) -> list[dict[str, Any]]:
-    """The tool calls that a message asks for."""
-    return list(message_of(entry).get("tool_calls") or ())
 
 
 def outcome_of(began: Entry | None, ended: Entry | None) -> str:

@@ -32,9 +32,8 @@ export async function decisionsScreen({ place, query, signal, failed }) {
   session.addEventListener("change", () => refresh().catch(failed));
   choice.addEventListener("change", () => refresh().catch(failed));
   await refresh();
-  listen({ dispatches: "false" }, signal, {
-    frame: ((later) => ({ type }) => type === "entry" && later())(soon(refresh, failed)),
-  }).catch(failed);
+  // Also when watching begins: what happened since the first look is not told again.
+  listen({ dispatches: "false" }, signal, { frame: soon(refresh, failed) }).catch(failed);
 }
 
 function decision({ tool, session, entry_id: entry, time, decision: made, rulings, said }) {

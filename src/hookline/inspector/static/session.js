@@ -15,7 +15,8 @@ export async function sessionScreen({ place, rest, signal, failed }) {
   await Promise.all([screen.head(), screen.go(rest)]);
   const changed = soon(() => screen.refresh(), failed);
   listen({ session: id, dispatches: "false" }, signal, {
-    frame: ({ type, session }) => type === "entry" && session === id && changed(),
+    // Also when watching begins: what happened since the first look is not told again.
+    frame: ({ type, session }) => (type !== "entry" || session === id) && changed(),
   }).catch(failed);
   return (rest) => screen.go(rest).catch(failed);
 }

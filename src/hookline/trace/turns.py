@@ -1,0 +1,58 @@
+"""Turns as the tape has them, and what its entries are about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from hookline.tape import Entry
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn as the tape has it."""
+
+    id: str
+    entries: list[Entry]
+
+    @property
+    def status(self) -> str:
+        """How it ended."""
+        ends = [e for e in self.entries if e.kind == "turn" and e.payload.get("status") != "started"]
+        return str(ends[-1].payload.get("status")) if ends else "not finished"
+
+    @property
+    def seconds(self) -> float:
+        """From its first entry to its last."""
+        return self.entries[-1].time - self.entries[0].time
+
+
+def turns_of(entries: Sequence[Entry]) -> list[Turn]:
+    """The turns of a session, in order; what stands before the first belongs to none."""
+    turns: list[Turn] = []
+    for entry in entries:
+        payload = entry.payload
+        if entry.kind == "turn" and payload.get("status") == "started":
+            turns.append(Turn(str(payload.get("turn_id", "")), [entry]))
+        elif turns:
+            turns[-1].entries.append(entry)
+    return turns
+
+
+def call_id_of(entry: Entry) -> str | None:
+    """The tool call that an entry is about."""
+    if entry.kind == "tool_call":
+        return entry.payload.get("id")
+    return entry.payload.get("tool_call_id") if entry.kind == "tool_result" else None
+
+
+def message_of(entry: Entry) -> dict[str, Any]:
+    """What was said."""
+    message: Any = entry.payload.get("message") if entry.kind == "message" else None
+    return cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+
+
+def requested(entry: Entry) -> list[dict[str, Any]]:
+    """The tool calls that a message asks for."""
+    return list(message_of(entry).get("tool_calls") or ())

@@ -158,8 +158,11 @@ def screen_on(file: Any, clock: Any = None) -> Screen:
     return Screen(console, clock) if clock else Screen(console)
 
 
-def show(given: Iterable[StreamEvent], pace: float) -> float:
-    """The CPU seconds that it takes to show an answer, of so many chunks a second, or at once."""
+async def show(given: Iterable[StreamEvent], pace: float) -> float:
+    """The CPU seconds that it takes to show an answer, of so many chunks a second, or at once.
+
+    In an event loop, as the chat does: without one the view could not draw later.
+    """
     now = 0.0
     with terminal() as file:
         screen = screen_on(file, (lambda: now) if pace else None)
@@ -228,13 +231,13 @@ def rows() -> list[Row]:
 
 async def measure(found: list[Row], url: str, rounds: int) -> None:
     await receive(url, 1000, 0.0)
-    show(events(1000), 0.0)
+    await show(events(1000), 0.0)
     for number in range(rounds):
         for row in found:
             progress(f"round {number + 1} of {rounds}: {row.name}")
             pause = 1 / row.pace if row.pace else 0.0
             row.received.append(await receive(url, row.count, pause) / row.count * 1e6)
-            row.shown.append(show(events(row.count), row.pace) / row.count * 1e6)
+            row.shown.append(await show(events(row.count), row.pace) / row.count * 1e6)
     progress("")
 
 

@@ -303,6 +303,8 @@ class Pipeline:
 
     @staticmethod
     def _tape_is_broken(error: Exception | None) -> bool:
+        if error is None:
+            return False
         from hookline.tape import TapeError
 
         return isinstance(error, TapeError)

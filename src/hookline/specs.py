@@ -70,7 +70,8 @@ class Provides(StrEnum):
 class Spec(BaseModel):
     """The ground of every spec: a field that is not known is refused, and nothing is changed later."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Each is built when it is first used: most processes use one or two of them.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def _no_arguments() -> JsonSchema:

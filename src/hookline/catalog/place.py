@@ -7,7 +7,7 @@ dispatch belongs, also where the hook's own parameters do not.
 from __future__ import annotations
 
 from contextvars import ContextVar, Token
-from uuid import uuid4
+from os import urandom
 
 
 class Place:
@@ -56,7 +56,7 @@ class at:  # noqa: N801  # read as a preposition; a generator costs more
 
 def new_turn() -> Place:
     """The place of a turn that begins; its session becomes known on the way."""
-    return Place(turn_id=uuid4().hex)
+    return Place(turn_id=urandom(16).hex())
 
 
 def call(session_id: str, call_id: str) -> Place:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 from functools import partial
+from os import urandom
 from time import time
 from typing import Any, TypeAlias
-from uuid import uuid4
 
 from hookline.hooks import CAPTURE, OLDEST, Answer, Family, hookspec, outcomes
 
@@ -20,7 +20,7 @@ class TriggerEvent:
     """The name of the trigger; its section `[triggers.<name>]` says what the message is."""
     payload: Any = None
     """What is known of it, as JSON has it; the message template takes its fields from here."""
-    id: str = field(default_factory=lambda: uuid4().hex)
+    id: str = field(default_factory=lambda: urandom(16).hex())
     """The idempotency key: two events of a trigger with one id are one event, and make one turn."""
     time: float = field(default_factory=time)
     """When it happened, in seconds since 1970."""

@@ -23,7 +23,9 @@ def main() -> None:
     try:
         app = Hookline(**early(sys.argv[1:]))
         app.load_hooks(only_cli=True)
-        command_line = app.create_cli_app()
+        from .root import outlined
+
+        command_line = outlined(app.create_cli_app())
         gc.freeze()
         gc.enable()
         command_line()

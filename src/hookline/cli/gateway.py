@@ -49,6 +49,8 @@ def run_gateway(app: Hookline, service: Service) -> None:
         settings.check()
         gateway = Gateway(app, enabled=service.channels, settings=settings)
         await serve(gateway, started=tell, changed=tell_change if service.reload else None)
+        if gateway.error is not None:
+            raise gateway.error
 
     try:
         run_loop(main())

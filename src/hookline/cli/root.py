@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Annotated
+from copy import copy
+from typing import Annotated, Any
 
 import typer
-from typer.models import CommandInfo
+from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
+
+
+class Root(TyperGroup):
+    """The root command as it runs. What a command takes is looked at when that command is named."""
+
+    whole: typer.Typer | None = None
+    """Where the commands are as they were declared, when this one has outlines of them."""
+
+    # Older releases of typer have their `Context` and `Command` from elsewhere.
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the arguments name, as it was declared."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and self.whole is not None:
+            command = built(picked(self.whole, name)).commands[name]
+        return name, command, rest
 
 
 def create_app(prepare: Callable[[], None]) -> typer.Typer:
     """A command line without commands; `prepare` is called before one of them runs."""
     app = typer.Typer(
         name="hookline",
+        cls=Root,
         help="A hook-first agent runtime.",
         no_args_is_help=True,
         add_completion=False,
@@ -54,11 +73,64 @@ def keep_first(app: typer.Typer) -> None:
         seen.add(name)
         return new
 
-    def name_of(command: CommandInfo) -> str:
-        return command.name or (command.callback.__name__ if command.callback else "")
-
     app.registered_commands = [c for c in app.registered_commands if fresh(name_of(c))]
     app.registered_groups = [g for g in app.registered_groups if fresh(str(g.name))]
+
+
+def name_of(command: CommandInfo) -> str:
+    """What a command is called on the command line."""
+    function = command.callback
+    return command.name or (function.__name__.lower().replace("_", "-") if function else "")
+
+
+def outlined(app: typer.Typer) -> Root:
+    """The command line, ready to run, with no more of each command than the help of all shows.
+
+    Reading the parameters of every command takes as long as importing typer; one is run.
+    """
+    outlines = copy(app)
+    outlines.registered_commands = [*map(command_outline, app.registered_commands)]
+    outlines.registered_groups = [*map(group_outline, app.registered_groups)]
+    root = built(outlines)
+    root.whole = app
+    return root
+
+
+def command_outline(command: CommandInfo) -> CommandInfo:
+    """A command of the same name and help that takes nothing."""
+    outline = copy(command)
+    outline.name = name_of(command)
+    outline.help = command.help or inspect.getdoc(command.callback)
+    outline.callback = takes_nothing
+    return outline
+
+
+def group_outline(group: TyperInfo) -> TyperInfo:
+    """A group of the same name and help without commands, unless the root shows them as its own."""
+    if not group.name or group.typer_instance is None:
+        return group
+    outline = copy(group)
+    outline.typer_instance = copy(group.typer_instance)
+    outline.typer_instance.registered_commands = []
+    outline.typer_instance.registered_groups = []
+    return outline
+
+
+def picked(app: typer.Typer, name: str) -> typer.Typer:
+    """The command line with one of its commands or groups, and what has no name of its own."""
+    chosen = copy(app)
+    chosen.registered_commands = [c for c in app.registered_commands if name_of(c) == name]
+    chosen.registered_groups = [g for g in app.registered_groups if g.name == name or not g.name]
+    return chosen
+
+
+def built(app: typer.Typer) -> Any:
+    """The command that runs an app of `create_app`."""
+    return typer.main.get_command(app)
+
+
+def takes_nothing() -> None:
+    """Stand in for a command where only its help is shown."""
 
 
 def show_version(wanted: bool) -> None:

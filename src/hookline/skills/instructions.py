@@ -44,6 +44,8 @@ def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) 
     """
     # Every turn looks, and most find nothing: names are text until a file is there.
     nearest = _real(str(workspace))
+    if not any(map(_exists, _candidates(nearest))):
+        return []
     folders, repository = _folders(nearest, home)
     found: list[Instruction] = []
     for folder in reversed(folders):
@@ -84,6 +86,15 @@ def of_profile(folder: Path, limit: int = LIMIT) -> list[str]:
 def render(found: Iterable[Instruction]) -> list[str]:
     """The texts for the system prompt, each with the folder that it holds for."""
     return [f"Instructions for {each.path.parent}, from {FILE}:\n\n{each.text}" for each in found]
+
+
+def _exists(name: str) -> bool:
+    return os.access(name, os.F_OK)  # half of what asking for its attributes costs
+
+
+@lru_cache(maxsize=16)
+def _candidates(folder: str) -> tuple[str, ...]:
+    return tuple(os.path.join(each, FILE) for each in _upward(folder))  # noqa: PTH118
 
 
 def _folders(workspace: str, home: Path | None) -> tuple[tuple[str, ...], str | None]:

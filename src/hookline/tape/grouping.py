@@ -47,8 +47,8 @@ class Writers:
     """The tasks that append to one file.
 
     A commit costs several times what an insert does. The first tasks to append in a step of the event
-    loop write at once; what others append in the same step is written together in the next. Either
-    way an append is durable when it returns.
+    loop write at once; what others append in the same step is written together in the next. As long as
+    several come together, all of them are. Either way an append is durable when it returns.
     """
 
     def __init__(self, run: Run) -> None:
@@ -56,9 +56,12 @@ class Writers:
         self._appender = Appender()
         self._first: list[asyncio.Task[object] | None] = []
         self._group: _Group | None = None
+        self._crowded = False
 
     async def append(self, rows: Sequence[Row], expect: Expected) -> None:
         """Append all of these or none. Cancelled, it has appended nothing."""
+        if self._crowded:
+            return await self._with_others(rows, expect)
         first, task = self._first, asyncio.current_task()
         if task not in first:
             if len(first) == AT_ONCE:
@@ -90,6 +93,7 @@ class Writers:
         if self._group is group:
             self._group = None
         self._first.clear()  # their loop may have ended before the step did
+        self._crowded = len(group.waiting) > AT_ONCE
         failure: TapeError | None = None
         try:
             await self._run("append to", lambda db: self._append_all(db, group.waiting))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 LIMIT = 2000
 """Characters that a block may have; a longer one is cut, so that showing its end stays cheap."""
@@ -34,8 +34,16 @@ class Blocks:
         """The block that is not complete yet."""
         return "\n".join([*self._lines, "".join(self._line)])
 
-    def take(self, text: str) -> Iterator[str]:
+    def take(self, text: str) -> Iterable[str]:
         """Take a piece; give the blocks that are complete with it."""
+        size = self._size + len(text)
+        if "\n" in text or size > LIMIT * 2:
+            return self._taken(text)
+        self._line.append(text)  # most pieces are a word
+        self._size = size
+        return ()
+
+    def _taken(self, text: str) -> Iterator[str]:
         *ended, rest = text.split("\n")
         for part in ended:
             yield from self._grow(part)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
 
 from markdown_it import MarkdownIt
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown
-from rich.syntax import Syntax
+from rich.markdown import Markdown
 
-if TYPE_CHECKING:
-    from rich.console import JustifyMethod
+from .elements import ELEMENTS
 
 BURST = 32_000
 """Characters that are drawn as Markdown however fast they come."""
@@ -21,33 +17,10 @@ STEADY = 40_000
 """Characters a second that are drawn so in the long run: ten thousand tokens, a fifth of a core."""
 
 
-class LeftHeading(Heading):
-    """A heading that begins where the text does."""
-
-    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = dict.fromkeys(
-        ("h1", "h2", "h3", "h4", "h5", "h6"), "left"
-    )
-
-
-class IndentedCode(CodeBlock):
-    """Code without a frame, so that a long block can be shown piece by piece."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The code in colours, moved in."""
-        code = str(self.text).rstrip("\n")
-        yield Syntax(
-            code, self.lexer_name, theme=self.theme, word_wrap=True, padding=(0, 2),
-            background_color="default",
-        )  # fmt: skip
-
-
-CODE = {"fence": IndentedCode, "code_block": IndentedCode}
-
-
 class Page(Markdown):
     """Markdown as it is shown here."""
 
-    elements = {**Markdown.elements, "heading_open": LeftHeading, **CODE}  # noqa: RUF012
+    elements = {**Markdown.elements, **ELEMENTS}  # noqa: RUF012
 
 
 @cache

@@ -55,16 +55,21 @@ class Region:
         from rich.segment import Segment, Segments
 
         options = self.console.options.update_width(max(self.console.width - 1, 1))
-        lines = self.console.render_lines(part, options, pad=False)
+        lines = [*Segment.split_lines(self.console.render(part, options))]
         while len(lines) > 1 and blank(lines[0]):
             del lines[0]
         while len(lines) > 1 and blank(lines[-1]):
             del lines[-1]
+        widths = [*map(Segment.get_line_length, lines)]
+        for at, width in enumerate(widths):
+            if width > options.max_width:
+                lines[at] = Segment.adjust_line_length(lines[at], options.max_width, pad=False)
+                widths[at] = Segment.get_line_length(lines[at])
         with self.console.capture() as captured:
             together = [segment for line in lines for segment in (*line, Segment.line())]
             self.console.print(Segments(together), end="", soft_wrap=True)
         texts = captured.get().split("\n")
-        return [(Segment.get_line_length(line), text) for line, text in zip(lines, texts, strict=False)]
+        return [*zip(widths, texts, strict=False)]
 
 
 def blank(line: list[Segment]) -> bool:

@@ -15,7 +15,8 @@ _encode = JSONEncoder(separators=(",", ":")).encode
 class _Told(NamedTuple):
     """Tools as the endpoint was last told of them."""
 
-    schemas: list[ToolSchema]
+    schemas: list[ToolSchema]  # kept, so that no other object gets the id of one
+    ids: list[int]
     names: ToolNames
     text: str
 
@@ -31,14 +32,15 @@ class RequestWriter:
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         self._model = model
         self._endpoint = endpoint
-        self._told = _Told([], ToolNames(()), "")
+        self._told = _Told([], [], ToolNames(()), "")
 
     def write(self, request: ModelRequest) -> tuple[bytes, ToolNames]:
         """The body of a request, and the names that its tools have on the wire."""
         told = self._told
-        if not _same(told.schemas, request.tools):
+        ids = [*map(id, request.tools)]
+        if told.ids != ids:
             names = ToolNames(tool["name"] for tool in request.tools)
-            told = _Told(list(request.tools), names, _encode(tools(request, names)))
+            told = _Told(list(request.tools), ids, names, _encode(tools(request, names)))
             self._told = told
         # A copy: names that only this conversation knows must not reach the next request.
         names = told.names.copy()
@@ -47,9 +49,3 @@ class RequestWriter:
         if request.tools:
             text = f'{text[:-1]},"tools":{told.text}}}'
         return text.encode(), names
-
-
-def _same(some: list[ToolSchema], others: list[ToolSchema]) -> bool:
-    if len(some) != len(others):
-        return False
-    return all(one is other for one, other in zip(some, others, strict=True))

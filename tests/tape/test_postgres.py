@@ -233,7 +233,7 @@ async def test_a_read_only_server_can_be_read(schema: str, role: str):
     )
     store = await PostgresStore.open(url_for(role), schema=schema)
     assert len(await store.entries("s1")) == 10
-    assert await store.search("number") == []  # nobody searched where it could be indexed
+    assert len(await store.search("number")) == 10  # though nobody searched where it can be indexed
     leaf = await store.leaf("s1")
     with pytest.raises(TapeReadOnly, match="read-only, as a replica is; name the primary"):
         await store.append([note("more", leaf)])
@@ -282,6 +282,23 @@ async def test_a_pool_that_is_used_up_says_so(schema: str):
         with pytest.raises(TapeUnavailable, match=r"no free connection.*pool_size"):
             await store.get("x")
     assert await store.get("x") is None
+    await store.close()
+
+
+async def test_the_plan_for_a_branch_is_kept_on_a_short_tape_too(schema: str):
+    store = await opened(schema, pool_size=1)
+    tape = await Tape.open(store, "s1")
+    await tape.append_many([("note", {"text": f"number {n}"}) for n in range(1000)])
+    await tape.handoff("here", state={})
+    postgres.execute(f"ANALYZE {schema}.entries")
+    for _ in range(15):
+        assert len(await tape.context_entries()) == 1
+    async with store.connection() as connection:
+        kept = await connection.execute(
+            "SELECT generic_plans FROM pg_prepared_statements WHERE statement LIKE '%RECURSIVE found%'"
+        )
+        (plans,) = await kept.fetchall()
+    assert plans[0] > 0
     await store.close()
 
 

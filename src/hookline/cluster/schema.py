@@ -13,11 +13,15 @@ from hookline.tape.postgres_schema import Version, check, check_writable, migrat
 PART: Final = "cluster"
 
 # A lock is looked for among all that wait, for every job that is taken: with a long backlog that needs
-# an index of its own, which procrastinate does not bring.
+# an index of its own, which procrastinate does not bring. The planner is told to use it: before the
+# server has looked at a queue that grew quickly, it takes it for a short one, and would read all of it.
 _ENGINE: Final = """
     SET LOCAL search_path TO {{schema}};
     {engine}
     CREATE INDEX hookline_jobs_locks ON procrastinate_jobs (lock, id) WHERE status IN ('todo', 'doing');
+    ALTER FUNCTION procrastinate_fetch_job_v2 SET enable_seqscan = off SET enable_bitmapscan = off
+        SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
+        SET enable_sort = off;
 """
 
 # `id` is what a channel knows a message by, `number` the order in which they were accepted. `ticket`
@@ -30,7 +34,6 @@ _INBOX: Final = """
         ticket text NOT NULL,
         session_id text COLLATE "C" NOT NULL,
         gateway text NOT NULL,
-        job bigint NOT NULL,
         alone boolean NOT NULL,
         accepted double precision NOT NULL DEFAULT extract(epoch FROM clock_timestamp()),
         deaths integer NOT NULL DEFAULT 0,

@@ -23,8 +23,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hookline.catalog.envelope import EnvelopeError
 from hookline.hooks import HooklineError
 from hookline.inspector import FILES
+from hookline.stores.errors import StoreLocked, StoreUnavailable
+from hookline.tape.errors import TapeFull, TapeLocked, TapeReadOnly, TapeUnavailable
 
 from .framed import AlreadyAccepted, IdInUse
 from .frames import BadFrame
@@ -36,10 +39,16 @@ log = logging.getLogger("hookline.gateway")
 
 STATUS: dict[type[HooklineError], int] = {
     BadFrame: 422,
+    EnvelopeError: 422,
     IdInUse: 409,
     AlreadyAccepted: 409,
     GatewayStopping: 503,
 }
+UNUSABLE: tuple[type[HooklineError], ...] = (
+    TapeFull, TapeLocked, TapeReadOnly, TapeUnavailable, StoreLocked, StoreUnavailable
+)  # fmt: skip
+"""Why nothing can be kept or read; whoever looks after the gateway finds the reason in its log."""
+TRY_AGAIN = "the gateway cannot keep or read this now; try again later"
 HANG_UP = 5
 """Seconds that connections get to close after the last turn ended."""
 BACKLOG = 4096
@@ -89,6 +98,8 @@ def create_app(gateway: Gateway) -> FastAPI:
     )
     for kind, status in STATUS.items():
         app.add_exception_handler(kind, _answer(status))
+    for kind in UNUSABLE:
+        app.add_exception_handler(kind, _unusable)
     app.add_exception_handler(LookupError, _answer(404))
     app.add_exception_handler(RequestValidationError, _invalid)
     from .routes.health import health_routes
@@ -122,6 +133,12 @@ def _answer(status: int) -> Callable[[Request, Exception], Any]:
         return JSONResponse(_problem(request, str(error)), status)
 
     return answer
+
+
+async def _unusable(request: Request, error: Exception) -> JSONResponse:
+    """A request that no store could be used for: no fault of whoever sent it."""
+    log.error("request.unusable path=%s error=%s", request.url.path, error)
+    return JSONResponse(_problem(request, TRY_AGAIN), 503, headers={"retry-after": "5"})
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:

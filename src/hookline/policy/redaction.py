@@ -235,6 +235,10 @@ def texts(value: Any) -> Iterable[str]:
     return [text for part in parts if isinstance(text := getattr(part, "text", None), str)]
 
 
+ADDRESS = ("channel", "chat_id", "message_id", "joined", "session_id")
+"""The fields of an envelope by which a message is known."""
+
+
 class RedactedStore:
     """A tape's store that keeps no message as it was said; everything else is the store's own.
 
@@ -264,11 +268,18 @@ class RedactedStore:
 
     def _payload(self, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
         redact = self._redactor.redact
+        if kind in ("turn", "inbound") and payload.get("envelope"):
+            return {**redact(payload), "envelope": self._envelope(payload["envelope"])}
         if kind != "message":
             return redact(payload)
         message: dict[str, Any] = payload["message"]
         calls = {"tool_calls": message["tool_calls"]} if "tool_calls" in message else {}
         return {**payload, "message": {**redact(message), **calls}}
+
+    def _envelope(self, envelope: dict[str, Any]) -> dict[str, Any]:
+        """Where it came from stays: a turn that was cut off must still find its sender."""
+        kept = {name: envelope[name] for name in ADDRESS if name in envelope}
+        return {**self._redactor.redact(envelope), **kept}
 
 
 def redacted_line(redactor: Redactor, line: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from hookline.tape.schema import transaction
+from hookline.tape.schema import meaning_of, transaction
 
 from .errors import StoreDamaged, StoreError, StoreLocked, StoreUnavailable
 from .protocols import Health
@@ -153,7 +153,7 @@ class SQLiteFile:
 
     def _told(self, error: Exception, doing: str) -> StoreError:
         doing = "open" if self._db is None else doing
-        kind, advice = _MEANINGS.get(_code(error), (StoreError, "failed"))
+        kind, advice = _MEANINGS.get(meaning_of(error), (StoreError, "failed"))
         return kind(f"cannot {doing} the store: {self.path} {advice} (SQLite: {error})")
 
 
@@ -179,17 +179,13 @@ def _write_ahead(db: sqlite3.Connection, errors: type[Exception]) -> None:
             db.execute("PRAGMA journal_mode = WAL")
             return
         except errors as error:
-            if _code(error) not in _BUSY or time.monotonic() > deadline:
+            if meaning_of(error) not in _BUSY or time.monotonic() > deadline:
                 raise
         time.sleep(0.005)
 
 
 def _pragma(db: sqlite3.Connection, name: str) -> int:
     return db.execute(f"PRAGMA {name}").fetchone()[0]
-
-
-def _code(error: Exception) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
 
 
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from psycopg import sql
 
 from .entry import Entry, entry_of, row_of
-from .errors import TapeClosed, TapeCorrupt, TapeReadOnly, UnknownEntry
+from .errors import TapeClosed, TapeCorrupt, TapeFull, TapeReadOnly, UnknownEntry
 from .grouping import cancel_later
 from .outline import OutlineEntry
 from .postgres_appending import Appending, PostgresAppender, storable
@@ -37,6 +37,7 @@ class PostgresStore:
         """The pool, which other parts that keep their tables beside the tape may use too."""
         self.schema = schema
         self._appender = PostgresAppender(schema)
+        database.on_connect.append(self._appender.forget)
         self._queries = Queries(schema)
         self._index = WordIndex(schema)
         self._closed = False
@@ -226,7 +227,7 @@ class PostgresStore:
         phrases = phrases_of(text)
         if not phrases:
             return []
-        await self._catch_up()
+        all_indexed = await self._catch_up()
         places = None if session_id is None else await self._span(session_id)
         if session_id is not None and places is None:
             return []
@@ -247,6 +248,15 @@ class PostgresStore:
             if not found:
                 break
             offset += len(found)
+        if not all_indexed:
+            known = {hit.entry.id for hit in hits}
+
+            async def rest(connection: Connection) -> list[int]:
+                return await self._index.find_unindexed(connection, phrases, places, wanted, limit)
+
+            rows = await self._fetch(self._queries.at_all, (await self._run("search", rest),))
+            hits += [Hit.of(self._entry(row), phrases) for row in rows if row[0] not in known]
+            hits.sort(key=lambda hit: (hit.entry.time, hit.entry.id), reverse=True)
         return hits[: max(0, limit)]
 
     async def close(self) -> None:
@@ -257,12 +267,14 @@ class PostgresStore:
 
     # --- How a call is made ---
 
-    async def _catch_up(self) -> None:
+    async def _catch_up(self) -> bool:
+        """Index what was appended since the last search; False where that cannot be written."""
         try:
             while await self._run("index", self._index.catch_up):
                 pass
-        except TapeReadOnly:
-            pass  # on a replica, what the primary indexed can be found
+        except (TapeFull, TapeReadOnly):
+            return False
+        return True
 
     async def _run(self, doing: str, action: Callable[[Connection], Awaitable[T]]) -> T:
         self._check_open()

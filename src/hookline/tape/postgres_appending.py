@@ -68,8 +68,6 @@ class Appending:
         same ids, and one of them is refused.
         """
         again, self._tried, self.sending = self._tried, True, True
-        if again:
-            self._appender.forget(self._rows)
         try:
             if again and await self._appender.kept(connection, self._rows):
                 return
@@ -99,10 +97,9 @@ class PostgresAppender:
         if known is None or known.next_seq <= seq:  # answers may come in another order
             self._leaves[session_id] = Leaf(leaf_id, seq + 1)
 
-    def forget(self, rows: Sequence[Row]) -> None:
-        """Forget the leaves of these rows' sessions."""
-        for row in rows:
-            self._leaves.pop(row[1], None)
+    def forget(self) -> None:
+        """Forget the leaves: another server may not have them."""
+        self._leaves.clear()
 
     async def append(self, connection: Connection, rows: Sequence[Row], expect: Expected) -> None:
         """Append all or none: to one session whose leaf is known by one statement.

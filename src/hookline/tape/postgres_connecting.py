@@ -63,6 +63,9 @@ class Database:
             "keepalives_interval": 5,
             "keepalives_count": 3,
         }
+        self.on_connect: list[Callable[[], None]] = []
+        """Called when the pool has a new connection: after a failover it leads to another server, which
+        may lack the last that the old one had."""
         self._slots = asyncio.Semaphore(pool_size)
         self._idle: list[Connection] = []
         self._closed = False
@@ -184,11 +187,14 @@ class Database:
             if not connection.closed:
                 return connection
         try:
-            return await self._connect()
+            connection = await self._connect()
         except psycopg.OperationalError as error:
             if is_final(error):
                 raise
             raise Lost from error
+        for tell in self.on_connect:
+            tell()
+        return connection
 
     async def _give_back(self, connection: Connection) -> None:
         idle = connection.info.transaction_status == TransactionStatus.IDLE

@@ -21,11 +21,13 @@ from .errors import (
 
 _STRANGE = "has other tables than this Hookline knows; `hookline db status` compares the versions"
 
+_NO_PRIMARY: Final = "no primary"
+"""No code of PostgreSQL's: the url asks for a server that can be written, and none of its hosts is."""
+
+READ_ONLY: Final = "is read-only, as a replica is; name the primary in [tape] url"
+
 _MEANINGS: Final[dict[str, tuple[type[TapeError], str]]] = {
-    "25006": (
-        TapeReadOnly,
-        "is read-only, as a replica is; name the primary in [tape] url",
-    ),
+    "25006": (TapeReadOnly, READ_ONLY),
     "28000": (TapeDenied, "does not let this user in; check the user in [tape] url and pg_hba.conf"),
     "28P01": (TapeDenied, "refused the password; check the one in [tape] url"),
     "3D000": (TapeUnavailable, "has no such database; make it with `createdb`, or correct [tape] url"),
@@ -41,6 +43,10 @@ _MEANINGS: Final[dict[str, tuple[type[TapeError], str]]] = {
     ),
     "57014": (TapeLocked, "took too long; wait for other writers, or raise [tape] statement_timeout"),
     "55P03": (TapeLocked, "is in use by another process; wait for it, or end it"),
+    _NO_PRIMARY: (
+        TapeUnavailable,
+        "has no server that can be written; check that the primary runs, and that [tape] url names it",
+    ),
     "XX001": (TapeCorrupt, "is damaged; restore a copy"),
     "XX002": (TapeCorrupt, "has a damaged index; run REINDEX, or restore a copy"),
 }
@@ -50,6 +56,7 @@ _WORDS: Final = (
     (r"password authentication failed|no password supplied", "28P01"),
     (r"role \".*\" does not exist|no pg_hba\.conf entry|not permitted to log in", "28000"),
     (r"database \".*\" does not exist", "3D000"),
+    (r"session is read-only|server is in hot standby mode", _NO_PRIMARY),
     (r"too many (clients|connections)|connection slots", "53300"),
 )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from heapq import nlargest
 from typing import Any
 
 from .index import BATCH, LARGEST_BATCH
 from .postgres_connecting import Connection
 from .postgres_schema import PLACES, lock_of, within
-from .text import Phrase, text_of, words_of
+from .text import Phrase, matches, text_of, words_of
 
 _BEHIND = f"""
     SELECT number, coalesce(next, number * {PLACES}) FROM {{schema}}.sessions
@@ -28,6 +29,15 @@ _DONE = """
     INSERT INTO {schema}.indexed VALUES (%s, %s)
     ON CONFLICT (session) DO UPDATE SET next = excluded.next
 """
+_UNINDEXED = f"""
+    SELECT e.time, e.id, e.seq, e.payload FROM {{schema}}.sessions
+    LEFT JOIN {{schema}}.indexed ON session = number CROSS JOIN LATERAL (
+        SELECT * FROM {{schema}}.entries
+        WHERE seq BETWEEN coalesce(next, number * {PLACES}) AND number * {PLACES} + {PLACES - 1}
+    ) e
+    WHERE (%(low)s::bigint IS NULL OR number = %(low)s::bigint / {PLACES})
+        AND (%(kinds)s::text[] IS NULL OR e.kind = ANY(%(kinds)s))
+"""
 _PAGE = 100
 
 
@@ -40,6 +50,7 @@ class WordIndex:
         self._new = within(_NEW, schema)
         self._insert = within(_INSERT, schema)
         self._done = within(_DONE, schema)
+        self._unindexed = within(_UNINDEXED, schema)
 
     async def catch_up(self, connection: Connection) -> bool:
         """Index the next entries that are not yet; whether there may be more."""
@@ -94,10 +105,32 @@ class WordIndex:
         found = await connection.execute(within(statement, self._schema), values)
         return [seq for (seq,) in await found.fetchall()]
 
+    async def find_unindexed(
+        self,
+        connection: Connection,
+        phrases: Sequence[Phrase],
+        places: tuple[int, int] | None,
+        kinds: Sequence[str] | None,
+        limit: int,
+    ) -> list[int]:
+        """The places of the newest entries with these phrases that are not indexed: all are read."""
+        values = {"low": places and places[0], "kinds": kinds}
+        found: list[tuple[float, str, int]] = []
+        async with connection.transaction(), connection.cursor("unindexed") as rows:
+            await rows.execute(self._unindexed, values)
+            async for time, entry_id, seq, payload in rows:
+                if matches(phrases, _text(payload)):
+                    found.append((time, entry_id, seq))
+        return [seq for _, _, seq in nlargest(limit, found)]
+
 
 def _words(payload: str) -> list[str]:
+    return sorted(set(_text(payload)))
+
+
+def _text(payload: str) -> list[str]:
     try:
-        return sorted(set(words_of(text_of(json.loads(payload)))))
+        return words_of(text_of(json.loads(payload)))
     except ValueError:
         return []  # reading the entry says that it is damaged; the others can be found all the same
 

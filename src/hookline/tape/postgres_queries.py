@@ -27,7 +27,8 @@ _LEAF: Final = f"""
 # From an entry to the root: from each jump to the one before is a range of places, a run. Of each, the
 # last place is known, the first is the nearest jump (or the session's start), and the walk ends at the
 # nearest entry of the kinds asked for, or at the one named. Each is found by an index, so that a run
-# costs the same however long it is.
+# costs the same however long it is. The limit of the kinds leaves out none: with it the planner takes
+# them for few, and keeps its plan. Making a new one for each call takes longer than the call itself.
 _RUNS: Final = """
     WITH RECURSIVE found AS (SELECT seq FROM {schema}.entries WHERE id = %(id)s),
     last AS (SELECT seq FROM {schema}.entries WHERE id = %(until)s),
@@ -49,9 +50,11 @@ _RUN: Final = f"""
         ) jump ON true
     ) place CROSS JOIN LATERAL (
         SELECT max(seq) AS stop FROM (
-            SELECT nearest.seq FROM unnest(%(kinds)s::text[]) wanted CROSS JOIN LATERAL (
+            SELECT nearest.seq FROM (
+                SELECT unnest(%(kinds)s::text[]) AS kind LIMIT cardinality(%(kinds)s::text[])
+            ) wanted CROSS JOIN LATERAL (
                 SELECT seq FROM {{schema}}.entries
-                WHERE kind = wanted AND seq BETWEEN place.low AND place.high
+                WHERE kind = wanted.kind AND seq BETWEEN place.low AND place.high
                 ORDER BY seq DESC LIMIT 1
             ) nearest
             UNION ALL

@@ -10,8 +10,9 @@ from typing import Final
 
 from psycopg import sql
 
-from .errors import BadSchema, ForeignHome, NotATape, TapeTooNew, TapeTooOld
+from .errors import BadSchema, ForeignHome, NotATape, TapeReadOnly, TapeTooNew, TapeTooOld
 from .postgres_connecting import Connection
+from .postgres_errors import READ_ONLY
 
 TAPE: Final = "tape"
 """The part of a schema that the tape is; others may have tables beside it, with their own versions."""
@@ -112,6 +113,19 @@ def check(version: Version, schema: str, place: str) -> None:
             f"schema {schema!r} of {place} has version {version.present}, and this Hookline needs "
             f"{version.known}; stop older programs and run `hookline db migrate`"
         )
+
+
+async def is_read_only(connection: Connection) -> bool:
+    """Whether the server cannot be written, as a replica cannot."""
+    found = await connection.execute("SELECT current_setting('transaction_read_only')::bool")
+    (read_only,) = await found.fetchone() or (False,)
+    return read_only
+
+
+async def check_writable(connection: Connection, place: str) -> None:
+    """Refuse a server that cannot be written, before anything is begun that would write."""
+    if await is_read_only(connection):
+        raise TapeReadOnly(f"cannot write the tape: {place} {READ_ONLY}")
 
 
 async def migrate(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .postgres import private
 from .postgres_connecting import Database
-from .postgres_schema import Version, check_name, version_of, within
+from .postgres_schema import Version, check_name, is_read_only, version_of, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,7 @@ async def status_of(url: str, schema: str) -> Status:
                 (schema,),
             )
             (entries,) = await estimated.fetchone() or (0,)
-        recovering = await connection.execute(
-            "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, "
-            "current_setting('server_version')"
-        )
-        read_only, server = await recovering.fetchone() or (False, "")
+        told = await connection.execute("SELECT current_setting('server_version')")
+        (server,) = await told.fetchone() or ("",)
+        read_only = await is_read_only(connection)
     return Status(database.place, server, read_only, version, home, sessions, entries)

@@ -208,19 +208,23 @@ _MEANINGS: Final[dict[int, tuple[type[TapeError], str]]] = {
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether trying again later may help."""
-    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return meaning_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def told(error: sqlite3.Error, path: str, doing: str) -> TapeError:
     """Say in one line what an error of the database means, and what to do."""
     if "closed database" in str(error):
         return TapeClosed()
-    kind, advice = _MEANINGS.get(_code(error), (TapeError, "failed; run `hookline doctor`"))
+    kind, advice = _MEANINGS.get(meaning_of(error), (TapeError, "failed; run `hookline doctor`"))
     return kind(f"cannot {doing} the tape: {path} {advice} (SQLite: {error})")
 
 
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+def meaning_of(error: Exception) -> int:
+    """The code of an error of SQLite, without the extended part."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # the file beside it that processes share has no room
+        return sqlite3.SQLITE_FULL
+    return code & 0xFF
 
 
 @contextmanager

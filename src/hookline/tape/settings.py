@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from .entry import new_id
-from .errors import TapeUnavailable
+from .errors import TapeFull, TapeUnavailable
 
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -48,16 +49,17 @@ def home_id(home: Path) -> str:
         home.mkdir(parents=True, exist_ok=True)
         part = home / f"home-id.{new_id()}"
         if not file.exists():
-            part.write_text(new_id() + "\n", encoding="utf-8")
             try:
+                part.write_text(new_id() + "\n", encoding="utf-8")
                 os.link(part, file)  # complete or not there, and the first of several processes wins
             except FileExistsError:
                 pass
             finally:
-                part.unlink()
+                part.unlink(missing_ok=True)
         return file.read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise TapeUnavailable(
-            f"cannot read or make {file} ({error.strerror}); check the permissions, "
-            "or name the home in [tape] home"
+        full = error.errno == errno.ENOSPC
+        raise (TapeFull if full else TapeUnavailable)(
+            f"cannot read or make {file} ({error.strerror}); "
+            f"{'make room' if full else 'check the permissions'}, or name the home in [tape] home"
         ) from error

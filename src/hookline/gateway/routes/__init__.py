@@ -26,7 +26,9 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
 }
 """What any request may be told."""
 
-BUSY: Final = {503: _said("The gateway is going down and takes no more messages.")}
+BUSY: Final = {
+    503: _said("The gateway is going down and takes no more messages, or has no room to keep one.")
+}
 FAILED: Final = {500: _said("The message was accepted, and answering it failed.")}
 MISSING: Final = {404: _said("There is no such thing.")}
 TAKEN: Final = {

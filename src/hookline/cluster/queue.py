@@ -1,7 +1,9 @@
 """The queue of a cluster: messages that were accepted, and the jobs by which workers take them.
 
-A message and its job are one transaction. Jobs of one session have one lock, so that they are taken one
-at a time and in order, whoever takes them.
+A job stands for a session: whoever takes it makes the turns of all its messages that wait. Jobs of one
+session have one lock, so that they are taken one at a time, whoever takes them. A message is kept and
+has a job in one transaction; where a job of its session waits already, that is its job too. So the
+queue is as long as there are sessions that wait, however much was said in them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from uuid import uuid4
 from procrastinate.exceptions import ConnectorException
 from psycopg import Rollback
 
-from hookline.catalog.envelope import Envelope
+from hookline.catalog.envelope import Envelope, EnvelopeError
 from hookline.inbox import key_of, keys_of, packed, unpacked
 from hookline.tape.postgres import PostgresStore
 from hookline.tape.postgres_connecting import Connection
@@ -26,16 +28,24 @@ from .engine import engine, name_of, queue_of
 TASK: Final = "hookline.turn"
 """The name of the jobs' task."""
 _KEPT: Final = """
-    INSERT INTO {schema}.inbox (id, ticket, session_id, gateway, job, alone, envelope)
-    VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number
+    INSERT INTO {schema}.inbox (id, ticket, session_id, gateway, alone, envelope)
+    VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number
+"""
+# Nobody takes the job before the message is there: to take one, it must be locked.
+_JOB: Final = """
+    SELECT id FROM {schema}.procrastinate_jobs
+    WHERE lock = %s AND status = 'todo' AND queue_name = %s ORDER BY id LIMIT 1 FOR SHARE
+"""
+_WAKE: Final = """
+    SELECT pg_notify('procrastinate_queue_v1#' || %s,
+        json_build_object('type', 'job_inserted', 'job_id', %s::bigint)::text)
 """
 _TICKET: Final = "SELECT ticket FROM {schema}.inbox WHERE id = %s"
 _TELL_WORKER: Final = """
     SELECT pg_notify(%s || worker_id, %s) FROM {schema}.procrastinate_jobs
     WHERE lock = %s AND status = 'doing' AND worker_id IS NOT NULL
 """
-_COLUMNS: Final = "id, number, session_id, gateway, job, alone, accepted, deaths, envelope"
-_ONE: Final = f"SELECT {_COLUMNS} FROM {{schema}}.inbox WHERE id = %s AND outcome IS NULL"
+_COLUMNS: Final = "id, number, session_id, gateway, alone, accepted, deaths, envelope"
 _FOLLOWING: Final = f"""
     SELECT {_COLUMNS} FROM {{schema}}.inbox
     WHERE session_id = %s AND outcome IS NULL AND number > %s ORDER BY number LIMIT %s
@@ -50,7 +60,7 @@ _SETTLE: Final = """
             SELECT FROM {schema}.procrastinate_jobs j
             WHERE j.lock = session_id AND j.status = 'doing' AND j.worker_id = %(worker)s
         )
-        RETURNING job
+        RETURNING id
     ), sent AS (
         INSERT INTO {schema}.deliveries (gateway, channel, item)
         SELECT * FROM unnest(%(gateways)s::text[], %(channels)s::text[], %(items)s::text[])
@@ -59,7 +69,7 @@ _SETTLE: Final = """
         SELECT pg_notify(%(to)s || gateway, CASE WHEN octet_length(item) < %(most)s
             THEN 'd' || id || ' ' || item ELSE 'd' || id END) FROM sent
     )
-    SELECT job, (SELECT count(*) FROM told) FROM done
+    SELECT id, (SELECT count(*) FROM told) FROM done
 """
 _OUTCOME: Final = "SELECT outcome FROM {schema}.inbox WHERE id = %s"
 _FORGET: Final = """
@@ -80,7 +90,6 @@ class Queued:
     session_id: str
     gateway: str
     """The gateway that accepted it, and has its sender."""
-    job: int
     alone: bool
     """Whether it is never taken together with others."""
     accepted: float
@@ -112,7 +121,8 @@ class Queue:
             _KEPT,
             _TICKET,
             _TELL_WORKER,
-            _ONE,
+            _JOB,
+            _WAKE,
             _FOLLOWING,
             _SETTLE,
             _OUTCOME,
@@ -136,29 +146,41 @@ class Queue:
     ) -> bool:
         """Keep a message and have it taken; False where it was accepted before."""
         key, ticket, said = key_of(envelope), uuid4().hex, packed(envelope)
+        _check("channel, chat_id or message_id", key)
+        _check("session", session_id)
 
         async def keep(connection: Connection) -> bool:
             known = await (await connection.execute(self._sql[_TICKET], (key,))).fetchone()
             if known is not None:
                 return known[0] == ticket
             async with connection.transaction() as transaction:
-                job = await self._defer(connection, key, session_id)
-                row = (key, ticket, session_id, gateway, job, alone, said)
+                job = await self._waiting_job(connection, session_id)
+                if job is None:
+                    await self._defer(connection, session_id)
+                row = (key, ticket, session_id, gateway, alone, said)
                 kept = await (await connection.execute(self._sql[_KEPT], row)).fetchone()
                 if kept is None:
                     raise Rollback(transaction)
-                await self._tell(connection, session_id, {"arrived": session_id})
+                told = await self._tell(connection, session_id, {"arrived": session_id})
+                if job is not None and not told:  # whoever looked meanwhile found it locked
+                    await connection.execute(self._sql[_WAKE], (self._name, job))
                 return True
             return False  # another gateway was faster
 
         return await self.store.database.run("keep a message in", keep)
 
-    async def _defer(self, connection: Connection, key: str, session_id: str) -> int:
+    async def _waiting_job(self, connection: Connection, session_id: str) -> int | None:
+        """The job of a session that nobody has taken, kept from being taken."""
+        found = await connection.execute(self._sql[_JOB], (session_id, self._name))
+        row = await found.fetchone()
+        return None if row is None else row[0]
+
+    async def _defer(self, connection: Connection, session_id: str) -> None:
         configured = self.engine.configure_task(
             TASK, queue=self._name, lock=session_id, connection=connection
         )
         try:
-            return await configured.defer_async(message=key)
+            await configured.defer_async()
         except ConnectorException as error:  # the pool must see what it was, to try again
             raise error.__cause__ or error from None
 
@@ -176,21 +198,16 @@ class Queue:
 
     # --- out ----------------------------------------------------------------------------------
 
-    async def get(self, key: str) -> Queued | None:
-        """A message that is not done with."""
-        rows = await self._fetch(_ONE, (key,))
-        return _queued(rows[0]) if rows else None
-
     async def following(self, session_id: str, number: int, limit: int) -> list[Queued]:
         """A session's messages after one, in order."""
         return [_queued(row) for row in await self._fetch(_FOLLOWING, (session_id, number, limit))]
 
     async def settle(
         self, envelope: Envelope, outcome: str, *, worker: int, ends: Sequence[End]
-    ) -> list[int] | None:
+    ) -> bool:
         """Note what became of a message and of those in it, and send their ends on their way.
 
-        The jobs of these messages; None where it was settled before, or is another worker's.
+        False where it was settled before, or is another worker's.
         """
         values: dict[str, Any] = {
             "outcome": outcome,
@@ -202,13 +219,7 @@ class Queue:
             "to": self.gateway_channel(""),
             "most": MOST_BYTES,
         }
-        rows = await self._fetch(_SETTLE, values)
-        return [row[0] for row in rows] or None
-
-    async def drop_jobs(self, jobs: Sequence[int]) -> None:
-        """Take back jobs whose messages are done with."""
-        for job in jobs:
-            await self.engine.job_manager.cancel_job_by_id_async(job, delete_job=True)
+        return bool(await self._fetch(_SETTLE, values))
 
     async def outcome_of(self, envelope: Envelope) -> str | None:
         """What became of a message; None as long as it is not known."""
@@ -232,6 +243,16 @@ class Queue:
             return await (await connection.execute(self._sql[statement], values)).fetchall()
 
         return await self.store.database.run("use the queue of", fetch)
+
+
+def _check(what: str, text: str) -> None:
+    """Refuse what PostgreSQL cannot keep as text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise EnvelopeError(f"the {what} {text!r} has half of a character in it") from None
+    if "\0" in text:
+        raise EnvelopeError(f"the {what} {text!r} has a NUL character in it; leave that out")
 
 
 def _queued(row: tuple[Any, ...]) -> Queued:

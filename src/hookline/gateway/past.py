@@ -21,6 +21,11 @@ _OUTCOMES: dict[str, Outcome] = {
 }
 
 
+def outcome_of(fate: str) -> str:
+    """What became of a message whose turn ended so; an outcome stays what it is."""
+    return _OUTCOMES.get(fate, fate)
+
+
 async def ending_of(
     channel: Channel, store: TapeStore, session_id: str, message: Envelope, fate: str
 ) -> None:

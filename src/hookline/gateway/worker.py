@@ -45,7 +45,7 @@ from hookline.turn import TurnResult
 
 from .answering import TOGETHER, Answering, told
 from .channel import Channel, inbound
-from .past import ending_of, give_up
+from .past import ending_of, give_up, outcome_of
 from .relaying import Reply
 
 if TYPE_CHECKING:
@@ -88,7 +88,6 @@ class Line:
     """A session that this worker has, with the messages that are being answered in it."""
 
     session_id: str
-    job: int
     worker: int
     tries: int
     """How often the job was taken before: other workers may have begun with these messages."""
@@ -150,6 +149,7 @@ class Worker:
         self._store = store
         self.queue = Queue(store)
         self.relay = Relay(self.queue)
+        self._all_jobs.silence = self.settings.silence
         job = self.queue.engine.task(
             name=TASK, queue=queue_of(store), pass_context=True, retry=_Again()
         )
@@ -229,6 +229,7 @@ class Worker:
         """Hear what gateways say to this worker, as long as one engine runs."""
         while engine.worker_id is None:
             await asyncio.sleep(0.01)
+        await self._all_jobs.update_heartbeat(engine.worker_id)
         channel = self.queue.worker_channel(engine.worker_id)
         await listen(self._store, [channel], self._heard, opened=self._look)
 
@@ -295,13 +296,13 @@ class Worker:
 
     # --- jobs -----------------------------------------------------------------------------------
 
-    async def _job(self, context: JobContext, message: str) -> None:
+    async def _job(self, context: JobContext) -> None:
         """Have a session until no message of it waits."""
         job = context.job
         assert job.id is not None
         self._jobs.add(job.id)
         try:
-            line = await self._line(job, message)
+            line = await self._line(job)
             if line is not None:
                 await self._have(line)
         except Exception:
@@ -311,29 +312,26 @@ class Worker:
         finally:
             self._jobs.discard(job.id)
 
-    async def _line(self, job: Job, message: str) -> Line | None:
-        """The session of a job, to be had from now on; None where nothing is left to do.
-
-        Whoever had the job before may have taken later messages with it, and come to their middle.
-        """
-        after = 0
-        if not job.attempts:
-            queued = await self.queue.get(message)
-            if queued is None:
-                return None
-            after = queued.number - 1
-        session_id, job_id, worker = job.lock or "", job.id or 0, job.worker_id or 0
+    async def _line(self, job: Job) -> Line | None:
+        """The session of a job, to be had from now on; None where nothing is left to do."""
+        session_id, worker = job.lock or "", job.worker_id or 0
+        if not await self.queue.following(session_id, 0, 1):
+            return None
         known = self._lines.get(session_id)
         if known is not None:  # this worker was silent, and is given the job that it still has
-            known.job, known.worker = job_id, worker
+            known.worker = worker
             await known.over.wait()
             raise Parked
-        line = self._lines[session_id] = Line(session_id, job_id, worker, job.attempts, after)
+        line = self._lines[session_id] = Line(session_id, worker, job.attempts)
         return line
 
     async def _have(self, line: Line) -> None:
         try:
             await self._to_the_end(line)
+        except BaseException:  # what is under way for it must not go on beside whoever takes it next
+            line.is_broken = True
+            await self.answering.park(line.session_id)
+            raise
         finally:
             del self._lines[line.session_id]
             line.over.set()
@@ -354,11 +352,17 @@ class Worker:
     async def _follow(self, line: Line) -> None:
         """Take the messages of a session that wait, in their order."""
         async with line.reading:
-            while not (self._draining or line.is_broken):
+            # A notice may come when the line is over: then what it tells of has a job of its own.
+            while not (self._draining or line.is_broken or line.over.is_set()):
                 page = await self.queue.following(line.session_id, line.last, PAGE)
                 for queued in page:
                     line.last = queued.number
-                    await self._take(line, queued)
+                    try:
+                        await self._take(line, queued)
+                    except BaseException:  # it is not answered here, and those after it must wait
+                        line.is_broken = True
+                        self.left(queued.envelope)
+                        raise
                 if len(page) < PAGE:
                     return
 
@@ -425,17 +429,17 @@ class Worker:
         ends = [await self._part_of_another(line, name) for name in joined if name in self._replies]
         ends.append(await reply.closed())
         try:
-            jobs = await self.queue.settle(message, outcome, worker=line.worker, ends=ends)
+            known = outcome_of(outcome)
+            in_time = await self.queue.settle(message, known, worker=line.worker, ends=ends)
         except TapeError as error:  # whoever takes the job next finds on the tape what became of it
             log.warning("worker.not_settled session=%s error=%s", line.session_id, error)
             return
-        if jobs is None:
+        if not in_time:
             log.warning("worker.too_late session=%s: another worker has it", line.session_id)
             return
         for name in (key, *joined):
             line.unsettled.discard(name)
             self._replies.pop(name, None)
-        await self._drop([job for job in jobs if job != line.job])
 
     async def _part_of_another(self, line: Line, key: str) -> End:
         """The end of a message that became part of the one that followed it."""
@@ -443,12 +447,6 @@ class Worker:
         if not reply.has_ended:  # another worker had taken them together
             await reply.end(reply.to, TurnResult(line.session_id, outcome="steered", stopped=TOGETHER))
         return await reply.closed()
-
-    async def _drop(self, jobs: list[int]) -> None:
-        try:
-            await self.queue.drop_jobs(jobs)
-        except ConnectorException as error:  # then they are taken, and nothing is left to do
-            log.debug("worker.jobs_not_dropped error=%s", error)
 
     async def failed(self, channel: str, error: Exception) -> None:
         """Tell of something that failed; the rest goes on."""

@@ -14,7 +14,7 @@ Fate: TypeAlias = Literal["started", "completed", "failed", "cancelled", "noted"
 it joined a turn. The others: how its turn ended."""
 
 _PAGE = 500
-_SLACK = 3600.0
+_SLACK = 86400.0
 """Seconds by which clocks may differ: the tape is read back that much further."""
 
 
@@ -42,8 +42,9 @@ async def fates_of(store: TapeStore, session_id: str, since: float) -> dict[str,
             fate: Fate = "noted" if entry.kind == INBOUND else "steered"
             if entry.kind == TURN:
                 fate = ends.get(turn_id, "started")
-            for message_id in _messages(entry):
-                fates.setdefault(message_id, fate)
+            for place, message_id in enumerate(_messages(entry)):
+                is_part = place > 0 and fate != "started"
+                fates.setdefault(message_id, "steered" if is_part else fate)
         if len(entries) < _PAGE or entries[-1].time < since - _SLACK:
             return fates
         before = entries[-1].id

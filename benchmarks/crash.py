@@ -1,11 +1,14 @@
 """Kill processes at random moments over a workload, and see what is left.
 
-    python benchmarks/crash.py                       # 200 kills of a gateway on SQLite
+    python benchmarks/crash.py                            # 200 kills of a gateway on SQLite
+    python benchmarks/crash.py --longest 0.3              # harder: it never lives for long
+    python benchmarks/crash.py --postgres --workers 4     # 200 kills of 4 workers and 2 gateways
     python benchmarks/crash.py --kills 20 --json result.json
 
-Each round takes a new home and a plan of messages to several sessions. A process works on it and is
-killed by SIGKILL at a random moment, again and again; the last one may finish. Then the tapes, the
-inbox and what the tool wrote are compared with the plan.
+Each round takes a new home and a plan of messages to several sessions. On SQLite, a process works on it
+and is killed by SIGKILL at a random moment, again and again; the last one may finish. On PostgreSQL,
+one of the workers or gateways is killed at each random moment, and another takes its place. Then the
+tapes, the inbox and what the tool wrote are compared with the plan.
 """
 
 import argparse
@@ -16,41 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
-from hookline.tape import SQLiteStore, TapeStore
+from crash_examine import HEAD, Report, examine, plan_of
+
+from hookline.tape import SQLiteStore
 
 PROCESS = Path(__file__).with_name("crash_process.py")
-
-
-@dataclass
-class Report:
-    """What was found, added up over the rounds."""
-
-    store: str
-    workers: int
-    kills: int = 0
-    messages: int = 0
-    calls_interrupted: int = 0
-    sent_twice: int = 0
-    """Not a fault: a crash between sending and recording; the channel can drop the second."""
-    faults: list[str] = field(default_factory=list)
-
-    def row(self) -> str:
-        return (
-            f"{self.store:10} {self.workers:7} {self.kills:6} {self.messages:9} "
-            f"{self.calls_interrupted:12} {self.sent_twice:11} "
-            f"{len(self.faults):7}"
-        )
-
-
-HEAD = "store      workers  kills  messages  interrupted  sent twice  faults"
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def run_and_kill(arguments: list[str], kills: int, longest: float, seed: int) -> int:
@@ -77,61 +53,16 @@ def run_and_kill(arguments: list[str], kills: int, longest: float, seed: int) ->
             return killed
 
 
-async def examine(store: TapeStore, folder: Path, plan: dict[str, list[str]], report: Report) -> None:
-    """Compare what is left with the plan."""
-    ran, faults = Counter(lines(folder / "ran.txt")), report.faults
-    for session, names in plan.items():
-        entries = await store.entries(session)
-        started = [e for e in entries if e.kind == "turn" and e.payload["status"] == "started"]
-        turns = [e.payload["envelope"]["message_id"] for e in started]
-        if missing := set(names) - set(turns):
-            faults.append(f"{session}: lost {sorted(missing)}")
-        if len(turns) != len(set(turns)):
-            faults.append(f"{session}: two turns for one message")
-        if turns != sorted(turns, key=names.index):
-            faults.append(f"{session}: out of order: {turns}")
-        ends = Counter(
-            e.payload["turn_id"]
-            for e in entries
-            if e.kind == "turn" and e.payload["status"] == "completed"
-        )
-        if any(ends[e.payload["turn_id"]] != 1 for e in started):
-            faults.append(f"{session}: a turn without one end")
-        said = [e.payload["message"] for e in entries if e.kind == "message"]
-        answers = Counter(m["content"] for m in said if m["role"] == "assistant" and m["content"])
-        for name in names:
-            if answers[f"paid {name}"] != 1:
-                faults.append(f"{name}: {answers[f'paid {name}']} answers")
-            if ran[name] > 1:
-                faults.append(f"{name}: its tool ran {ran[name]} times")
-        for before, entry in zip([None, *entries], entries, strict=False):
-            if entry.parent_id != (before and before.id):
-                faults.append(f"{session}: entry {entry.id} does not follow the one before")
-        calls = Counter(e.payload["id"] for e in entries if e.kind == "tool_call")
-        results = Counter(e.payload["tool_call_id"] for e in entries if e.kind == "tool_result")
-        if set(calls) - set(results) or max(results.values(), default=1) > 1:
-            faults.append(f"{session}: calls and results do not match")
-        report.calls_interrupted += sum(
-            e.payload["is_error"] for e in entries if e.kind == "tool_result"
-        )
-        report.messages += len(names)
-    sent = Counter(lines(folder / "sent.txt"))
-    report.sent_twice += sum(count > 1 for count in sent.values())
-    if unsent := {f"{name}/0 paid {name}" for names in plan.values() for name in names} - set(sent):
-        faults.append(f"never sent: {sorted(unsent)}")
-    if errors := lines(folder / "errors.txt"):
-        faults.append(f"errors were told: {errors[:3]}")
-
-
-async def round_on_sqlite(report: Report, kills: int, sessions: int, messages: int, seed: int) -> None:
+async def round_on_sqlite(
+    report: Report, kills: int, sessions: int, messages: int, longest: float, seed: int
+) -> None:
     """One plan, one home, one process at a time."""
     with tempfile.TemporaryDirectory(prefix="hookline-crash-") as name:
         folder = Path(name)
-        arguments = [name, str(sessions), str(messages)]
-        report.kills += run_and_kill(arguments, kills, 1.0, seed)
-        plan = {f"s{s}": [f"s{s}-m{m}" for m in range(messages)] for s in range(sessions)}
+        arguments = ["gateway", name, str(sessions), str(messages)]
+        report.kills += run_and_kill(arguments, kills, longest, seed)
         store = SQLiteStore(folder / "home" / "tape.db")
-        await examine(store, folder, plan, report)
+        await examine(store, folder, plan_of(sessions, messages), report)
         (waiting,) = (
             await store.using(
                 "read", lambda db: db.execute("SELECT count(*) FROM inbox WHERE outcome IS NULL")
@@ -142,29 +73,43 @@ async def round_on_sqlite(report: Report, kills: int, sessions: int, messages: i
         await store.close()
 
 
-async def suite(kills: int, seed: int) -> list[Report]:
+async def suite(asked: argparse.Namespace) -> Report:
     """Rounds until so many processes were killed."""
-    report, number = Report("SQLite", 1), 0
-    while report.kills < kills and not report.faults:
+    report = Report("PostgreSQL" if asked.postgres else "SQLite", asked.workers)
+    size, server, number = (asked.sessions, asked.messages), None, 0
+    if asked.postgres:
+        from crash_cluster import round_on_postgres
+        from database import Server
+
+        server = Server(flushes=False)  # programs crash here, not the machine
+    while report.kills < asked.kills and not report.faults:
         number += 1
-        await round_on_sqlite(report, min(25, kills - report.kills), 6, 60, seed + number)
+        kills, seed = min(25, asked.kills - report.kills), asked.seed + number
+        if server is None:
+            await round_on_sqlite(report, kills, *size, asked.longest, seed)
+        else:
+            await round_on_postgres(report, server, kills, *size, seed)
         print(f"{report.kills} kills, {len(report.faults)} faults", file=sys.stderr, flush=True)
-    return [report]
+    return report
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--sessions", type=int, default=6)
+    parser.add_argument("--messages", type=int, default=60, help="to each session, in a round")
+    parser.add_argument("--longest", type=float, default=1.0, help="seconds to a kill, on SQLite")
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--workers", type=int, default=1, help="on PostgreSQL")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
-    reports = asyncio.run(suite(asked.kills, asked.seed))
+    report = asyncio.run(suite(asked))
     print(f"seed {asked.seed}\n{HEAD}")
-    for report in reports:
-        print(report.row(), *(fault[:200] for fault in report.faults[:20]), sep="\n  ")
+    print(report.row(), *(fault[:300] for fault in report.faults[:20]), sep="\n  ")
     if asked.json:
-        asked.json.write_text(json.dumps([asdict(report) for report in reports], indent=2))
-    sys.exit(any(report.faults for report in reports))
+        asked.json.write_text(json.dumps(asdict(report), indent=2))
+    sys.exit(bool(report.faults))
 
 
 if __name__ == "__main__":

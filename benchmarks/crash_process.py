@@ -1,14 +1,19 @@
-"""One gateway of the crash suite: takes the messages of a plan through the app until all are done.
+"""One process of the crash suite.
 
-    python benchmarks/crash_process.py FOLDER SESSIONS MESSAGES
+    python benchmarks/crash_process.py gateway FOLDER SESSIONS MESSAGES
+    python benchmarks/crash_process.py member FOLDER SESSIONS MESSAGES NUMBER OF PACE
+    python benchmarks/crash_process.py worker FOLDER
 
-Its channel behaves like one that delivers again what was not acknowledged: it begins with the first
-message each time. Its tool adds a line to a file and is not to be run twice. Its model decides by what
-it is shown, so that it goes on where another process stopped.
+A gateway takes the messages of a plan through the app until all are done. A member is a gateway of a
+cluster, one of so many: it accepts the messages of its share of the sessions, some seconds apart, and
+brings the answers, until it is told to end. A worker is what `hookline worker` runs.
+
+The gateway's channel behaves like one that delivers again what was not acknowledged: it begins with the
+first message each time. The tool adds a line to a file and is not to be run twice. The model decides by
+what it is shown, so that it goes on where another process stopped.
 """
 
 import asyncio
-import itertools
 import os
 import random
 import sys
@@ -19,13 +24,17 @@ from typing import Any
 from hookline.app import Hookline
 from hookline.catalog.envelope import Envelope
 from hookline.catalog.stream import StreamEvent
+from hookline.cli.gateway import run_loop
+from hookline.cli.worker import run_worker
 from hookline.gateway import Channel, Gateway
+from hookline.gateway.logs import log_to_stderr
+from hookline.gateway.server import serve
 from hookline.hooks import hookimpl
 from hookline.models.model import ModelRequest, last_user_text
 from hookline.tools.tool import tool
 from hookline.turn import TurnResult
 
-PAUSE = 0.004
+PAUSE = float(os.environ.get("CRASH_PAUSE", "0.004"))
 """Seconds that a step takes on average, so that kills fall into the middle of steps."""
 
 
@@ -68,17 +77,18 @@ class Courier(Channel):
 
     name = "courier"
 
-    def __init__(self, folder: Path, sessions: int, messages: int) -> None:
+    def __init__(self, folder: Path, sessions: range, messages: int, pace: float = 0.0) -> None:
         self.folder = folder
-        self.plan = [(f"s{s}", f"s{s}-m{m}") for m in range(messages) for s in range(sessions)]
-        self._bringing: asyncio.Task[None] | None = None
+        self.pace = pace
+        self.plan = [(f"s{s}", f"s{s}-m{m}") for m in range(messages) for s in sessions]
+        self.bringing: asyncio.Task[None] | None = None
 
     async def start(self, handle: Any) -> None:
-        self._bringing = asyncio.create_task(self.bring(handle))
+        self.bringing = asyncio.create_task(self.bring(handle))
 
     async def bring(self, handle: Any) -> None:
         for session, name in self.plan:
-            await handle(
+            is_new = await handle(
                 {
                     "content": name,
                     "channel": self.name,
@@ -88,10 +98,12 @@ class Courier(Channel):
                 }
             )
             add_line(self.folder / "accepted.txt", name)
+            if is_new and self.pace:
+                await asyncio.sleep(random.expovariate(1 / self.pace))
 
     async def stop(self) -> None:
-        if self._bringing is not None:
-            self._bringing.cancel()
+        if self.bringing is not None:
+            self.bringing.cancel()
 
     async def send(self, outbound: Envelope) -> bool:
         add_line(self.folder / "sent.txt", f"{outbound['delivery_id']} {outbound['content']}")
@@ -135,22 +147,38 @@ def make_app(folder: Path) -> Hookline:
     return app
 
 
-async def main() -> None:
-    folder, sessions, messages = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+async def gateway(folder: Path, sessions: int, messages: int) -> None:
+    """Work until all is done."""
     app = make_app(folder)
-    courier = Courier(folder, sessions, messages)
+    courier = Courier(folder, range(sessions), messages)
     app.hooks.add(Couriers(courier))
     gateway = Gateway(app, enabled=["courier"])
     async with gateway.running():
         print("up", flush=True)
-        assert courier._bringing is not None
-        await courier._bringing
-        for _ in itertools.count():
-            if not await gateway.intake.inbox.waiting(gateway.intake.owner, limit=1):
-                break
+        assert courier.bringing is not None
+        await courier.bringing
+        while await gateway.intake.inbox.waiting(gateway.intake.owner, limit=1):
             await asyncio.sleep(0.01)
     print("done", flush=True)
 
 
+async def member(folder: Path, sessions: int, messages: int, number: int, of: int, pace: float) -> None:
+    """Accept and deliver until told to end."""
+    log_to_stderr(as_json=False)
+    app = make_app(folder)
+    app.hooks.add(Couriers(Courier(folder, range(number, sessions, of), messages, pace)))
+    await serve(Gateway(app, enabled=["courier"]), started=lambda _: print("up", file=sys.stderr))
+
+
+def main() -> None:
+    kind, folder, rest = sys.argv[1], Path(sys.argv[2]), sys.argv[3:]
+    if kind == "worker":
+        run_worker(make_app(folder), None, log_json=False)
+    elif kind == "member":
+        run_loop(member(folder, *(int(each) for each in rest[:4]), float(rest[4])))
+    else:
+        asyncio.run(gateway(folder, int(rest[0]), int(rest[1])))
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py                      # some minutes, most of it the backlog
     python benchmarks/scale.py --backlog 10000      # a shorter one
+    python benchmarks/scale.py --postgres           # workers on a PostgreSQL of their own
     python benchmarks/scale.py --check              # exit code 1 when a threshold is missed
     python benchmarks/scale.py --json result.json
 
@@ -10,6 +11,12 @@ and the entries are appended that a turn leaves, one with a tool call and one wi
 
 The backlog. So many messages, ten to a session, were accepted by a process that is gone. A gateway
 starts, and makes their turns with a scripted model. The time of each tenth is taken.
+
+Workers (`scale_cluster.py`). In rounds, one, two and four processes of `hookline worker` make the turns
+of as many messages, each of another session: at the same pace, and as fast as they can. Of each number
+the round counts in which a turn cost them the least CPU. A busy process does several things each time
+it is woken, so a turn costs less the busier it is: what the number of workers costs shows at the same
+pace. Then two of them drain a backlog, twenty messages to a session.
 """
 
 import argparse
@@ -35,6 +42,8 @@ from hookline.turn import TurnResult
 
 ROUNDS = 30
 TURNS = 100
+STEADY = "CPU of a turn at the end of the backlog beside its start"
+RISE = "the workers' CPU of a turn with four of them beside one, at the same pace"
 EACH = 10
 """Messages of one session, one after the other: every tenth has sessions of all lengths."""
 
@@ -153,34 +162,77 @@ async def drain(folder: Path, total: int) -> list[dict[str, float]]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--backlog", type=int, default=100_000)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hookline-scale-") as folder:
-        cost = asyncio.run(overhead(Path(folder)))
-        tenths = asyncio.run(drain(Path(folder), asked.backlog))
+def on_sqlite(folder: Path, backlog: int) -> tuple[dict[str, Any], list[Check]]:
+    """The inbox beside the tape, and the backlog."""
+    cost = asyncio.run(overhead(folder))
+    tenths = asyncio.run(drain(folder, backlog))
     print("CPU for each message, µs")
     print(f"  accept and settle       {cost['inbox_us']:8.1f}")
     print(f"  tape of a plain turn    {cost['tape_us']:8.1f}   ratio {cost['ratio']:.2f}")
     tool = f"{cost['tape_with_tool_us']:8.1f}   ratio {cost['ratio_with_tool']:.2f}"
     print(f"  tape of one with a tool {tool}")
-    print(f"A backlog of {asked.backlog:,} messages, by tenths")
+    print(f"A backlog of {backlog:,} messages, by tenths")
     for number, tenth in enumerate(tenths, 1):
         print(
             f"  {number:2}  {tenth['per_second']:8.0f} turns/s  {tenth['cpu_us']:7.0f} µs of CPU each"
         )
-    first, last = (statistics.median(t["cpu_us"] for t in some) for some in (tenths[1:4], tenths[-3:]))
     checks = [
         Check("the inbox beside the tape of a plain turn", cost["ratio"], 1.0),
-        Check("CPU of a turn at the end of the backlog beside its start", last / first, 1.15),
+        Check(STEADY, grown([tenth["cpu_us"] for tenth in tenths]), 1.15),
     ]
+    return {"overhead": cost, "backlog": tenths}, checks
+
+
+def on_postgres(
+    folder: Path, turns: int, count: int, pace: float, backlog: int
+) -> tuple[dict[str, Any], list[Check]]:
+    """Workers, and a backlog."""
+    from database import Server
+    from scale_cluster import rounds, shown, work
+
+    server = Server()
+    found = asyncio.run(rounds(server, folder, turns, count, pace))
+    fast = asyncio.run(rounds(server, folder, turns, count))
+    for what, rows in ((f"{pace:g} messages a second", found), ("as fast as they can", fast)):
+        print(f"{turns:,} turns in each of {count} rounds, {what}, by workers")
+        for row in rows:
+            print(f"  {row['workers']}  {shown(row)}")
+    print(f"To accept a message, ms: {found[0]['accept_ms']:.2f} of the gateway, ", end="")
+    print(f"{found[0]['accept_database_ms']:.2f} of the database")
+    drained = asyncio.run(work(server, folder / "backlog", 2, backlog, backlog // 20))
+    print(f"A backlog of {backlog:,} messages, two workers; from the second tenth on")
+    for number, tenth in enumerate(drained["tenths"], 2):
+        print(f"  {number:2}  {shown(tenth)}")
+    spent = [tenth["worker_ms"] + tenth["database_ms"] for tenth in drained["tenths"]]
+    rise = found[-1]["worker_ms"] / found[0]["worker_ms"]
+    checks = [Check(RISE, rise, 1.15), Check(STEADY, grown(spent), 1.15)]
+    return {"paced": found, "fast": fast, "backlog": drained}, checks
+
+
+def grown(tenths: list[float]) -> float:
+    """How much more the last tenths took than the first ones, without the very first."""
+    return statistics.median(tenths[-3:]) / statistics.median(tenths[1:4])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--turns", type=int, default=1000, help="of each round, on PostgreSQL")
+    parser.add_argument("--rounds", type=int, default=3, help="on PostgreSQL")
+    parser.add_argument("--pace", type=float, default=40.0, help="messages a second, on PostgreSQL")
+    parser.add_argument("--backlog", type=int, default=100_000)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hookline-scale-") as name:
+        folder = Path(name)
+        if asked.postgres:
+            found, checks = on_postgres(folder, asked.turns, asked.rounds, asked.pace, asked.backlog)
+        else:
+            found, checks = on_sqlite(folder, asked.backlog)
     passed = print_outcomes(checks)
     if asked.json:
-        found = {"overhead": cost, "backlog": tenths, "checks": [c.as_json() for c in checks]}
-        asked.json.write_text(json.dumps(found, indent=2))
+        asked.json.write_text(json.dumps({**found, "checks": [c.as_json() for c in checks]}, indent=2))
     if asked.check:
         sys.exit(not passed)
 

@@ -56,7 +56,7 @@ _ALIVE: Final = """
     FROM procrastinate_workers
     WHERE id != %(worker)s AND last_heartbeat > now() - %(silence)s * interval '1 second'
 """
-SECOND_LOOK: Final = 0.2
+SECOND_LOOK: Final = 0.5
 """Seconds after which a worker looks for a job that is another's to take, or that it missed."""
 
 

@@ -74,7 +74,11 @@ class Processes:
 
     def end(self) -> list[str]:
         """End all in good order; those that did not manage."""
-        for process in self._running.values():
+        deadline = time.monotonic() + 60
+        for name, process in self._running.items():
+            # One that only starts knows no good order yet.
+            while not self.is_up(name) and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.05)
             process.send_signal(signal.SIGTERM)
         failed: list[str] = []
         for name, process in self._running.items():

@@ -13,10 +13,11 @@ The backlog. So many messages, ten to a session, were accepted by a process that
 starts, and makes their turns with a scripted model. The time of each tenth is taken.
 
 Workers (`scale_cluster.py`). In rounds, one, two and four processes of `hookline worker` make the turns
-of as many messages, each of another session: at the same pace, and as fast as they can. Of each number
-the round counts in which a turn cost them the least CPU. A busy process does several things each time
-it is woken, so a turn costs less the busier it is: what the number of workers costs shows at the same
-pace. Then two of them drain a backlog, twenty messages to a session.
+of messages, each of another session: at a pace, as many in a second for each worker, and as fast as
+they can. Of each number the round counts in which a turn cost them the least CPU. A busy process does
+several things each time it is woken, so a turn costs less the busier it is: what workers cost each
+other shows where each has as much to do. Then two of them drain a backlog, twenty messages to a
+session.
 """
 
 import argparse
@@ -43,7 +44,7 @@ from hookline.turn import TurnResult
 ROUNDS = 30
 TURNS = 100
 STEADY = "CPU of a turn at the end of the backlog beside its start"
-RISE = "the workers' CPU of a turn with four of them beside one, at the same pace"
+RISE = "the workers' CPU of a turn with four of them beside one, each with as much to do"
 EACH = 10
 """Messages of one session, one after the other: every tenth has sessions of all lengths."""
 
@@ -193,8 +194,8 @@ def on_postgres(
     server = Server()
     found = asyncio.run(rounds(server, folder, turns, count, pace))
     fast = asyncio.run(rounds(server, folder, turns, count))
-    for what, rows in ((f"{pace:g} messages a second", found), ("as fast as they can", fast)):
-        print(f"{turns:,} turns in each of {count} rounds, {what}, by workers")
+    for what, rows in ((f"{pace:g} messages a second for each", found), ("as fast as they can", fast)):
+        print(f"{count} rounds, {what}, by workers")
         for row in rows:
             print(f"  {row['workers']}  {shown(row)}")
     print(f"To accept a message, ms: {found[0]['accept_ms']:.2f} of the gateway, ", end="")
@@ -217,9 +218,9 @@ def grown(tenths: list[float]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--postgres", action="store_true")
-    parser.add_argument("--turns", type=int, default=1000, help="of each round, on PostgreSQL")
+    parser.add_argument("--turns", type=int, default=300, help="of each round, on PostgreSQL")
     parser.add_argument("--rounds", type=int, default=3, help="on PostgreSQL")
-    parser.add_argument("--pace", type=float, default=40.0, help="messages a second, on PostgreSQL")
+    parser.add_argument("--pace", type=float, default=10.0, help="messages a second for each worker")
     parser.add_argument("--backlog", type=int, default=100_000)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json", type=Path)

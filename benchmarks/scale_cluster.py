@@ -226,12 +226,17 @@ def row_of(start: Mark, end: Mark, turns: int) -> dict[str, float]:
 async def rounds(
     server: Server, folder: Path, turns: int, count: int, pace: float = 0.0
 ) -> list[dict[str, Any]]:
-    """For each number of workers, the round in which turns cost workers the least, with all rounds."""
+    """For each number of workers, the round in which turns cost workers the least, with all rounds.
+
+    With a pace, so many messages come in a second for each worker.
+    """
     tried: dict[int, list[dict[str, Any]]] = {workers: [] for workers in WORKERS}
     for number in range(count):
         for workers in WORKERS:
             place = folder / f"r{number}w{workers}p{pace:.0f}"
-            tried[workers].append(await work(server, place, workers, turns, turns, pace))
+            # As many for each worker: one that has less to do does less at a time, and that costs.
+            count = turns * workers if pace else turns
+            tried[workers].append(await work(server, place, workers, count, count, pace * workers))
             print(f"round {number + 1}, {workers}: {shown(tried[workers][-1])}", file=sys.stderr)
     return [{**min(each, key=lambda row: row["worker_ms"]), "rounds": each} for each in tried.values()]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hookline.gateway.worker import Line, Worker
+from hookline.gateway.lines import Line, Lines
 
-from .conftest import QUICK, letter
+from .conftest import letter
 
 SUITE = Path(__file__).parents[2] / "benchmarks" / "crash.py"
 
@@ -24,11 +24,11 @@ def test_random_kills_of_workers_and_gateways_lose_nothing_and_repeat_nothing():
 async def test_a_notice_that_comes_when_the_worker_has_left_the_session_starts_no_turn(cluster):
     box = await cluster.gateway()
     await box.handle(letter())  # it has a job, which is another worker's to take
-    worker, ours = Worker(cluster.app(), QUICK), box.gateway.cluster
-    worker.queue, worker.relay = ours.queue, ours.relay
+    ours = box.gateway.cluster
+    lines = Lines(cluster.app(), ours.queue, ours.relay, debounce=0.0)
     left = Line("mail:ada", worker=1, tries=0)
     left.over.set()
-    await worker._follow(left)
+    await lines.follow(left)
     assert not left.unsettled
     await cluster.worker("answered once")
     (result,) = await box.answers("ada-1")

@@ -1,0 +1,280 @@
+"""The sessions that a worker has, and the messages that are being answered in them.
+
+A job is one session's. While it lasts, this worker has the session alone: what comes for it meanwhile
+goes through the same lane, so that it may join the running turn, stop it, or wait for it. When the
+worker dies, another takes the job, and the tape says how far each message came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from procrastinate.jobs import Job
+
+from hookline.catalog.envelope import Envelope, address_of
+from hookline.catalog.events.gateway import MessageCancelEvent
+from hookline.cluster import Bundle, Queue, Queued, Relay
+from hookline.cluster.items import address
+from hookline.cluster.queue import End
+from hookline.inbox import Fate, fates_of, keys_of, packed
+from hookline.tape.errors import (
+    TapeConflict,
+    TapeError,
+    TapeFull,
+    TapeLocked,
+    TapeReadOnly,
+    TapeUnavailable,
+)
+from hookline.turn import TurnResult
+
+from .answering import TOGETHER, Answering, told
+from .channel import Channel, inbound
+from .past import ending_of, give_up, outcome_of
+from .relaying import Reply
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+
+log = logging.getLogger("hookline.worker")
+
+PAGE: Final = 32
+"""How many messages of one session are taken at a time."""
+DEATHS: Final = 5
+"""How many workers may end in the middle of one message: it may be what ends them."""
+PASSING: Final = (TapeUnavailable, TapeReadOnly, TapeFull, TapeLocked, TapeConflict)
+"""Errors of the tape that are no message's: what they cut off is taken up again."""
+CONFLICTS: Final = 20
+"""How often a message is taken up again whose turn found another writer on the tape."""
+
+
+class Parked(Exception):
+    """A job is not done, and goes on in another worker."""
+
+
+@dataclass(slots=True)
+class Line:
+    """A session that this worker has, with the messages that are being answered in it."""
+
+    session_id: str
+    worker: int
+    tries: int
+    """How often the job was taken before: other workers may have begun with these messages."""
+    last: int = 0
+    """The number of the message that was taken last."""
+    unsettled: set[str] = field(default_factory=set[str])
+    running: set[str] = field(default_factory=set[str])
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    fates: dict[str, Fate] | None = None
+    is_broken: bool = False
+    """Whether a message could not be finished, so that those after it must wait too."""
+
+
+class Lines:
+    """The sessions of one worker: a house to those who answer its messages."""
+
+    kept = "the worker is going down; another goes on with the message"
+
+    def __init__(self, app: Hookline, queue: Queue, relay: Relay, debounce: float) -> None:
+        self.app = app
+        self.answering = Answering(self, debounce)
+        self.draining = False
+        """Whether nothing more is begun here."""
+        self._queue = queue
+        self._relay = relay
+        self._lines: dict[str, Line] = {}
+        self._queued: dict[str, Queued] = {}
+        self._replies: dict[str, Reply] = {}
+        self._nowhere = Channel()
+
+    # --- sessions -----------------------------------------------------------------------------
+
+    async def have(self, job: Job) -> None:
+        """Have the session of a job until no message of it waits."""
+        line = await self._line(job)
+        if line is not None:
+            await self._have(line)
+
+    async def arrived(self, session_id: str) -> None:
+        """Something came for a session; where it is had here, it is taken."""
+        line = self._lines.get(session_id)
+        if line is not None:
+            await self.follow(line)
+
+    async def look(self) -> None:
+        """See what came for all sessions at hand while nobody listened."""
+        for line in [*self._lines.values()]:
+            await self.follow(line)
+
+    async def _line(self, job: Job) -> Line | None:
+        """The session of a job, to be had from now on; None where nothing is left to do."""
+        session_id, worker = job.lock or "", job.worker_id or 0
+        if not await self._queue.following(session_id, 0, 1):
+            return None
+        known = self._lines.get(session_id)
+        if known is not None:  # this worker was silent, and is given the job that it still has
+            known.worker = worker
+            await known.over.wait()
+            raise Parked
+        line = self._lines[session_id] = Line(session_id, worker, job.attempts)
+        return line
+
+    async def _have(self, line: Line) -> None:
+        try:
+            await self._to_the_end(line)
+        except BaseException:  # what is under way for it must not go on beside whoever takes it next
+            line.is_broken = True
+            await self.answering.park(line.session_id)
+            raise
+        finally:
+            del self._lines[line.session_id]
+            line.over.set()
+            for key in line.unsettled:
+                self._queued.pop(key, None)
+                self._replies.pop(key, None)
+        if line.unsettled:
+            raise Parked
+
+    async def _to_the_end(self, line: Line) -> None:
+        await self.app.sessions.refresh(line.session_id)  # another worker may have had it since
+        while True:
+            await self.follow(line)
+            if not line.running:
+                return
+            await line.idle.wait()
+
+    async def follow(self, line: Line) -> None:
+        """Take the messages of a session that wait, in their order."""
+        async with line.reading:
+            # A notice may come when the line is over: then what it tells of has a job of its own.
+            while not (self.draining or line.is_broken or line.over.is_set()):
+                page = await self._queue.following(line.session_id, line.last, PAGE)
+                for queued in page:
+                    line.last = queued.number
+                    try:
+                        await self._take(line, queued)
+                    except BaseException:  # it is not answered here, and those after it must wait
+                        line.is_broken = True
+                        self.left(queued.envelope)
+                        raise
+                if len(page) < PAGE:
+                    return
+
+    async def _take(self, line: Line, queued: Queued) -> None:
+        self._queued[queued.id] = queued
+        self._replies[queued.id] = Reply(self._relay, queued)
+        line.unsettled.add(queued.id)
+        line.running.add(queued.id)
+        line.idle.clear()
+        if queued.deaths > DEATHS:
+            await self._give_up(line, queued)
+            return
+        if not line.tries:
+            self.answering.take(queued.envelope, alone=queued.alone)
+            return
+        if line.fates is None:
+            line.fates = await fates_of(self.app.store(), line.session_id, queued.accepted)
+        fate = line.fates.get(queued.envelope["message_id"])
+        await self.answering.take_up(queued.envelope, line.session_id, fate)
+
+    async def _give_up(self, line: Line, queued: Queued) -> None:
+        """Settle a message that nobody survives."""
+        why = f"{DEATHS + 1} workers ended in the middle of this message; it is given up"
+        log.error("worker.gives_up session=%s message=%s", line.session_id, queued.number)
+        await give_up(await self.app.tape(line.session_id), queued.envelope, why)
+        await self._replies[queued.id].error(queued.envelope, why)
+        await self.settled(queued.envelope, "failed", 0.0)
+        self.left(queued.envelope)
+
+    # --- a house, to those who answer -----------------------------------------------------------
+
+    def channel_of(self, envelope: Envelope) -> Channel:
+        """The reply to a message."""
+        return self._replies.get(keys_of(envelope)[0], self._nowhere)
+
+    def session_of(self, message: Envelope) -> str | None:
+        """The session that its gateway found for it."""
+        queued = self._queued.get(keys_of(message)[0])
+        return queued.session_id if queued is not None else None
+
+    def left(self, message: Envelope) -> None:
+        """Nothing more is done for a message here."""
+        key = keys_of(message)[0]
+        line = self._line_of(key)
+        self._queued.pop(key, None)
+        if line is not None:
+            line.running.discard(key)
+            if not line.running:
+                line.idle.set()
+
+    def _line_of(self, key: str) -> Line | None:
+        queued = self._queued.get(key)
+        return self._lines.get(queued.session_id) if queued is not None else None
+
+    async def settled(self, message: Envelope, outcome: str, seconds: float) -> None:
+        """Note what became of a message, and send its end on its way."""
+        key, *joined = keys_of(message)
+        line = self._line_of(key)
+        reply = self._replies.get(key)
+        if line is None or reply is None or line.is_broken:
+            return
+        if not reply.has_ended:
+            await ending_of(reply, self.app.store(), line.session_id, message, outcome)
+        ends = [await self._part_of_another(line, name) for name in joined if name in self._replies]
+        ends.append(await reply.closed())
+        try:
+            known = outcome_of(outcome)
+            in_time = await self._queue.settle(message, known, worker=line.worker, ends=ends)
+        except TapeError as error:  # whoever takes the job next finds on the tape what became of it
+            log.warning("worker.not_settled session=%s error=%s", line.session_id, error)
+            return
+        if not in_time:
+            log.warning("worker.too_late session=%s: another worker has it", line.session_id)
+            return
+        for name in (key, *joined):
+            line.unsettled.discard(name)
+            self._replies.pop(name, None)
+
+    async def _part_of_another(self, line: Line, key: str) -> End:
+        """The end of a message that became part of the one that followed it."""
+        reply = self._replies[key]
+        if not reply.has_ended:  # another worker had taken them together
+            await reply.end(reply.to, TurnResult(line.session_id, outcome="steered", stopped=TOGETHER))
+        return await reply.closed()
+
+    async def failed(self, channel: str, error: Exception) -> None:
+        """Tell of something that failed; the rest goes on."""
+        log.error("message.failed channel=%s error=%s", channel, told(error))
+        log.debug("message.failed", exc_info=error)
+
+    async def keeps(self, message: Envelope, error: Exception) -> bool:
+        """Whether an error is the tape's: then the message, and those after it, are taken up again."""
+        line = self._line_of(keys_of(message)[0])
+        if line is None or not isinstance(error, PASSING):
+            return False
+        if isinstance(error, TapeConflict) and line.tries >= CONFLICTS:
+            return False
+        line.is_broken = True
+        await self.answering.park(line.session_id)
+        return True
+
+    async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
+        """Stop a session's running turn; whether there was one."""
+        cancelled = await self.app.cancel(session_id)
+        hook = self.app.hooks["message:cancel"]
+        if cancelled and hook.live:
+            await hook.fire(MessageCancelEvent(channel, chat_id), self.app.context(session_id))
+        return cancelled
+
+    async def deliver(self, outbound: Envelope) -> bool:
+        """Send an envelope: with the answer at hand, or to whichever gateway has its channel."""
+        current = inbound.get()
+        if current is not None and address_of(current) == address_of(outbound):
+            return await self.channel_of(current).send(outbound)
+        bundle = Bundle(address(outbound), [("send", packed(outbound))])
+        await self._relay.send(address_of(outbound)[0], bundle)
+        return True

@@ -27,6 +27,7 @@ SETTINGS = {
     "WORKER__HEARTBEAT": "0.5",
     "WORKER__SILENCE": "2",
     "WORKER__POLL": "0.2",
+    "WORKER__DEATHS": "1000",  # no message is to blame here
     "TAPE__HOME": "crash",
     "TAPE__POOL_SIZE": "4",
 }

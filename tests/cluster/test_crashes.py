@@ -25,7 +25,7 @@ async def test_a_notice_that_comes_when_the_worker_has_left_the_session_starts_n
     box = await cluster.gateway()
     await box.handle(letter())  # it has a job, which is another worker's to take
     ours = box.gateway.cluster
-    lines = Lines(cluster.app(), ours.queue, ours.relay, debounce=0.0)
+    lines = Lines(cluster.app(), ours.queue, ours.relay)
     left = Line("mail:ada", worker=1, tries=0)
     left.over.set()
     await lines.follow(left)

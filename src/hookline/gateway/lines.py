@@ -42,8 +42,6 @@ log = logging.getLogger("hookline.worker")
 
 PAGE: Final = 32
 """How many messages of one session are taken at a time."""
-DEATHS: Final = 5
-"""How many workers may end in the middle of one message: it may be what ends them."""
 PASSING: Final = (TapeUnavailable, TapeReadOnly, TapeFull, TapeLocked, TapeConflict)
 """Errors of the tape that are no message's: what they cut off is taken up again."""
 CONFLICTS: Final = 20
@@ -79,8 +77,11 @@ class Lines:
 
     kept = "the worker is going down; another goes on with the message"
 
-    def __init__(self, app: Hookline, queue: Queue, relay: Relay, debounce: float) -> None:
+    def __init__(
+        self, app: Hookline, queue: Queue, relay: Relay, *, debounce: float = 0.0, deaths: int = 5
+    ) -> None:
         self.app = app
+        self._deaths = deaths
         self.answering = Answering(self, debounce)
         self.draining = False
         """Whether nothing more is begun here."""
@@ -170,7 +171,7 @@ class Lines:
         line.unsettled.add(queued.id)
         line.running.add(queued.id)
         line.idle.clear()
-        if queued.deaths > DEATHS:
+        if queued.deaths > self._deaths:
             await self._give_up(line, queued)
             return
         if not line.tries:
@@ -183,7 +184,7 @@ class Lines:
 
     async def _give_up(self, line: Line, queued: Queued) -> None:
         """Settle a message that nobody survives."""
-        why = f"{DEATHS + 1} workers ended in the middle of this message; it is given up"
+        why = f"{queued.deaths} workers ended in the middle of this message; it is given up"
         log.error("worker.gives_up session=%s message=%s", line.session_id, queued.number)
         await give_up(await self.app.tape(line.session_id), queued.envelope, why)
         await self._replies[queued.id].error(queued.envelope, why)

@@ -116,6 +116,8 @@ class WorkerSettings(BaseModel):
     """Seconds without a sign of life after which others go on with a worker's turns."""
     poll: float = Field(default=1.0, gt=0)
     """Seconds between two looks for work of which no notice came."""
+    deaths: int = Field(default=5, ge=1)
+    """How many workers may end in the middle of one message, before it is taken for what ends them."""
 
     @model_validator(mode="after")
     def _is_patient(self) -> WorkerSettings:

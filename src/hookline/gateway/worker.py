@@ -86,7 +86,8 @@ class Worker:
         await prepare(store)
         self._store = store
         self.queue = Queue(store)
-        self.lines = Lines(self.app, self.queue, Relay(self.queue), self._debounce)
+        relay, deaths = Relay(self.queue), self.settings.deaths
+        self.lines = Lines(self.app, self.queue, relay, debounce=self._debounce, deaths=deaths)
         self._all_jobs.silence = self.settings.silence
         job = self.queue.engine.task(
             name=TASK, queue=queue_of(store), pass_context=True, retry=_Again()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from json import JSONEncoder
 
 from hookline.catalog.context import HookContext
 from hookline.hooks import Hooks
@@ -11,6 +11,8 @@ from hookline.tools.runner import ToolOutcome
 
 WARN_AT = 3
 """How often a call may bring the same result before it is worth a warning; then each further time."""
+
+_encode = JSONEncoder(sort_keys=True, default=str).encode
 
 
 class LoopWatch:
@@ -24,7 +26,7 @@ class LoopWatch:
         """Take the outcomes of one model turn in, and warn of those that repeat."""
         for outcome in outcomes:
             call = outcome.call
-            arguments = json.dumps(dict(call.arguments), sort_keys=True, default=str)
+            arguments = _encode(dict(call.arguments))
             key = (call.name, arguments, str(outcome.content))
             self._seen[key] += 1
             count = self._seen[key]

@@ -26,9 +26,15 @@ class Result:
 
 
 async def invoke(
-    name: str, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], report: Report
+    name: str,
+    function: Callable[..., Any],
+    args: list[Any],
+    kwargs: dict[str, Any],
+    report: Report,
+    *,
+    on_loop: bool,
 ) -> Any:
-    """Call an async function here and any other in a thread; report what it yields.
+    """Call a function `on_loop`, here, or in a thread; report what it yields.
 
     A tool can end its own call only: leaving the program or cancelling itself is an error of
     the tool.
@@ -36,7 +42,7 @@ async def invoke(
     from asyncio import CancelledError, current_task
 
     try:
-        if _runs_on_the_loop(function):
+        if on_loop:
             return await _finish(function(*args, **kwargs), report)
         return await _finish(await _in_thread(function, args, kwargs, report), report)
     except SystemExit as left:
@@ -55,7 +61,8 @@ async def _finish(value: Any, report: Report) -> Any:
     return await _drain(value, report) if isasyncgen(value) else value
 
 
-def _runs_on_the_loop(function: Callable[..., Any]) -> bool:
+def runs_on_the_loop(function: Callable[..., Any]) -> bool:
+    """Whether a function is async; any other might block."""
     call = getattr(function, "__call__", function)  # noqa: B004  # an object may have an async __call__
     return any(kind(f) for f in (function, call) for kind in (iscoroutinefunction, isasyncgenfunction))
 

@@ -28,7 +28,7 @@ from hookline.specs import ReplayPolicy, SideEffects, ToolSpec
 
 from .context import ToolContext
 from .errors import ToolArgumentError, ToolError
-from .invoke import invoke
+from .invoke import invoke, runs_on_the_loop
 from .rawschema import RawSignature
 from .registry import REGISTRY, Registry
 from .signature import Signature
@@ -42,7 +42,8 @@ class Tool:
     """A tool: its spec, how its arguments are checked, and the function that only a runner calls."""
 
     __slots__ = (
-        "__weakref__", "_function", "_preview", "_signature", "name", "place", "spec", "timeout",
+        "__weakref__", "_function", "_on_loop", "_preview", "_signature", "name", "place", "spec",
+        "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,7 @@ class Tool:
         """Seconds that a call may take; None leaves it to the runner."""
         self.place = place or (_place(function) if function else "a spec")
         self._function = function
+        self._on_loop = function is not None and runs_on_the_loop(function)
         self._signature = signature or RawSignature(spec.input_schema, function)
         self._preview: Preview | None = None
 
@@ -126,7 +128,7 @@ class Tool:
                 f"the tool {self.name!r} has nothing to call: it was registered as a spec only"
             )
         args, kwargs = self._signature.bind(arguments, context)
-        return await invoke(self.name, self._function, args, kwargs, report)
+        return await invoke(self.name, self._function, args, kwargs, report, on_loop=self._on_loop)
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse."""

@@ -15,12 +15,18 @@ shell = Registry(builtin_tools()).get("shell")
 
 
 def alive(pid_file: Path) -> bool:
-    """Whether the process that wrote its id there runs still."""
+    """Whether the process that wrote its id there runs still.
+
+    Ids come again soon where many processes are started: one that began later is another.
+    """
     try:
         stat = Path(f"/proc/{int(pid_file.read_text())}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    state, *_, ticks = stat.rpartition(")")[2].split()[:20]
+    up = float(Path("/proc/uptime").read_text().split()[0])
+    began = time.time() - up + int(ticks) / os.sysconf("SC_CLK_TCK")
+    return state != "Z" and began < pid_file.stat().st_mtime + 1
 
 
 async def until(condition, seconds: float = 30) -> None:

@@ -11,8 +11,10 @@ and watches the turn's end. With `--observers`, observers too, on the ten hooks 
 
 How it measures. One process, one app for each level. A round takes a sample of every level, in a new
 random order, so that a slow moment of the machine falls on all alike; a sample of a level is compared
-with the sample of "off" of the same round, and the median of these ratios counts. CPU is what the
-process used in all its threads. What waits is kept at the end of each sample, which is more often than
+with the sample of "off" of the same round, and the median of these ratios counts. A sample is long
+enough for several of SQLite's checkpoints, each of which costs as much as two turns. The apps are made
+anew several times: where in memory one happens to be can make some per cent of difference. CPU is what
+the process used in all its threads. What waits is kept after every 60 turns, which is more often than
 in production, and its cost is counted. The garbage collector is off while the clock runs.
 """
 
@@ -36,7 +38,9 @@ from rows import make_handler
 
 LEVELS = ("off", "decisions", "full")
 LIMITS = {"decisions": 3.0, "full": 15.0}
-TURNS = 60  # in a sample
+TURNS = 60  # after which what waits is kept
+KEEPINGS = 4  # in a sample
+APPS = 5  # of each level, one after the other
 WARM_UP = 60
 
 Turn = Callable[[], Awaitable[None]]
@@ -138,16 +142,25 @@ async def sample(turn: Turn, flush: Flush) -> float:
     gc.collect()
     gc.disable()
     started = process_time()
-    for _ in range(TURNS):
-        await turn()
-    await flush()
+    for _ in range(KEEPINGS):
+        for _ in range(TURNS):
+            await turn()
+        await flush()
     used = process_time() - started
     gc.enable()
-    return used / TURNS
+    return used / TURNS / KEEPINGS
 
 
 async def measure(rounds: int, observers: int) -> dict[str, list[float]]:
     samples: dict[str, list[float]] = {level: [] for level in LEVELS}
+    numbers = range(rounds)
+    for apps in range(min(APPS, rounds)):
+        await measure_apps(numbers[apps::APPS], observers, samples)
+    progress("")
+    return samples
+
+
+async def measure_apps(numbers: range, observers: int, samples: dict[str, list[float]]) -> None:
     async with (
         opened("off", observers) as off,
         opened("decisions", observers) as decisions,
@@ -157,13 +170,11 @@ async def measure(rounds: int, observers: int) -> dict[str, list[float]]:
         for turn, _ in turns.values():
             for _ in range(WARM_UP):
                 await turn()
-        for number in range(rounds):
-            progress(f"{number}/{rounds}")
+        for _ in numbers:
+            progress(f"{len(samples['full'])} rounds")
             for level in random.sample(LEVELS, len(LEVELS)):
                 samples[level].append(await sample(*turns[level]))
                 await asyncio.sleep(0)
-    progress("")
-    return samples
 
 
 def overhead(samples: dict[str, list[float]], level: str) -> float:
@@ -174,7 +185,7 @@ def overhead(samples: dict[str, list[float]], level: str) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=100, help="samples of each level (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=60, help="samples of each level (%(default)s)")
     parser.add_argument(
         "--observers", type=int, default=0, help="observers on the hooks that fire most (%(default)s)"
     )

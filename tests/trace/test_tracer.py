@@ -16,6 +16,7 @@ from hookline.tape import Entry, MemoryStore, SQLiteStore
 from hookline.tape.postgres import PostgresStore
 from hookline.trace import session_trace
 from hookline.trace.settings import TraceSettings
+from hookline.trace.snapshot import encode_data
 from hookline.trace.store import Chunk, traces_of
 
 from .. import postgres
@@ -251,6 +252,81 @@ async def test_a_trace_that_an_earlier_version_kept_is_read_with_its_own_spans()
     assert [(h.by, h.place, h.did, h.decision) for h in gate.handlers] == [
         ("house", "house.py:3", "denied", "deny")
     ]
+
+
+THIRD = """{"v": 3, "p": "p", "t": 100.0, "d": [7, "s", [["t", 0, ""], ["t", 0, "c"]],
+[[0, 1000000000, "scripted", "main"]], [
+[0, 1, 1500000000, 5000, 2, 0, 0, 2000, -1, 2000, 500, 1, 3000, 2000],
+[1, 0, 2500000000, 4000, null, 1, 1000, 3000]]],
+"n": [["tool_call", ["input"]], ["load_state", ["message"]]],
+"h": [["house", "house.py:3"], ["looker", "looker.py:9"]], "x": [
+[[1], "no", null, [0, "denied", "no", null, null, null]],
+[["hi"], null, null, [0, "value", null, null, null, {"a": 1}]]]}"""
+
+
+async def test_a_trace_of_the_version_before_is_read_as_it_was_kept():
+    store = traces_of(MemoryStore())
+    await store.write([Chunk("s", 101.0, 102.5, 3, THIRD)], TraceSettings())
+    trace = await store.read("s")
+    model, gate, state = trace.records
+    assert trace.damaged == 0
+    assert (model.kind, model.name, model.time, model.payload) == (
+        "model",
+        "scripted",
+        101,
+        {"agent": "main"},
+    )
+    assert (gate.id, gate.decision, gate.reason, gate.payload) == ("p.7", "deny", "no", {"input": 1})
+    assert (gate.call, gate.time, gate.duration) == ("c", 101.5, pytest.approx(5e-6))
+    assert [(h.by, h.place, h.did, h.decision, h.reason) for h in gate.handlers] == [
+        ("house", "house.py:3", "denied", "deny", "no"),
+        ("looker", "looker.py:9", "none", "", ""),
+    ]
+    times = [(h.after, h.duration) for h in (*gate.handlers, *state.handlers)]
+    assert times == [pytest.approx(each) for each in ((0, 2e-6), (3e-6, 2e-6), (1e-6, 3e-6))]
+    assert (state.payload, state.handlers[0].returned) == ({"message": "hi"}, {"a": 1})
+
+
+async def test_the_times_of_handlers_are_kept_within_those_of_their_dispatch(traced):
+    app = traced()
+    async with app.running():
+        await one_turn(app)
+        kept = [r for r in await records(app) if r.kind == "hook"]
+    assert {len(r.handlers) for r in kept} >= {1, 2}
+    for record in kept:
+        ends = [h.after + h.duration for h in record.handlers]
+        assert record.handlers[0].after >= 0
+        assert ends == sorted(ends)
+        assert ends[-1] <= record.duration + 1e-9
+
+
+async def test_a_handler_that_raises_alone_is_kept_with_its_error(traced):
+    app = traced()
+
+    @app.hooks.on("agent_end")
+    def fall_over(event):
+        raise RuntimeError("too late")
+
+    async with app.running():
+        await one_turn(app)
+        kept = await records(app)
+    (handler,) = next(r for r in kept if r.name == "agent_end").handlers
+    assert (handler.did, "too late" in handler.error) == ("raised", True)
+
+
+async def test_a_generator_in_a_payload_is_named_and_left_as_it_is(traced):
+    app = traced()
+    numbers = (number for number in range(3))
+    async with app.running():
+        await app.process_inbound({"content": "hi", "session_id": "s", "extra": {"numbers": numbers}})
+        kept = await records(app)
+    assert list(numbers) == [0, 1, 2]
+    assert any("<generator>" in str(r.payload) for r in kept)
+
+
+def test_half_of_a_surrogate_pair_in_an_id_does_not_lose_a_chunk():
+    places = [("t", 0, "call_\ud83d")]
+    assert json.loads(encode_data(places)) == [["t", 0, "call_\ud83d"]]
 
 
 async def test_a_tape_in_memory_has_its_trace_in_memory(traced):

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -38,7 +37,7 @@ from .implementation import Implementation
 from .plan import Bound, Plan, bind, check_of, layout, names_of
 from .reducers import First, Outcome, Patch
 from .source import writer
-from .trace import Recorder
+from .trace import failed, ruled
 from .verdict import Verdict, same, unsettled, withheld_text
 
 PLAIN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset})
@@ -77,7 +76,7 @@ def environment(plan: Plan, bounds: list[Bound]) -> dict[str, Any]:
     env["_fits"] = spec.accepts
     env["_settle"] = settling(plan)
     if plan.watched is not None:
-        env["_record"] = partial(Recorder, plan.watched)
+        env["_told"] = plan.watched.told
     if isinstance(reducer, Patch):
         env["_field"], env["_wrap"] = reducer.field, reducer.withheld
     env["_denial"] = spec.reducer.denial(spec) if isinstance(spec.reducer, First) else None
@@ -108,5 +107,5 @@ _COMMON: dict[str, Any] = {
     "_check": check, "_note": note, "_skip": skip, "_deny": deny,
     "_denied": denied, "_withheld": withheld_text, "_unsettled": unsettled, "_same": same,
     "_plain": PLAIN, "_clock": perf_counter, "_NotAwaited": NotAwaited, "_Outcome": Outcome,
-    "_Verdict": Verdict,
+    "_Verdict": Verdict, "_ruled": ruled, "_failed": failed,
 }  # fmt: skip

@@ -49,9 +49,9 @@ class Plan:
         self.emits = emits
         """Each result is also appended to a list that comes as the parameter `_results`."""
         self.traced = traced
-        """Each call is also reported to a recorder, which comes as the parameter `_t`."""
+        """Each call is also noted, for a recorder that comes as the parameter `_t`."""
         self.watched = watched
-        """What the function makes its own recorder for; None where an outer layer has one."""
+        """Whom the function tells of its notes itself; None where an outer layer has a recorder."""
 
     @property
     def params(self) -> tuple[str, ...]:

@@ -29,17 +29,20 @@ class Writer:
         keyword = "def" if self.plan.sync else "async def"
         self.add(0, f"{keyword} fire({', '.join(self.plan.params)}):")
         if self.plan.watched is None:
+            if self.plan.traced:
+                self.add(1, "_notes = _t.notes")
             self.body(1)
         else:
             self.recorded()
         return "\n".join(self.lines) + "\n"
 
     def recorded(self) -> None:
-        """The same with a recorder of its own, which is told of every way out."""
-        self.add(1, f"_t = _record(({', '.join((*self.plan.passed, ''))}))")
-        self.add(1, "try:")
+        """The same with notes of its own, which are handed over on every way out."""
+        self.add(1, f"_args = ({', '.join((*self.plan.passed, ''))})")  # names are bound anew below
+        self.write(1, ["_notes = []", "_began = _clock()", "try:"])
         self.body(2)
-        self.write(1, ["except BaseException as _x:", "    _t.done(None, _x)", "    raise"])
+        told = "    _told(_args, _began, _notes, None, _x)"
+        self.write(1, ["except BaseException as _x:", told, "    raise"])
 
     def body(self, depth: int) -> None:
         """All calls, one after the other, and what becomes of their results."""
@@ -87,7 +90,7 @@ class Writer:
         impl = f"_i{number}"
         if self.plan.traced:
             is_first = self.plan.watched is not None and number == "0" and not again
-            self.add(depth, f"_s = {'_t.started' if is_first else '_clock()'}")
+            self.add(depth, f"_s = {'_began' if is_first else '_clock()'}")
         self.add(depth, "try:")
         inner = depth + 1
         if shape.when is not None:
@@ -158,9 +161,9 @@ class Writer:
         listed = ["_results.append(_r)"] if plan.emits else []
         if again:
             listed = [f"if _r is not None: {line}" for line in listed]
-        traced = ["_t.notes.append((_i, _s, _clock(), _r, None, 0))"] if plan.traced else []
+        traced = ["_notes.append((_i, _s, _clock(), _r, None, 0))"] if plan.traced else []
         if folds and plan.traced:
-            traced = [f"if _r is None: {traced[0]}", "else: _t.ruled(_i, _s, _v)"]
+            traced = [f"if _r is None: {traced[0]}", "else: _ruled(_notes, _i, _s, _v)"]
         self.add(depth, f"_r = {call}")
         if self.check != "nothing" or not shape.awaits:
             same = f" and _r is not {self.reducer.parameter}" if isinstance(self.reducer, Chain) else ""
@@ -203,7 +206,7 @@ class Writer:
     def failure(self, depth: int, impl: str, bound: Bound) -> None:
         """The error policy's lines."""
         denies = bound.impl.guard or self.plan.errors is DENY
-        trace = ["_t.failed(_i, _s, _e)"] if self.plan.traced else []
+        trace = ["_failed(_notes, _i, _s, _e)"] if self.plan.traced else []
         lost = self.lost(impl)
         if self.plan.sync and not denies and self.plan.errors is not CAPTURE:
             self.add(depth, "except _NotAwaited as _e:")
@@ -252,7 +255,8 @@ class Writer:
     def add(self, depth: int, line: str, impl: str = "") -> None:
         """Write one line; `_i` in it becomes the implementation at hand."""
         if self.plan.watched is not None and line.startswith("return "):
-            self.write(depth, [f"_x = {line.removeprefix('return ')}", "_t.done(_x)"], impl)
+            told = "_told(_args, _began, _notes, _x)"
+            self.write(depth, [f"_x = {line.removeprefix('return ')}", told], impl)
             line = "return _x"
         self.lines.append("    " * depth + (re.sub(r"\b_i\b", impl, line) if impl else line))
 

@@ -69,11 +69,15 @@ class Watch(NamedTuple):
     silent: bool = True
     """Whether dispatches count in which nobody said anything."""
     raw: bool = False
-    """Give it the recorder itself, the value and the error: faster, where there is much to see."""
+    """Give it what was noted, as it is: faster, where there is much to see.
+
+    It is called with the `Watched`, the arguments, when it began, the notes, the value, the error, and
+    whether anybody said anything.
+    """
 
 
 class Watched:
-    """What all dispatches of one compiled hook have in common."""
+    """What all dispatches of one compiled hook have in common, and who is told of them."""
 
     __slots__ = ("key_of", "passed", "sinks", "spec")
 
@@ -91,20 +95,76 @@ class Watched:
         """Reads the scope key off the arguments."""
         self.sinks = sinks
 
+    def told(
+        self,
+        args: tuple[Any, ...],
+        started: float,
+        notes: list[Note],
+        value: Any = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """A dispatch is over; a sink sees what was released of it, and is logged if it raises.
+
+        While it ran it was only noted what happened; the record is made here, if wanted.
+        """
+        said = error is not None
+        for note in notes:
+            if note[3] is not None or note[4] is not None:
+                said = True
+                break
+        withheld = self.spec.withholds
+        if withheld and isinstance(value, Verdict):
+            value = as_released(value, withheld)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        record: Dispatch | None = None
+        for sink, _, silent, raw in self.sinks:
+            if not (said or silent):
+                continue
+            try:
+                if raw:
+                    sink(self, args, started, notes, value, error, said)
+                else:
+                    record = record or self._record(args, started, notes, value, error)
+                    sink(record)
+            except Exception:
+                log.exception("hook.trace_failed hook=%s sink=%r", self.spec.name, sink)
+
+    def argument(self, args: tuple[Any, ...], name: str) -> Any:
+        """One of those that the hook was called with; None where it was not given."""
+        return args[self.passed.index(name)] if name in self.passed else None
+
+    def arguments(self, args: tuple[Any, ...], value: Any) -> dict[str, Any]:
+        """What the hook was called with; of what was held back, only what was released."""
+        arguments = dict(zip(self.passed, args, strict=True))
+        withheld = self.spec.withholds
+        if withheld:
+            judged = isinstance(value, Verdict)
+            arguments["event"] = value.event if judged else emptied(arguments["event"], withheld)  # pyright: ignore[reportUnknownMemberType]
+        return arguments
+
+    def _record(
+        self,
+        args: tuple[Any, ...],
+        started: float,
+        notes: list[Note],
+        value: Any,
+        error: BaseException | None,
+    ) -> Dispatch:
+        duration = perf_counter() - started
+        chained = self.spec.reducer.name == "chain"
+        calls = [call_of(note, chained) for note in notes]
+        arguments = self.arguments(args, value)
+        key = self.key_of(args)
+        return Dispatch(self.spec.name, key, arguments, started, duration, calls, value, error)
+
 
 class Recorder:
-    """Collects the calls of one dispatch and hands the record to the sinks.
+    """The notes of one dispatch, where layers around the compiled function belong to it."""
 
-    While a dispatch runs it is only noted what happened; the record is made at the end, if wanted.
-    """
-
-    __slots__ = ("args", "notes", "said", "started", "watched")
+    __slots__ = ("args", "notes", "started", "watched")
 
     def __init__(self, watched: Watched, args: tuple[Any, ...]) -> None:
         self.watched = watched
         self.args = args
-        self.said = False
-        """Whether somebody returned or raised something; known when it is over."""
         self.notes: list[Note] = []
         """Who came back, in the order in which they did; compiled code adds to it directly."""
         self.started = perf_counter()
@@ -113,67 +173,28 @@ class Recorder:
         """An implementation came back."""
         self.notes.append((impl, started, perf_counter(), value, None, 0))
 
-    def ruled(self, impl: Implementation, started: float, verdict: Verdict[Any]) -> None:
-        """An implementation's result was folded into the verdict."""
-        trail = verdict.trail
-        self.notes.append((impl, started, perf_counter(), None, trail[-1], len(trail) - 1))
-
     def failed(self, impl: Implementation, started: float, error: BaseException) -> None:
         """An implementation raised, or what it returned could not be used."""
-        self.notes.append((impl, started, perf_counter(), None, error, 0))
+        failed(self.notes, impl, started, error)
 
     def done(self, value: Any = None, error: BaseException | None = None) -> None:
-        """The dispatch is over; a sink sees what was released of it, and is logged if it raises."""
-        for note in self.notes:
-            if note[3] is not None or note[4] is not None:
-                self.said = True
-                break
-        withheld = self.watched.spec.withholds
-        if withheld and isinstance(value, Verdict):
-            value = as_released(value, withheld)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        record: Dispatch | None = None
-        for watch in self.watched.sinks:
-            if not watch.silent and not self.said and error is None:
-                continue
-            try:
-                if watch.raw:
-                    watch.sink(self, value, error)
-                else:
-                    record = record or self._record(value, error)
-                    watch.sink(record)
-            except Exception:
-                log.exception("hook.trace_failed hook=%s sink=%r", self.watched.spec.name, watch.sink)
-
-    @property
-    def key(self) -> Any:
-        """The scope key it ran under."""
-        return self.watched.key_of(self.args)
-
-    def argument(self, name: str) -> Any:
-        """One of those that the hook was called with; None where it was not given."""
-        passed = self.watched.passed
-        return self.args[passed.index(name)] if name in passed else None
-
-    def arguments(self, value: Any) -> dict[str, Any]:
-        """What the hook was called with; of what was held back, only what was released."""
-        arguments = dict(zip(self.watched.passed, self.args, strict=True))
-        withheld = self.watched.spec.withholds
-        if withheld:
-            judged = isinstance(value, Verdict)
-            arguments["event"] = value.event if judged else emptied(arguments["event"], withheld)  # pyright: ignore[reportUnknownMemberType]
-        return arguments
-
-    def _record(self, value: Any, error: BaseException | None) -> Dispatch:
-        duration = perf_counter() - self.started
-        spec = self.watched.spec
-        chained = spec.reducer.name == "chain"
-        calls = [call_of(note, chained) for note in self.notes]
-        arguments = self.arguments(value)
-        return Dispatch(spec.name, self.key, arguments, self.started, duration, calls, value, error)
+        """The dispatch is over."""
+        self.watched.told(self.args, self.started, self.notes, value, error)
 
 
 Note = tuple["Implementation", float, float, Any, Ruling | BaseException | None, int]
 """Who, from when to when, what was returned, the ruling or the error, and the ruling's place."""
+
+
+def ruled(notes: list[Note], impl: Implementation, started: float, verdict: Verdict[Any]) -> None:
+    """Note that an implementation's result was folded into the verdict."""
+    trail = verdict.trail
+    notes.append((impl, started, perf_counter(), None, trail[-1], len(trail) - 1))
+
+
+def failed(notes: list[Note], impl: Implementation, started: float, error: BaseException) -> None:
+    """Note that an implementation raised, or that what it returned could not be used."""
+    notes.append((impl, started, perf_counter(), None, error, 0))
 
 
 def call_of(note: Note, chained: bool) -> Call:

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hookline.catalog.place import Place
-from hookline.hooks import Decision, Implementation
 
 from .record import TraceRecord
-from .rows import SAID, WHY, records_of
-from .shapes import Shape
-from .snapshot import encode
+from .rows import records_of, words_in
+from .shapes import Casting, Shape
+from .snapshot import encode, encode_data
 from .store import Chunk
 
 if TYPE_CHECKING:
@@ -25,16 +24,14 @@ if TYPE_CHECKING:
 Redact = Callable[[Any], Any]
 WITHHELD: Final = "[withheld: it could not be redacted]"
 NOWHERE: Final = ("", None, "")
-OWN: Final = -1
-"""Stands for a handler that is a part of the trace itself."""
 
-Times = tuple[Implementation, float, float]
-"""Who was called, from when to when, in seconds of `perf_counter`."""
-Dispatched = tuple[Shape, Any, Place | None, float, float, list[Times], Decision | None, str]
+Times = tuple[float, ...]
+"""From when to when each handler ran, in seconds of `perf_counter`; empty where one ran throughout."""
+Dispatched = tuple[Casting, Any, Place | None, int | None, float, float, Times, str]
 """One dispatch as it was taken; a plain tuple, since one is made for each.
 
-What was called, its scope key, where it was, from when to when, who was called, what was decided, and
-what was said, as `rows` has it.
+What was called, its scope key, where it was, what was decided, from when to when it ran, when its
+handlers did, and what was said, as `rows` has it.
 """
 
 
@@ -50,100 +47,70 @@ class ModelTurn(NamedTuple):
 class Batch:
     """What is kept of one session at once, and the tables that its rows refer to."""
 
-    __slots__ = (
-        "_handlers", "_places", "_shapes", "_tracer", "_written", "dispatches", "session", "turns",
-    )  # fmt: skip
+    __slots__ = ("castings", "places", "rows", "said", "session", "turns")
 
-    def __init__(self, tracer: Tracer, session: str) -> None:
-        self._tracer = tracer
+    def __init__(self, session: str) -> None:
         self.session = session
-        self.dispatches: list[tuple[Dispatched, Place | None]] = []
-        self.turns: list[ModelTurn] = []
-        self._shapes: dict[Shape, int] = {}
-        self._handlers: dict[Implementation, int] = {}
-        self._written: list[str] = []
-        self._places: dict[tuple[str, int | None, str], int] = {}
+        self.rows: list[tuple[Any, ...]] = []
+        self.said: list[str] = []
+        self.turns: list[tuple[int, float, str, str]] = []
+        self.castings: dict[Casting, int] = {}
+        self.places: dict[tuple[str, int | None, str], int] = {}
 
-    def chunk(self, redact: Redact | None = None) -> Chunk:
+    def at(self, place: Place | None) -> int:
+        """The number of a place."""
+        known = NOWHERE if place is None else (place.turn_id, place.step, place.call_id)
+        return self.places.setdefault(known, len(self.places))
+
+    def chunk(self, tracer: Tracer) -> Chunk:
         """The batch as it is written."""
-        epoch = self._tracer.epoch
-        fired: dict[str, tuple[int, float]] = {}
-        rows = self._rows(fired)
-        said = [taken[7] for taken, _ in self.dispatches]
-        if redact is not None:
-            said = [redacted_text(taken[7], taken[0], redact) for taken, _ in self.dispatches]
-        times = [taken[3] for taken, _ in self.dispatches] + [turn.started for turn in self.turns]
-        begun, last, count = epoch + min(times), epoch + max(times), len(times)
-        return Chunk(self.session, begun, last, count, self._body(rows, said), fired)
-
-    def _rows(self, fired: dict[str, tuple[int, float]]) -> list[list[Any]]:
-        """Dispatches as rows: one loop for all of them, with as few calls in it as can be."""
-        epoch, shapes, handlers = self._tracer.epoch, self._shapes, self._handlers
-        rows: list[list[Any]] = []
-        last: Place | None = None
-        at = -1
-        for (shape, _, _, started, ended, times, decision, _), place in self.dispatches:
-            known = shapes.get(shape)
-            if known is None:
-                known = shapes[shape] = len(shapes)
-            hook = shape.hook
-            fired[hook] = (fired[hook][0] + 1 if hook in fired else 1, epoch + started)
-            if place is not last or at < 0:
-                last, at = place, self._place(place)
-            row = [known, at, int(started * 1e9), int((ended - started) * 1e9), decision]
-            for impl, begun, over in times:
-                known = handlers.get(impl)
-                if known is None:
-                    known = self._handler(impl)
-                row += (known, int((begun - started) * 1e9), int((over - begun) * 1e9))
-            rows.append(row)
-        return rows
-
-    def _handler(self, impl: Implementation) -> int:
-        """The number of a handler that is new in this batch."""
-        written = self._tracer.written(impl)
-        if written is None:
-            number = OWN
-        else:
-            number = len(self._written)
-            self._written.append(written)
-        self._handlers[impl] = number
-        return number
-
-    def _place(self, place: Place | None) -> int:
-        at = NOWHERE if place is None else (place.turn_id, place.step, place.call_id)
-        return self._places.setdefault(at, len(self._places))
-
-    def _body(self, rows: list[list[Any]], said: list[str]) -> str:
-        tracer = self._tracer
-        turns = [
-            (self._place(turn.place), int(turn.started * 1e9), turn.model, turn.agent)
-            for turn in self.turns
-        ]
-        tables = (tracer.numbers(len(rows)), self.session, [*self._places], turns, rows)
-        return (
-            f'{tracer.head},"d":{encode(tables)},'
-            f'"n":[{",".join(shape.written for shape in self._shapes)}],'
-            f'"h":[{",".join(self._written)}],"x":[{",".join(said)}]}}'
+        rows, epoch = self.rows, tracer.epoch
+        times = [row[3] for row in rows] + [turn[1] for turn in self.turns]
+        tables = (tracer.numbers(len(rows)), self.session, [*self.places], self.turns, rows)
+        body = (
+            f'{tracer.head},"d":{encode_data(tables)},'
+            f'"n":[{",".join([casting.written for casting in self.castings])}],'
+            f'"x":[{",".join(self.said)}]}}'
         )
+        begun, last = epoch + min(times), epoch + max(times)
+        return Chunk(self.session, begun, last, len(times), body, self._fired(epoch))
+
+    def _fired(self, epoch: float) -> dict[str, tuple[int, float]]:
+        """How often each hook was called, and when last."""
+        hooks = [casting.shape.hook for casting in self.castings]
+        fired: dict[str, tuple[int, float]] = {}
+        for row in self.rows:
+            number: int = row[0]
+            hook = hooks[number]
+            fired[hook] = (fired[hook][0] + 1 if hook in fired else 1, epoch + row[3])
+        return fired
 
 
 def batches_of(
-    tracer: Tracer, dispatches: Iterable[Dispatched], turns: Iterable[ModelTurn]
+    dispatches: Iterable[Dispatched], turns: Iterable[ModelTurn], redact: Redact | None
 ) -> list[Batch]:
-    """What was taken, by session."""
+    """What was taken, by session: one loop for all of it, with as few calls in it as can be."""
     batches: dict[str, Batch] = {}
-    for taken in dispatches:
-        session, place = session_at(taken[1], taken[2])
-        batch = batches.get(session)
-        if batch is None:
-            batch = batches[session] = Batch(tracer, session)
-        batch.dispatches.append((taken, place))
+    batch = Batch("")
+    castings, rows, said = batch.castings, batch.rows, batch.said
+    key = place = None
+    at = -1
+    for casting, own, where, decision, started, ended, times, text in dispatches:
+        if at < 0 or where is not place or own != key:
+            key, place = own, where
+            session, known = session_at(own, where)
+            batch = batches.get(session) or batches.setdefault(session, Batch(session))
+            at = batch.at(known)
+            castings, rows, said = batch.castings, batch.rows, batch.said
+        number = castings.get(casting)
+        if number is None:
+            number = castings[casting] = len(castings)
+        rows.append((number, at, decision, started, ended, *times))
+        said.append(text if redact is None else redacted_text(text, casting.shape, redact))
     for turn in turns:
         session = turn.place.session_id
-        if session not in batches:
-            batches[session] = Batch(tracer, session)
-        batches[session].turns.append(turn)
+        batch = batches.get(session) or batches.setdefault(session, Batch(session))
+        batch.turns.append((batch.at(turn.place), turn.started, turn.model, turn.agent))
     return list(batches.values())
 
 
@@ -154,7 +121,7 @@ def chunks_of(
     redact: Redact | None = None,
 ) -> list[Chunk]:
     """What was taken as it is kept, without what must not be."""
-    return [batch.chunk(redact) for batch in batches_of(tracer, dispatches, turns)]
+    return [batch.chunk(tracer) for batch in batches_of(dispatches, turns, redact)]
 
 
 def record_taken(tracer: Tracer, taken: Dispatched) -> TraceRecord:
@@ -174,12 +141,15 @@ def session_at(key: Any, place: Place | None) -> tuple[str, Place | None]:
 
 def redacted_text(text: str, shape: Shape, redact: Redact) -> str:
     """The same without what must not be kept; what cannot be redacted is withheld."""
-    said: list[Any] = json.loads(text)
-    if isinstance(said[0], list):  # a redactor may go by names
-        said[0] = dict(zip(shape.names, cast("list[Any]", said[0]), strict=True))
-    about = [redacted(each, redact) for each in said[:SAID]]
-    parts = [[*part[:WHY], *(redacted(each, redact) for each in part[WHY:])] for part in said[SAID:]]
-    return encode([*about, *parts])
+    payload, *rest = cast("list[Any]", json.loads(text))
+    if isinstance(payload, list):  # a redactor may go by names
+        payload = dict(zip(shape.names, cast("list[Any]", payload), strict=True))
+    parts: list[list[Any]] = rest[0] if rest else []
+    for part in parts:
+        words = words_in(part)
+        part[words] = [redacted(each, redact) for each in part[words]]
+    about = [redacted(each, redact) for each in rest[1:]]
+    return encode([redacted(payload, redact), parts, *about])
 
 
 def redacted(value: Any, redact: Redact) -> Any:

@@ -1,14 +1,15 @@
 """Rows: records as they are kept, short, and written in one go.
 
-A chunk is `{"v": 3, "p": prefix of ids, "t": seconds to add to times, "d": tables, "n": shapes,
-"h": handlers, "x": texts}`. The tables are the number of the first id, the session, the places
+A chunk is `{"v": 4, "p": prefix of ids, "t": seconds to add to times, "d": tables, "n": castings,
+"x": texts}`. The tables are the number of the first id, the session, the places
 (`[turn, model turn, call]`), the model turns that began (`[place, time, model, agent]`), and the rows:
-for each dispatch `[shape, place, started, lasted, decision]`, then for each handler its number, when
-after the start it was called, and how long that took. A shape is `[hook, names of its payload]`, a
-handler `[name, file and line]`. The text of a row is `[values of its payload, reason, error]`, then for
-each handler that said something `[which of the row's, what it did, reason, error, changes, what it
-returned]`. A payload that was too long is a table or a text; at level "decisions" it is null. What is
-missing at an end is null. Times are in nanoseconds. Chunks of versions 1 and 2 are read by `older`.
+for each dispatch `[casting, place, decision, began, ended]`, then for each handler when it began and
+ended; where that is missing there was one, all the time. A casting is `[hook, names of its payload,
+handlers]`, a handler `[name, file and line]`, or null for a part of the trace itself. The text of a row
+is `[values of its payload, parts, reason, error]`. A part is of a handler that said something:
+`[which of the row's, what it returned]`, or else `[which, what it did, reason, error, changes]`. A
+payload that was too long is a table or a text; at level "decisions" it is null. What is missing at an
+end is null. Times are in seconds. Chunks of earlier versions are read by `older`.
 """
 
 from __future__ import annotations
@@ -22,14 +23,12 @@ from hookline.hooks import Decision
 from . import older
 from .record import HandlerRecord, TraceRecord, changes_of, decision_by, parent_id, span_id
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 HEAD: Final = 5
 """Where in a row the handlers begin."""
-SAID: Final = 3
-"""Where in a text the parts of handlers begin."""
-WHY: Final = 2
-"""Where in such a part the handler's own words begin."""
+RETURNED: Final = 2
+"""The length of a part that has only what was returned."""
 
 
 def records_of(body: str) -> tuple[list[TraceRecord], int]:
@@ -38,8 +37,10 @@ def records_of(body: str) -> tuple[list[TraceRecord], int]:
     damaged = 0
     try:
         chunk: dict[str, Any] = json.loads(body)
-        if chunk["v"] < VERSION:
+        if chunk["v"] < older.FIRST_OF_DISPATCHES:
             return older.records_of(chunk)
+        if chunk["v"] < VERSION:
+            chunk = older.renewed(chunk)
         turns, rows = chunk["d"][3], chunk["d"][4]
     except older.UNREADABLE:
         return [], 1
@@ -59,14 +60,13 @@ def records_of(body: str) -> tuple[list[TraceRecord], int]:
 def hook_record(number: int, row: list[Any], chunk: Mapping[str, Any]) -> TraceRecord:
     """A dispatch."""
     first, session, places = chunk["d"][:3]
-    shape, place, started, lasted, decision = row[:HEAD]
-    hook, names = chunk["n"][shape]
-    text: list[Any] = chunk["x"][number]
+    casting, place, decision, started, ended = row[:HEAD]
+    hook, names, handlers = chunk["n"][casting]
     values: Any
-    values, reason, error = [*text, None, None][:SAID]
-    said = {part[0]: part for part in text[SAID:]}
+    values, parts, reason, error = filled(chunk["x"][number], 4)
+    said = {part[0]: part for part in parts or ()}
     turn, step, call = places[place]
-    times = [row[at : at + 3] for at in range(HEAD, len(row), 3)]
+    times = row[HEAD:] or (started, ended)
     return TraceRecord(
         id=f"{chunk['p']}.{first + number}",
         name=str(hook),
@@ -75,8 +75,8 @@ def hook_record(number: int, row: list[Any], chunk: Mapping[str, Any]) -> TraceR
         step=step,
         call=call,
         parent=parent_id("hook", turn, step, call),
-        time=chunk["t"] + started / 1e9,
-        duration=lasted / 1e9,
+        time=chunk["t"] + started,
+        duration=ended - started,
         decision="" if decision is None else Decision(decision).name.lower(),
         reason=reason or "",
         error=error or "",
@@ -84,23 +84,27 @@ def hook_record(number: int, row: list[Any], chunk: Mapping[str, Any]) -> TraceR
         if isinstance(values, list)
         else values,
         handlers=[
-            handler_record(each, said.get(which, ()), chunk)
-            for which, each in enumerate(times)
-            if each[0] >= 0  # not a part of the trace itself
+            handler_record(handler, times[2 * at : 2 * at + 2], started, said.get(at, ()))
+            for at, handler in enumerate(handlers)
+            if handler is not None  # not a part of the trace itself
         ],
     )
 
 
-def handler_record(times: list[int], said: Any, chunk: Mapping[str, Any]) -> HandlerRecord:
+def handler_record(handler: list[str], times: Any, started: float, said: Any) -> HandlerRecord:
     """One handler's part in a dispatch."""
-    who, after, took = times
-    by, place = chunk["h"][who]
-    _, did, reason, error, changes, returned = [*said, *[None] * (6 - len(said))][:6]
+    by, place = handler
+    begun, ended = times
+    returned: Any = None
+    if len(said) == RETURNED:
+        did, reason, error, changes, returned = "value", None, None, None, said[1]
+    else:
+        _, did, reason, error, changes, returned = filled(said, 6)
     return HandlerRecord(
         by=str(by),
         place=str(place),
-        after=after / 1e9,
-        duration=took / 1e9,
+        after=begun - started,
+        duration=ended - begun,
         did=did or "none",
         changes=changes_of(changes),
         decision=decision_by(did),
@@ -108,6 +112,16 @@ def handler_record(times: list[int], said: Any, chunk: Mapping[str, Any]) -> Han
         error=error or "",
         returned=returned,
     )
+
+
+def words_in(part: list[Any]) -> slice:
+    """Where in the part of a handler its own words are."""
+    return slice(1 if len(part) == RETURNED else 2, None)
+
+
+def filled(values: Any, count: int) -> list[Any]:
+    """So many values, null for those that are missing at the end."""
+    return [*values, *[None] * (count - len(values))][:count]
 
 
 def model_record(turn: list[Any], chunk: Mapping[str, Any]) -> TraceRecord:
@@ -122,6 +136,6 @@ def model_record(turn: list[Any], chunk: Mapping[str, Any]) -> TraceRecord:
         turn=own,
         step=step,
         parent=own,
-        time=chunk["t"] + started / 1e9,
+        time=chunk["t"] + started,
         payload={"agent": agent},
     )

@@ -1,71 +1,67 @@
-"""Shapes: what the payloads of one hook have in common, so that each is its values alone.
+"""Shapes: what the dispatches of one hook have in common, so that each is its values and times alone.
 
 Names are kept once in a chunk. What is done for every dispatch is done by the interpreter itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import is_dataclass
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, cast
 
+from hookline.hooks import HookSpec, Implementation
 from hookline.hooks.trace import Watched
 
-from .snapshot import LEFT_OUT, encode
-
-Values = Callable[[Any], tuple[Any, ...]]
-"""Reads the values off an event, or off the arguments of a hook."""
+from .snapshot import LEFT_OUT, Values, field_names, fields_reader
 
 
 class Shape:
     """The names of a hook's payload, and what reads its values."""
 
-    __slots__ = ("event", "hook", "names", "values", "written")
+    __slots__ = ("castings", "event", "hook", "is_plain", "is_whole", "names", "values")
 
-    def __init__(self, hook: str, names: tuple[str, ...], values: Values, event: type | None) -> None:
-        self.hook = hook
+    def __init__(
+        self, spec: HookSpec, names: tuple[str, ...], values: Values | None, event: type | None = None
+    ) -> None:
+        self.hook: str = spec.name
+        self.is_whole = values is not None and not spec.withholds
+        """Whether all of the payload may be kept."""
+        self.is_plain = values is not None and spec.reducer.name != "chain"
+        """Whether what was returned, where it is no ruling, is kept as it is."""
         self.names = names
-        self.values = values
+        self.values = values or tuple
         self.event = event
         """The class of the event that `values` is for; None: it is for the arguments."""
-        self.written = encode([hook, names])
+        self.castings: dict[Implementation | tuple[Implementation, ...], Casting] = {}
+        """By who was called: one, or several in their order."""
+
+
+class Casting:
+    """A shape, and who was called: most dispatches of a hook have the same one."""
+
+    __slots__ = ("shape", "written")
+
+    def __init__(self, shape: Shape, written: str) -> None:
+        self.shape = shape
+        self.written = written
+        """The hook, the names of its payload, and the handlers, as `rows` has it."""
 
 
 def shape_of(watched: Watched, args: tuple[Any, ...]) -> Shape:
     """The shape of what a hook was called with: an event's fields, or its parameters."""
-    hook = watched.spec.name
-    kind = cast("type[Any]", type(args[0])) if watched.spec.event is not None else None
+    spec = watched.spec
+    kind = cast("type[Any]", type(args[0])) if spec.event is not None else None
     if kind is not None and is_dataclass(kind):
-        fields = tuple(name for name in kind.__dataclass_fields__ if name not in LEFT_OUT)
-        return Shape(hook, fields, fields_reader(fields), kind)
+        fields = field_names(kind)
+        return Shape(spec, fields, fields_reader(fields), kind)
     shown = [(at, name) for at, name in enumerate(watched.passed) if name not in LEFT_OUT]
     places = [at for at, _ in shown]
-    return Shape(hook, tuple(name for _, name in shown), arguments_reader(places, len(args)), None)
+    return Shape(spec, tuple(name for _, name in shown), arguments_reader(places, len(args)))
 
 
 def bare_shape(watched: Watched) -> Shape:
     """The shape of a hook of which no payload is kept."""
-    return Shape(watched.spec.name, (), tuple, None)
-
-
-def fields_reader(names: tuple[str, ...]) -> Values:
-    """What reads these fields, None for one that was never set."""
-
-    def carefully(event: Any) -> tuple[Any, ...]:
-        return tuple(getattr(event, name, None) for name in names)
-
-    if len(names) < 2:  # of one, `attrgetter` gives no tuple
-        return carefully
-    quickly: Values = attrgetter(*names)
-
-    def read(event: Any) -> tuple[Any, ...]:
-        try:
-            return quickly(event)
-        except AttributeError:
-            return carefully(event)
-
-    return read
+    return Shape(watched.spec, (), None)
 
 
 def arguments_reader(places: list[int], count: int) -> Values:

@@ -10,8 +10,12 @@ from math import isfinite
 from operator import attrgetter
 from typing import Any, Final, cast
 
+from pydantic_core import to_json
+
 from hookline.hooks.errors import error_text
 
+Values = Callable[[Any], tuple[Any, ...]]
+"""Reads the values off an event, or off the arguments of a hook."""
 LEFT_OUT: Final = frozenset({"app", "call_next", "ctx", "deps", "pm"})
 """Parameters that say nothing of what a hook was about."""
 DEEPEST: Final = 6
@@ -25,7 +29,7 @@ def snapshot(value: Any, limit: int) -> str:
         text = encode(value)
         if len(text) <= limit:
             return text
-    except (TypeError, ValueError, RecursionError):
+    except UNKNOWN:
         pass
     room = limit
     while True:
@@ -38,8 +42,8 @@ def snapshot(value: Any, limit: int) -> str:
 def payload_of(arguments: Mapping[str, Any]) -> Any:
     """What a hook was called with: an event's fields, or its parameters."""
     event = arguments.get("event")
-    if type(event) in _FIELDS or is_dataclass(event):
-        return fields_of(event)
+    if is_dataclass(event):
+        return plain(event)
     return {name: value for name, value in arguments.items() if name not in LEFT_OUT}
 
 
@@ -59,7 +63,7 @@ def shortened(value: Any, room: int, depth: int = 0) -> Any:
         items = list(cast("Iterable[Any]", value))
         kept = [shortened(each, room, depth + 1) for each in items[-LONGEST:]]
         return kept if len(items) <= LONGEST else [f"… {len(items) - LONGEST} before", *kept]
-    return shortened(_plain(value), room, depth + 1)
+    return shortened(plain(value), room, depth + 1)
 
 
 def _shortened_table(value: Mapping[Any, Any], room: int, depth: int) -> dict[str, Any]:
@@ -72,52 +76,84 @@ def _shortened_table(value: Mapping[Any, Any], room: int, depth: int) -> dict[st
     return found
 
 
-_FIELDS: dict[type, tuple[tuple[str, ...], attrgetter[Any]]] = {}
+def field_names(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a dataclass that say something."""
+    return tuple(name for name in kind.__dataclass_fields__ if name not in LEFT_OUT)
 
 
-def fields_of(value: Any) -> dict[str, Any]:
-    """A record's fields by name."""
-    kind = cast("type[Any]", type(value))
-    known = _FIELDS.get(kind)
-    if known is None:
-        names = tuple(name for name in kind.__dataclass_fields__ if name not in LEFT_OUT)
-        known = _FIELDS[kind] = (names, attrgetter(*(names if len(names) > 1 else ("__class__",) * 2)))
-    names, get = known
-    if len(names) > 1:
+def fields_reader(names: tuple[str, ...]) -> Values:
+    """What reads these fields, None for one that was never set."""
+
+    def carefully(event: Any) -> tuple[Any, ...]:
+        return tuple(getattr(event, name, None) for name in names)
+
+    if len(names) < 2:  # of one, `attrgetter` gives no tuple
+        return carefully
+    quickly: Values = attrgetter(*names)
+
+    def read(event: Any) -> tuple[Any, ...]:
         try:
-            return dict(zip(names, get(value), strict=True))
-        except AttributeError:  # one that was never set
-            pass
-    return {name: getattr(value, name, None) for name in names}
+            return quickly(event)
+        except AttributeError:
+            return carefully(event)
+
+    return read
 
 
-def _plain(value: Any) -> Any:
+_STAND_INS: dict[type, Callable[[Any], Any]] = {}
+
+
+def plain(value: object) -> Any:
     """What stands for an object that JSON does not know."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return fields_of(value)
-    if isinstance(value, Mapping):
-        return {str(name): each for name, each in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, set | frozenset):
-        return list(cast("Iterable[Any]", value))
-    if isinstance(value, bytes | bytearray):
-        return f"<{len(value):,} bytes>"
-    if isinstance(value, BaseException):
-        return error_text(value)
-    return f"<{type(value).__name__}>"
+    kind = type(value)
+    found = _STAND_INS.get(kind)
+    if found is None:
+        found = _STAND_INS[kind] = _stand_in(kind)
+    return found(value)
+
+
+def _stand_in(kind: type[Any]) -> Callable[[Any], Any]:
+    """What makes something plain of the objects of a class: asked once, since that takes long."""
+    if is_dataclass(kind):
+        names = field_names(kind)
+        values = fields_reader(names)
+        return lambda value: dict(zip(names, values(value), strict=True))
+    if issubclass(kind, Mapping):
+        return lambda value: {str(name): each for name, each in value.items()}
+    if issubclass(kind, set | frozenset):
+        return list
+    if issubclass(kind, bytes | bytearray):
+        return lambda value: f"<{len(value):,} bytes>"
+    if issubclass(kind, BaseException):
+        return error_text
+    return lambda value: f"<{kind.__name__}>"
 
 
 def _encoder() -> Callable[[Any], str]:
     """A JSON encoder that is made once; `JSONEncoder` makes another for every value."""
     if c_make_encoder is None:
         options: Any = {"allow_nan": False, "skipkeys": True, "separators": (",", ":")}
-        return JSONEncoder(default=_plain, **options).encode
+        return JSONEncoder(default=plain, **options).encode
     # markers, default, encoder, indent, separators, sort_keys, skipkeys, allow_nan
-    made = cast("Any", c_make_encoder)(
-        None, _plain, encode_basestring_ascii, None, ":", ",", False, True, False
+    made: Callable[[Any, int], Iterable[str]] = cast("Any", c_make_encoder)(
+        None, plain, encode_basestring_ascii, None, ":", ",", False, True, False
     )
-
-    return lambda value: "".join(cast("Iterable[str]", made(value, 0)))
+    join = "".join
+    return lambda value: join(made(value, 0))
 
 
 encode = _encoder()
 """Any value as JSON text in ASCII; what JSON does not know is named."""
+UNKNOWN: Final = (TypeError, ValueError, RecursionError)
+"""What it raises where JSON cannot hold a value."""
+
+
+def encode_data(value: Any) -> str:
+    """Plain data as JSON text: faster, for what is known to hold nothing else.
+
+    `to_json` would run a generator that it comes upon, so no payload is given to it.
+    """
+    try:
+        return to_json(value).decode()
+    except ValueError:  # half of a surrogate pair, which only ASCII can hold
+        return encode(value)

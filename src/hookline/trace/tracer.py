@@ -17,15 +17,15 @@ from hookline.catalog.place import here
 from hookline.hooks import HookSpec, Implementation, Ruling, Verdict
 from hookline.hooks.errors import error_text
 from hookline.hooks.reducers import DENY
-from hookline.hooks.trace import Recorder, Watch, Watched, did_of
+from hookline.hooks.trace import Note, Watch, Watched, did_of
 from hookline.tape import new_id
 
 from .batch import Dispatched, ModelTurn, Redact, chunks_of, record_taken
 from .record import TraceRecord
-from .rows import SAID, VERSION
+from .rows import VERSION
 from .settings import TraceSettings
-from .shapes import Shape, bare_shape, shape_of
-from .snapshot import encode, snapshot
+from .shapes import Casting, Shape, bare_shape, shape_of
+from .snapshot import UNKNOWN, encode, snapshot
 from .store import TraceStore
 
 log = logging.getLogger("hookline.trace")
@@ -36,7 +36,7 @@ PENDING: Final = 10_000
 SECONDS: Final = 0.5
 """How long one waits at most while the loop is free."""
 KNOWN: Final = 10_000
-"""Handlers and compiled hooks of which something is remembered."""
+"""Compiled hooks, and ways in which one was run, of which something is remembered."""
 
 
 class Listener(Protocol):
@@ -83,7 +83,6 @@ class Tracer:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._next = 1
-        self._written: dict[Implementation, str | None] = {}
         self._shapes: dict[Watched, Shape] = {}
         self.epoch = time() - perf_counter()
         """What makes a time of day of a time of `perf_counter`."""
@@ -108,35 +107,55 @@ class Tracer:
 
     # --- taking -------------------------------------------------------------------------------
 
-    def dispatched(self, recorder: Recorder, value: Any, error: BaseException | None) -> None:
+    def dispatched(
+        self,
+        watched: Watched,
+        args: tuple[Any, ...],
+        started: float,
+        notes: list[Note],
+        value: Any,
+        error: BaseException | None,
+        said: bool,
+    ) -> None:
         """Take one dispatch: text of what may change, the rest as it is."""
-        watched, args, notes = recorder.watched, recorder.args, recorder.notes
         shape = self._shapes.get(watched)
         if shape is None or (shape.event is not None and shape.event is not args[0].__class__):
             shape = self._new_shape(watched, args)
         about: list[Any] = [None]
-        if self.full:
-            if shape.event is None:
-                about[0] = shape.values(args)
-            elif watched.spec.withholds:
-                about[0] = shape.values(recorder.arguments(value)["event"])
-            else:
-                about[0] = shape.values(args[0])
-        decision = value.decision if isinstance(value, Verdict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if recorder.said or error is not None:
-            about.append(None if decision is None else value.reason)
-            about.append(None if error is None else error_text(error))
-            self._add_said(about, recorder, value)
-        taken = (
-            shape,
-            watched.key_of(args),
-            here(),
-            recorder.started,
-            notes[-1][2] if notes and error is None else perf_counter(),
-            [(note[0], note[1], note[2]) for note in notes],  # not what they returned
-            decision,
-            text_of(about, shape, self._limit),
-        )
+        if shape.is_whole:
+            about[0] = shape.values(args if shape.event is None else args[0])
+        elif self.full:  # of what was held back, what was released
+            about[0] = shape.values(watched.arguments(args, value)["event"])
+        decision = None
+        if len(notes) == 1 and error is None:
+            impl, begun, ended, returned, what, _ = notes[0]
+            casting = shape.castings.get(impl) or self._new_casting(shape, (impl,))
+            times = () if begun == started else (begun, ended)
+            if what is None and shape.is_plain:
+                if said:
+                    about.append(((0, returned),))
+                said = False
+        else:
+            impls = tuple([note[0] for note in notes])
+            known = shape.castings.get(impls if len(impls) != 1 else impls[0])
+            casting = known or self._new_casting(shape, impls)
+            ended = notes[-1][2] if notes and error is None else perf_counter()
+            times = tuple([time for note in notes for time in note[1:3]])
+        if isinstance(value, Verdict):
+            decision = int(value.decision)  # plain data is written faster
+        if said:
+            about.append(self._parts(watched, args, notes, value))
+            if error is not None:
+                about += (None if decision is None else value.reason, error_text(error))
+            elif decision is not None:
+                about.append(value.reason)
+        try:
+            text = encode(about)
+        except UNKNOWN:
+            text = ""
+        if not 0 < len(text) <= self._limit:
+            text = cut_text(about, shape, self._limit)
+        taken = (casting, watched.key_of(args), here(), decision, started, ended, times, text)
         if self._listeners:
             self._tell(taken)
         if self.store is not None:
@@ -158,30 +177,43 @@ class Tracer:
         self._shapes[watched] = shape
         return shape
 
-    def _add_said(self, about: list[Any], recorder: Recorder, outcome: Any) -> None:
-        """Add what each handler that said something did."""
-        reducer = recorder.watched.spec.reducer
+    def _new_casting(self, shape: Shape, called: tuple[Implementation, ...]) -> Casting:
+        if len(shape.castings) >= KNOWN:
+            shape.castings.clear()
+        handlers = [
+            None if id(impl.plugin) in self._own else (impl.name, impl.location) for impl in called
+        ]
+        casting = Casting(shape, encode((shape.hook, shape.names, handlers)))
+        shape.castings[called[0] if len(called) == 1 else called] = casting
+        return casting
+
+    def _parts(
+        self, watched: Watched, args: tuple[Any, ...], notes: list[Note], outcome: Any
+    ) -> list[tuple[Any, ...]]:
+        """What each handler that said something did."""
+        reducer = watched.spec.reducer
         chained = reducer.name == "chain"
-        arguments: dict[str, Any] | None = None
+        event: Any = None
         now: dict[str, Any] = {}
-        for number, (_, _, _, value, what, at) in enumerate(recorder.notes):
-            reason = failed = changes = returned = None
+        parts: list[tuple[Any, ...]] = []
+        for number, (_, _, _, value, what, at) in enumerate(notes):
+            reason = failed = changes = None
             if what is None:
                 if value is None:
                     continue
+                if self.full and not chained:
+                    parts.append((number, value))
+                    continue
                 if chained:
                     name: str = getattr(reducer, "parameter", "value")
-                    before = now[name] if name in now else recorder.argument(name)
+                    before = now[name] if name in now else watched.argument(args, name)
                     changes = {name: [before, value]}
                     now[name] = value
-                elif self.full:
-                    returned = value
             elif isinstance(what, Ruling):
                 ruling = outcome.trail[at] if isinstance(outcome, Verdict) else None  # pyright: ignore[reportUnknownMemberType]  # as it was released
                 reason = ruling.reason if ruling is not None else None
                 if ruling is not None and ruling.changes:
-                    arguments = arguments or recorder.arguments(outcome)
-                    event = arguments.get("event")
+                    event = event or watched.arguments(args, outcome).get("event")
                     changes = {
                         name: [now.get(name, getattr(event, name, None)), after]
                         for name, after in ruling.changes.items()
@@ -189,24 +221,14 @@ class Tracer:
                     now.update(ruling.changes)
             else:
                 failed = error_text(what)
-            about.append((number, did_of(value, what, chained), reason, failed, changes, returned))
+            parts.append((number, did_of(value, what, chained), reason, failed, changes))
+        return parts
 
     def _tell(self, taken: Dispatched) -> None:
         """Tell who listens of a dispatch, as it will be read."""
         record = record_taken(self, taken)
         for listener in self._listeners:
             listener.dispatched(record)
-
-    def written(self, impl: Implementation) -> str | None:
-        """An implementation's name and where it is written, as JSON; None for a part of the trace."""
-        try:
-            return self._written[impl]
-        except KeyError:
-            if len(self._written) >= KNOWN:
-                self._written.clear()
-            own = id(impl.plugin) in self._own
-            text = self._written[impl] = None if own else encode([impl.name, impl.location])
-            return text
 
     def numbers(self, count: int) -> int:
         """The first of so many ids."""
@@ -255,17 +277,15 @@ class Tracer:
         await self.flush()
 
 
-def text_of(about: list[Any], shape: Shape, limit: int) -> str:
-    """What was said in a dispatch, as `rows` has it; each value of about this length at most."""
-    try:
-        text = encode(about)
-        if len(text) <= limit:
-            return text
-    except (TypeError, ValueError, RecursionError):
-        pass
-    payload = None if about[0] is None else dict(zip(shape.names, about[0], strict=True))
-    parts = (array(snapshot(each, limit) for each in part) for part in about[SAID:])
-    return array([snapshot(payload, limit), *(snapshot(each, limit) for each in about[1:SAID]), *parts])
+def cut_text(about: list[Any], shape: Shape, limit: int) -> str:
+    """What was said in a dispatch, as `rows` has it, with each value of about this length at most."""
+    payload, parts, *rest = about if len(about) > 1 else (about[0], None)
+    if payload is not None:
+        payload = dict(zip(shape.names, payload, strict=True))
+    texts = [snapshot(payload, limit)]
+    if parts is not None:
+        texts.append(array(array(snapshot(each, limit) for each in part) for part in parts))
+    return array([*texts, *(snapshot(each, limit) for each in rest)])
 
 
 def array(texts: Iterable[str]) -> str:

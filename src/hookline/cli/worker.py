@@ -21,7 +21,7 @@ def run_worker(app: Hookline, concurrency: int | None, *, log_json: bool) -> Non
     try:
         from hookline.gateway.worker import Worker
     except ImportError as error:
-        missing = f"hookline: a worker needs {error.name}: pip install 'hookline[postgres]'"
+        missing = f"hookline: a worker needs {error.name}: pip install 'hookline[gateway,postgres]'"
         typer.echo(missing, err=True)
         raise typer.Exit(REFUSED) from None
     from hookline.gateway.logs import log_to_stderr

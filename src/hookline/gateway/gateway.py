@@ -209,9 +209,14 @@ class Gateway:
 
     async def _join_cluster(self, store: PostgresStore) -> None:
         """Accept messages for workers, and be one of them unless the settings say otherwise."""
-        from .clustered import Cluster
-        from .worker import Worker
-
+        try:
+            from .clustered import Cluster
+            from .worker import Worker
+        except ImportError as error:
+            raise ChannelFailed(
+                f"a gateway with its tapes in PostgreSQL needs {error.name}: "
+                "pip install 'hookline[gateway,postgres]'"
+            ) from None
         self.cluster = Cluster(self, store)
         await self.cluster.open(self._attached)
         if self.settings.worker:

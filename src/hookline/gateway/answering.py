@@ -99,12 +99,12 @@ class Answering:
         self._debounce.flush()
         if self._tasks:
             await asyncio.wait([*self._tasks], timeout=seconds)
+        self._parking = True  # from now on nothing is begun
         if self._tasks:
             await self._park()
 
     async def _park(self) -> None:
         """Stop what still runs so that it goes on later, and so does what only waits."""
-        self._parking = True
         await self._stop([*self._tasks], [*self._app.runs])
         if self._tasks:
             await asyncio.wait([*self._tasks], timeout=SETTLING)
@@ -172,6 +172,10 @@ class Answering:
         self._run(self._house.channel_of(message).end(message, result), message)
 
     def _run(self, work: Any, message: Envelope) -> None:
+        if self._parking:  # it came too late, and is taken up by whoever goes on
+            work.close()
+            self._house.left(message)
+            return
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = message
 

@@ -155,6 +155,8 @@ class Lines:
             while not (self.draining or line.is_broken or line.over.is_set()):
                 page = await self._queue.following(line.session_id, line.last, PAGE)
                 for queued in page:
+                    if self.draining or line.is_broken:  # since these were read
+                        return
                     line.last = queued.number
                     try:
                         await self._take(line, queued)

@@ -9,6 +9,7 @@ import typer
 
 from .authoring import add_hooks, add_plugins, add_why
 from .bench import add_bench
+from .configuring import add_config, add_models
 from .database import add_db
 from .replaying import add_replay
 from .triggering import add_triggers
@@ -231,66 +232,6 @@ def configure(
     if tool is not None:
         app.tool_choice = "required" if tool == "any" else {"name": tool}
     app.hook_files.load()
-
-
-def add_config(cli: typer.Typer, app: Hookline) -> None:
-    """`hookline config`."""
-    group = typer.Typer(help="Show and change the settings.", no_args_is_help=True)
-    cli.add_typer(group, name="config")
-
-    @group.command()
-    def show(
-        section: Annotated[str | None, typer.Argument(help="Only this section.")] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    ) -> None:
-        """Show every setting and where it stands; secrets are never shown."""
-        from .config import show
-
-        show(app, section, as_json=as_json)
-
-    @group.command("set")
-    def set_(
-        key: Annotated[str, typer.Argument(help="Such as model, or limits.steps.")],
-        value: Annotated[str, typer.Argument(help="A TOML value, or a text.")],
-        profile: Annotated[
-            str | None, typer.Option(help="Set it for this profile, which is made if need be.")
-        ] = None,
-        project: Annotated[
-            bool, typer.Option("--project", help="Set it for the project in the current folder.")
-        ] = False,
-    ) -> None:
-        """Set a value in the user's file; comments in it are kept."""
-        from .config import put
-
-        put(app, key, value, profile=profile, project=project)
-
-    @group.command()
-    def path() -> None:
-        """Show which files are read."""
-        from .config import paths
-
-        paths(app)
-
-
-def add_models(cli: typer.Typer, app: Hookline) -> None:
-    """`hookline models`."""
-    group = typer.Typer(help="Show the models within reach.", invoke_without_command=True)
-    cli.add_typer(group, name="models")
-
-    @group.callback()
-    def models(context: typer.Context) -> None:
-        """Show the models within reach."""
-        if context.invoked_subcommand is None:
-            from .models import show
-
-            show(app)
-
-    @group.command()
-    def install() -> None:
-        """Fetch the weights of the local model."""
-        from .models import install
-
-        install(app)
 
 
 def add_tape(cli: typer.Typer, app: Hookline) -> None:

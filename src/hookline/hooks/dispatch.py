@@ -10,21 +10,26 @@ For two handlers on a `first` hook the source is, in essence:
 
     async def fire(message, session_id):
         try:
-            _r = await _h0(message)
-            if _r is not None:
+            if (_r := await _h0(message)) is not None:
                 if _r.__class__ is not _T: _check(_r, _i0)
                 return _r
+            if (_r := _h1(session_id)) is not None:
+                ...
+            return None
         except Exception as _e:
-            _skip(_e, _i0)
-        try:
-            _r = _h1(session_id)
-            ...
-        return None
+            _rest = _tails.after(_e, (3, 6))
+        return await _rest(message, session_id)
+
+Which of them failed is told by the line on which it did (here 3 and 6 are where each begins); those
+after it run as a dispatch of their own, made when first needed. Where more is to be kept from call to
+call (verdicts, guards, a trace), each call has a `try` of its own.
 """
 
 from __future__ import annotations
 
 import builtins
+import sys
+from bisect import bisect
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any
@@ -75,12 +80,51 @@ def environment(plan: Plan, bounds: list[Bound]) -> dict[str, Any]:
     env["_types"] = frozenset(classes)
     env["_fits"] = spec.accepts
     env["_settle"] = settling(plan)
+    env["_tails"] = Tails(plan)
     if plan.watched is not None:
         env["_told"] = plan.watched.told
     if isinstance(reducer, Patch):
         env["_field"], env["_wrap"] = reducer.field, reducer.withheld
     env["_denial"] = spec.reducer.denial(spec) if isinstance(spec.reducer, First) else None
     return env
+
+
+class Tails:
+    """What goes on where one of several under a common `try` failed."""
+
+    __slots__ = ("_made", "_plan")
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._made: dict[int, Callable[..., Any]] = {}
+
+    def after(
+        self, error: Exception, lines: tuple[int, ...], subject: object = None
+    ) -> Callable[..., Any]:
+        """Tell of the error that is left out, and give the function that runs those after it."""
+        plan, number = self._plan, failing(lines)
+        if not isinstance(error, NotAwaited) or not plan.sync:
+            skip(error, plan.implementations[number], subject)
+        made = self._made.get(number)
+        if made is None:
+            made = self._made[number] = compile_dispatch(plan.after(number))
+        return made
+
+    def blame(self, error: Exception, lines: tuple[int, ...]) -> None:
+        """Name hook and plugin on the error that goes on to the caller."""
+        note(error, self._plan.implementations[failing(lines)])
+
+    def before(self, lines: tuple[int, ...], names: dict[str, Any]) -> list[Any]:
+        """The results of those before the failure, from the variables that hold them."""
+        results = (names[f"_r{number}"] for number in range(failing(lines)))
+        return [result for result in results if result is not None]
+
+
+def failing(lines: tuple[int, ...]) -> int:
+    """Which call the error being handled came from, by the line it left the dispatch on."""
+    traceback = sys.exc_info()[2]
+    assert traceback is not None
+    return bisect(lines, traceback.tb_lineno) - 1
 
 
 def settling(plan: Plan) -> Callable[[Any, Implementation], Any]:

@@ -59,6 +59,11 @@ class Plan:
         hidden = (("_results", self.emits), ("_t", self.traced and self.watched is None))
         return (*self.passed, *(name for name, wanted in hidden if wanted))
 
+    def after(self, number: int) -> Plan:
+        """The same for the implementations after one of them, where nobody looks on."""
+        rest = self.implementations[number + 1 :]
+        return Plan(self.spec, rest, self.reducer, self.errors, sync=self.sync, passed=self.passed)
+
 
 class Shape(NamedTuple):
     """What the source of one call depends on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .plan import UNROLL, Bound, Plan, Shape, check_of, layout, names_of
-from .reducers import CAPTURE, DENY, RAISE, SKIP, Chain, Collect, First, Patch
+from .reducers import CAPTURE, DENY, RAISE, SKIP, Chain, Collect, First, Notify, Patch
 
 
 class Writer:
@@ -16,6 +16,7 @@ class Writer:
         self.bounds = bounds
         self.reducer = plan.reducer
         self.check = check_of(plan)
+        self.one_class = self.check == "class" and len(plan.spec.classes or ()) == 1
         self.lines: list[str] = []
         self.guards = [
             (suffix, group[0])
@@ -86,26 +87,29 @@ class Writer:
         self, depth: int, number: str, bound: Bound, *, guard: int | None = None, again: bool = False
     ) -> None:
         """One call with all that belongs to it."""
-        shape = bound.shape
-        impl = f"_i{number}"
         if self.plan.traced:
             is_first = self.plan.watched is not None and number == "0" and not again
             self.add(depth, f"_s = {'_began' if is_first else '_clock()'}")
         self.add(depth, "try:")
-        inner = depth + 1
+        self.call(depth + 1, number, bound.shape, self.step(guard, again), again=again)
+        self.failure(depth, f"_i{number}", bound)
+
+    def call(
+        self, depth: int, number: str, shape: Shape, step: list[str], *, again: bool = False
+    ) -> None:
+        """One call, if its filter lets it, and what becomes of its result."""
         if shape.when is not None:
-            self.add(inner, f"if _w{number}({shape.when}):")
-            inner += 1
+            self.add(depth, f"if _w{number}({shape.when}):")
+            depth += 1
         if shape.once:
-            self.add(inner, f"if _o{number}():")
-            inner += 1
+            self.add(depth, f"if _o{number}():")
+            depth += 1
+        impl = f"_i{number}"
         call = f"{'await ' if shape.awaits else ''}_h{number}({shape.arguments})"
-        step = self.step(guard, again)
         if self.plan.emits or self.plan.traced or self.reducer.every:
-            self.watched(inner, impl, shape, call, step, again=again)
+            self.watched(depth, impl, shape, call, step, again=again)
         else:
-            self.plain(inner, impl, shape, call, step)
-        self.failure(depth, impl, bound)
+            self.plain(depth, impl, shape, call, step)
 
     def plain(self, depth: int, impl: str, shape: Shape, call: str, step: list[str]) -> None:
         """Call and reduce, with nothing on the way of a result that is as it should be."""
@@ -143,8 +147,7 @@ class Writer:
     def good(self, value: str) -> str:
         """The quick test that passes most results; the rest are looked at closely."""
         if self.check == "class":
-            one = len(self.plan.spec.classes or ()) == 1
-            return f"{value}.__class__ is _T" if one else f"{value}.__class__ in _types"
+            return f"{value}.__class__ {'is _T' if self.one_class else 'in _types'}"
         return f"_fits({value})" if self.check == "value" else f"{value}.__class__ in _plain"
 
     def settle(self, shape: Shape) -> str:
@@ -207,21 +210,16 @@ class Writer:
         """The error policy's lines."""
         denies = bound.impl.guard or self.plan.errors is DENY
         trace = ["_failed(_notes, _i, _s, _e)"] if self.plan.traced else []
-        lost = self.lost(impl)
         if self.plan.sync and not denies and self.plan.errors is not CAPTURE:
             self.add(depth, "except _NotAwaited as _e:")
-            self.write(depth + 1, [*trace, *lost] or ["pass"], impl)
+            self.write(depth + 1, trace or ["pass"], impl)
         self.add(depth, "except Exception as _e:")
-        self.write(depth + 1, [*trace, *lost, *self.policy(denies)], impl)
+        self.write(depth + 1, [*trace, *self.policy(denies)], impl)
 
     def subject(self) -> str | None:
         """What a failure was about, where the hook says and the caller passed it."""
         source = self.plan.spec.match_source
         return source if source and source.partition(".")[0] in self.plan.passed else None
-
-    def lost(self, impl: str) -> list[str]:
-        """What to do first where a call gave no result."""
-        return []
 
     def policy(self, denies: bool) -> list[str]:
         """What an error comes to."""
@@ -261,14 +259,55 @@ class Writer:
         self.lines.append("    " * depth + (re.sub(r"\b_i\b", impl, line) if impl else line))
 
 
-class ListWriter(Writer):
+class StraightWriter(Writer):
+    """Writes all calls one after the other under a single `try`.
+
+    Who failed is told by the line on which it did; those after it then run as a dispatch of their
+    own. A `try` for each would cost two instructions on every call that does not fail.
+    """
+
+    def body(self, depth: int) -> None:
+        self.write(depth, self.setup())
+        self.add(depth, "try:")
+        lines: list[int] = []
+        for suffix, (bound, *_), _ in layout(self.bounds):
+            lines.append(len(self.lines) + 1)
+            self.call(depth + 1, suffix, bound.shape, list(self.reducer.step()))
+        self.write(depth + 1, self.end())
+        self.continued(depth, f"{(*lines,)}")
+
+    def continued(self, depth: int, lines: str) -> None:
+        """What comes after a failure."""
+        plan = self.plan
+        if plan.errors is SKIP or plan.sync:
+            about = f", {self.subject()}" if self.subject() else ""
+            self.add(depth, f"except {'Exception' if plan.errors is SKIP else '_NotAwaited'} as _e:")
+            self.write(depth + 1, [*self.kept(lines), f"_rest = _tails.after(_e, {lines}{about})"])
+        if plan.errors is RAISE:
+            self.add(depth, "except Exception as _e:")
+            self.write(depth + 1, [f"_tails.blame(_e, {lines})", "raise"])
+        if plan.errors is SKIP or plan.sync:
+            rest = f"{'' if plan.sync else 'await '}_rest({', '.join(plan.params)})"
+            self.add(depth, f"return {self.joined(rest)}")
+
+    def kept(self, lines: str) -> list[str]:
+        """What keeps the results before the failure, where they are not in a parameter."""
+        return []
+
+    def joined(self, rest: str) -> str:
+        """The expression for the results before a failure and those after it."""
+        return rest
+
+
+class ListWriter(StraightWriter):
     """Writes a `collect` that puts each result into a variable and makes the list in one go.
 
-    A list that grows costs more than the calls of small handlers are worth.
+    A list that grows costs more than the calls of small handlers are worth. Where one class is asked
+    for, the variable that holds it says too whether all results were of it: None once one was not.
     """
 
     def setup(self) -> list[str]:
-        return ["_gap = False"]
+        return ["_fit = _T" if self.one_class else "_gap = False"]
 
     def plain(self, depth: int, impl: str, shape: Shape, call: str, step: list[str]) -> None:
         value = slot(impl)
@@ -276,17 +315,30 @@ class ListWriter(Writer):
             self.add(depth, f"if ({value} := {call}) is None:")
             self.add(depth + 1, "_gap = True")
             return
-        self.add(depth, f"if not ({self.good(f'({value} := {call})')}):")
-        self.add(depth + 1, "_gap = True")
-        self.add(depth + 1, f"if {value} is not None:")
+        odd = f"{value} is not None"
+        if self.one_class:
+            self.add(depth, f"if ({value} := {call}).__class__ is not _fit:")
+            self.add(depth + 1, "_fit = None")
+            odd += f" and {value}.__class__ is not _T"
+        else:
+            self.add(depth, f"if not ({self.good(f'({value} := {call})')}):")
+            self.add(depth + 1, "_gap = True")
+        self.add(depth + 1, f"if {odd}:")
         self.add(depth + 2, self.settle(shape).replace("_r", value), impl)
-
-    def lost(self, impl: str) -> list[str]:
-        return [f"{slot(impl)} = None", "_gap = True"]
 
     def end(self) -> list[str]:
         results = ", ".join(slot(f"_i{suffix}") for suffix, _, _ in layout(self.bounds))
-        return [f"if _gap: return [_r for _r in ({results},) if _r is not None]", f"return [{results}]"]
+        gap = "_fit is None" if self.one_class else "_gap"
+        return [
+            f"if {gap}: return [_r for _r in ({results},) if _r is not None]",
+            f"return [{results}]",
+        ]
+
+    def kept(self, lines: str) -> list[str]:
+        return [f"_out = _tails.before({lines}, locals())"]
+
+    def joined(self, rest: str) -> str:
+        return f"[*_out, *{rest}]"
 
 
 def slot(impl: str) -> str:
@@ -296,7 +348,10 @@ def slot(impl: str) -> str:
 
 def writer(plan: Plan, bounds: list[Bound]) -> Writer:
     """The writer that suits a plan."""
-    listed = plan.reducer == Collect() and not (plan.emits or plan.traced or plan.errors is DENY)
-    plain = all(b.shape.when is None and not b.shape.once and not b.shape.guard for b in bounds)
-    few = 0 < len(bounds) <= UNROLL
-    return (ListWriter if listed and plain and few else Writer)(plan, bounds)
+    watched = plan.emits or plan.traced or plan.errors not in (SKIP, RAISE)
+    if watched or not 0 < len(bounds) <= UNROLL or any(b.shape.guard for b in bounds):
+        return Writer(plan, bounds)
+    if isinstance(plan.reducer, Notify | First | Chain):
+        return StraightWriter(plan, bounds)
+    plain = all(b.shape.when is None and not b.shape.once for b in bounds)
+    return (ListWriter if plain and plan.reducer == Collect() else Writer)(plan, bounds)

@@ -7,14 +7,32 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
 import hookline
-from hookline.tape import NotATape, Tape, TapeError, TapeFull, TapeReadOnly, TapeTooNew, TapeUnavailable
-from hookline.tape.errors import BadSchema, ForeignHome, TapeDenied, TapeLocked, TapeTooOld
+from hookline.tape import (
+    Entry,
+    NotATape,
+    Tape,
+    TapeConflict,
+    TapeError,
+    TapeFull,
+    TapeReadOnly,
+    TapeTooNew,
+    TapeUnavailable,
+)
+from hookline.tape.errors import (
+    BadSchema,
+    DuplicateEntry,
+    ForeignHome,
+    TapeDenied,
+    TapeLocked,
+    TapeTooOld,
+)
 from hookline.tape.postgres import PostgresStore
 from hookline.tape.postgres_schema import MIGRATIONS, migrate, version_of
 from hookline.tape.postgres_status import status_of
@@ -165,13 +183,44 @@ async def test_a_long_session_is_read_by_its_indexes(schema: str):
     await tape.anchor("here")
     last = await tape.append("note", {"text": "after"})
     postgres.execute(f"ANALYZE {schema}.entries")
-    named = {"id": last.id, "kinds": ["anchor"], "until": None}
+    path = {"id": last.id, "kinds": ["anchor"], "until": None}
+    newest = {"session": "s1", "low": None, "high": None, "kinds": [], "limit": 3}
+    anchors = {**newest, "kinds": ["anchor", "merge"], "limit": None}
+    queries = store._queries
     async with store.connection() as connection:
-        statement = store._queries.branch.as_string(connection)
-        plan = await (await connection.execute("EXPLAIN ANALYZE " + statement, named)).fetchall()
-    text = "\n".join(line for (line,) in plan)
-    assert "Seq Scan on entries" not in text
-    assert "rows=20" not in text.replace("rows=20.", "")
+        for statement, named in (
+            (queries.branch, path),
+            (queries.entries(of_kinds=False, newest_first=True), newest),
+            (queries.entries(of_kinds=True, newest_first=False), anchors),
+        ):
+            await connection.execute("SET plan_cache_mode = force_generic_plan")
+            found = await connection.execute(b"EXPLAIN ANALYZE " + statement, named, prepare=True)
+            text = "\n".join(line for (line,) in await found.fetchall())
+            assert "Seq Scan on entries" not in text
+            assert "rows=20" not in text.replace("rows=20.", "")
+    await store.close()
+
+
+async def test_of_two_who_begin_the_same_session_one_is_told_of_the_other(schema: str):
+    one, two = await opened(schema), await opened(schema)
+    first, second = await Tape.open(one, "new"), await Tape.open(two, "new")
+    await first.append("note", {"text": "mine"})
+    with pytest.raises(TapeConflict):
+        await second.append("note", {"text": "yours"})
+    await second.refresh()
+    await second.append("note", {"text": "after it"})
+    assert [e.payload["text"] for e in await one.entries("new")] == ["mine", "after it"]
+    await one.close()
+    await two.close()
+
+
+async def test_an_entry_that_is_there_already_begins_no_session(schema: str):
+    store = await opened(schema)
+    await store.append([entry := Entry.new("old", None, "note", {})])
+    assert await store.leaf("new") is None
+    with pytest.raises(DuplicateEntry):
+        await store.append([replace(entry, session_id="new")])
+    assert [info.id for info in await store.sessions()] == ["old"]
     await store.close()
 
 

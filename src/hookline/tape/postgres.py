@@ -7,8 +7,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
-from psycopg import sql
-
 from .entry import Entry, entry_of, row_of
 from .errors import TapeClosed, TapeCorrupt, TapeFull, TapeReadOnly, UnknownEntry
 from .grouping import cancel_later
@@ -119,6 +117,7 @@ class PostgresStore:
             await self._fetch(self._queries.leaf, (session_id,)) if self._may_have(session_id) else []
         )
         if not rows:
+            self._appender.remember_none(session_id)
             return None
         self._appender.remember(session_id, rows[0][0], rows[0][7])
         return self._entry(rows[0])
@@ -151,14 +150,12 @@ class PostgresStore:
         newest_first: bool = False,
     ) -> list[Entry]:
         """The session's entries as appended."""
-        places = await self._span(session_id)
-        low = None if after is None else await self._seq(after, session_id, places) + 1
-        high = None if before is None else await self._seq(before, session_id, places) - 1
-        if places is None:
+        if not self._may_have(session_id) and after is None and before is None:
             return []
         named = {
-            "low": places[0] if low is None else low,
-            "high": places[1] if high is None else high,
+            "session": session_id,
+            "low": None if after is None else await self._seq(after, session_id) + 1,
+            "high": None if before is None else await self._seq(before, session_id) - 1,
             "kinds": [*set(kinds or ())],
             "limit": limit,
         }
@@ -280,7 +277,7 @@ class PostgresStore:
         self._check_open()
         return await self.database.run(doing, action)
 
-    async def _fetch(self, statement: sql.Composed, values: Any) -> list[tuple[Any, ...]]:
+    async def _fetch(self, statement: bytes, values: Any) -> list[tuple[Any, ...]]:
         async def fetch(connection: Connection) -> list[tuple[Any, ...]]:
             return await (await connection.execute(statement, values)).fetchall()
 
@@ -315,16 +312,14 @@ class PostgresStore:
         rows = await self._fetch(self._queries.number, (session_id,))
         return (rows[0][0] * PLACES, rows[0][0] * PLACES + PLACES - 1) if rows else None
 
-    async def _seq(
-        self, entry_id: str, session_id: str | None = None, places: tuple[int, int] | None = None
-    ) -> int:
+    async def _seq(self, entry_id: str, session_id: str | None = None) -> int:
+        """The place of an entry, which must be of the session where one is given."""
         rows = await self._fetch(self._queries.seq, (entry_id,)) if self._may_have(entry_id) else []
         if not rows:
             raise UnknownEntry(entry_id)
-        seq = rows[0][0]
-        if session_id is not None and (places is None or not places[0] <= seq <= places[1]):
+        if session_id not in (None, rows[0][1]):
             raise UnknownEntry(entry_id, session_id)
-        return seq
+        return rows[0][0]
 
     def _entry(self, row: Sequence[Any]) -> Entry:
         try:

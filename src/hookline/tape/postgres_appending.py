@@ -22,6 +22,18 @@ _INSERT_MANY = f"""
         %s::bigint[], %s::boolean[]
     )
 """
+_INSERT_FIRST = f"""
+    WITH begun AS (
+        INSERT INTO {{schema}}.sessions (id) VALUES (%s) ON CONFLICT (id) DO NOTHING RETURNING number
+    )
+    INSERT INTO {{schema}}.entries ({_COLUMNS})
+    SELECT e.id, parent_id, kind, time, meta, payload, number * {PLACES} + place, jump
+    FROM begun CROSS JOIN unnest(
+        %s::text[], %s::text[], %s::text[], %s::float8[], %s::text[], %s::text[],
+        %s::bigint[], %s::boolean[]
+    ) e (id, parent_id, kind, time, meta, payload, place, jump)
+    RETURNING seq
+"""
 _BEGIN = """
     INSERT INTO {schema}.sessions (id) SELECT unnest(%s::text[]) ON CONFLICT (id) DO NOTHING
 """
@@ -48,6 +60,10 @@ class Leaf(NamedTuple):
 
     id: str | None
     next_seq: int
+
+
+NO_LEAF: Final = Leaf(None, 0)
+"""Of a session that did not exist when it was looked for: its places are counted from its first."""
 
 
 class Appending:
@@ -84,6 +100,7 @@ class PostgresAppender:
         self._leaves: dict[str, Leaf] = {}
         self._insert = within(_INSERT, schema)
         self._insert_many = within(_INSERT_MANY, schema)
+        self._insert_first = within(_INSERT_FIRST, schema)
         self._begin = within(_BEGIN, schema)
         self._read_leaves = within(_LEAVES, schema)
         self._known = within(_KNOWN, schema)
@@ -96,6 +113,11 @@ class PostgresAppender:
         known = self._leaves.get(session_id)
         if known is None or known.next_seq <= seq:  # answers may come in another order
             self._leaves[session_id] = Leaf(leaf_id, seq + 1)
+
+    def remember_none(self, session_id: str) -> None:
+        """A session was looked for in vain: the next append begins it, and need not look first."""
+        if len(self._leaves) < _MOST_LEAVES:
+            self._leaves.setdefault(session_id, NO_LEAF)
 
     def forget(self) -> None:
         """Forget the leaves: another server may not have them."""
@@ -112,14 +134,10 @@ class PostgresAppender:
         if leaf is not None and _only(session_id, leaf, rows, expect):
             leaves = {session_id: leaf}
             placed, foreign = _placed(rows, leaves)
-            if not foreign:
-                try:
-                    await self._write(connection, placed)
-                except errors.UniqueViolation:
-                    self._leaves.pop(session_id, None)
-                else:
+            if not foreign and await self._append_quickly(connection, session_id, leaf, placed):
+                if leaf is not NO_LEAF:
                     self._remember(leaves)
-                    return
+                return
         await self._append_slowly(connection, rows, expect)
 
     async def kept(self, connection: Connection, rows: Sequence[Row]) -> bool:
@@ -131,6 +149,24 @@ class PostgresAppender:
     def _remember(self, leaves: Mapping[str, Leaf]) -> None:
         for session_id, leaf in leaves.items():
             self.remember(session_id, leaf.id, leaf.next_seq - 1)
+
+    async def _append_quickly(
+        self, connection: Connection, session_id: str, leaf: Leaf, placed: Sequence[tuple[Any, ...]]
+    ) -> bool:
+        """Append by one statement, and say whether that could be: the leaf may be an old one."""
+        try:
+            if leaf is not NO_LEAF:
+                await self._write(connection, placed)
+                return True
+            columns = [list(column) for column in zip(*placed, strict=True)]
+            done = await connection.execute(self._insert_first, (session_id, *columns))
+            places = [seq for (seq,) in await done.fetchall()]
+        except errors.UniqueViolation:
+            places = []
+        self._leaves.pop(session_id, None)
+        if places:
+            self.remember(session_id, placed[-1][0], max(places))
+        return bool(places)
 
     async def _append_slowly(
         self, connection: Connection, rows: Sequence[Row], expect: Expected

@@ -143,30 +143,23 @@ class Database:
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(2 * pause, 0.5)
 
-    @asynccontextmanager
-    async def _lent(self) -> AsyncGenerator[Connection]:
+    def _lent(self) -> _Lent:
         """A connection of the pool, which hangs up when it takes too long."""
+        return _Lent(self)
+
+    async def lend(self) -> tuple[Connection, asyncio.TimerHandle]:
+        """A connection of the pool, and the timer that hangs it up."""
         if self._closed:
             raise TapeClosed
         await self._take_slot()
         try:
             connection = await self._ready()
-            # The server ends a long statement itself, and says so; this is for one that says nothing.
-            limit = 1.5 * self._statement_timeout
-            timer = asyncio.get_running_loop().call_later(limit, _hang_up, connection)
-            try:
-                yield connection
-            except psycopg.Error as error:
-                if connection.closed:
-                    raise Lost from error
-                if error.sqlstate == "25006":  # after a failover: the next one may reach the primary
-                    await connection.close()
-                raise
-            finally:
-                timer.cancel()
-                await self._give_back(connection)
-        finally:
+        except BaseException:
             self._slots.release()
+            raise
+        # The server ends a long statement itself, and says so; this is for one that says nothing.
+        limit = 1.5 * self._statement_timeout
+        return connection, asyncio.get_running_loop().call_later(limit, _hang_up, connection)
 
     async def _take_slot(self) -> None:
         if not self._slots.locked():
@@ -196,12 +189,39 @@ class Database:
             tell()
         return connection
 
-    async def _give_back(self, connection: Connection) -> None:
-        idle = connection.info.transaction_status == TransactionStatus.IDLE
-        if idle and not self._closed:
-            self._idle.append(connection)
-        else:  # broken, or in the middle of something
-            await connection.close()
+    async def give_back(self, connection: Connection) -> None:
+        """Take back what was lent; a connection that cannot be used again is closed."""
+        try:
+            idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
+            if idle and not self._closed:
+                self._idle.append(connection)
+            else:  # broken, or in the middle of something
+                await connection.close()
+        finally:
+            self._slots.release()
+
+
+class _Lent:
+    """A connection while it is lent. A class, since each statement of each turn comes through here."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def __aenter__(self) -> Connection:
+        self._connection, self._timer = await self._database.lend()
+        return self._connection
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._timer.cancel()
+        connection = self._connection
+        try:
+            if isinstance(error, psycopg.Error):
+                if connection.closed:
+                    raise Lost from error
+                if error.sqlstate == "25006":  # after a failover: the next one may reach the primary
+                    await connection.close()
+        finally:
+            await self._database.give_back(connection)
 
 
 _UNKNOWN = "whether it was appended is not known: refresh the tape, and see"

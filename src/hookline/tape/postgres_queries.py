@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, NamedTuple
 
-from psycopg import sql
-
 from .outline import HEAD
 from .postgres_schema import PLACES, within
 from .store import OPENING
@@ -131,7 +129,7 @@ class Queries:
         self.get = made(f"{_SELECT} WHERE e.id = %s")
         self.at = made(f"{_SELECT} WHERE e.seq = %s")
         self.at_all = made(f"{_SELECT} WHERE e.seq = ANY(%s::bigint[]) ORDER BY e.time DESC, e.id DESC")
-        self.seq = made("SELECT seq FROM {schema}.entries WHERE id = %s")
+        self.seq = made(f"SELECT e.seq, s.id {_FROM} WHERE e.id = %s")
         self.number = made("SELECT number FROM {schema}.sessions WHERE id = %s")
         self.leaf = made(_LEAF)
         self.runs = made(f"{runs} SELECT low, high, stop FROM runs ORDER BY depth")
@@ -143,20 +141,27 @@ class Queries:
         self.openings = made(_OPENINGS)
         self._made = made
 
-    def entries(self, *, of_kinds: bool, newest_first: bool) -> sql.Composed:
-        """A session's entries between two places."""
+    def entries(self, *, of_kinds: bool, newest_first: bool) -> bytes:
+        """A session's entries, between two places where they are given."""
         order = "DESC" if newest_first else "ASC"
-        if not of_kinds:
-            where = "e.seq BETWEEN %(low)s AND %(high)s"
-            return self._made(f"{_SELECT} WHERE {where} ORDER BY e.seq {order} LIMIT %(limit)s")
+        within_session = f"""
+            seq BETWEEN coalesce(%(low)s::bigint, s.number * {PLACES})
+            AND coalesce(%(high)s::bigint, s.number * {PLACES} + {PLACES - 1})
+        """
+        chosen = f"""
+            SELECT * FROM {{schema}}.entries WHERE {within_session}
+            ORDER BY seq {order} LIMIT %(limit)s
+        """
+        if of_kinds:
+            chosen = f"""
+                SELECT of_kind.* FROM unnest(%(kinds)s::text[]) wanted CROSS JOIN LATERAL (
+                    SELECT * FROM {{schema}}.entries WHERE kind = wanted AND {within_session}
+                    ORDER BY seq {order} LIMIT %(limit)s
+                ) of_kind ORDER BY of_kind.seq {order} LIMIT %(limit)s
+            """
         return self._made(
             f"""
-            {_SELECT} JOIN (
-                SELECT chosen.seq FROM unnest(%(kinds)s::text[]) wanted CROSS JOIN LATERAL (
-                    SELECT seq FROM {{schema}}.entries
-                    WHERE kind = wanted AND seq BETWEEN %(low)s AND %(high)s
-                    ORDER BY seq {order} LIMIT %(limit)s
-                ) chosen ORDER BY chosen.seq {order} LIMIT %(limit)s
-            ) those ON those.seq = e.seq ORDER BY e.seq {order}
+            SELECT {_COLUMNS} FROM {{schema}}.sessions s CROSS JOIN LATERAL ({chosen}) e
+            WHERE s.id = %(session)s ORDER BY e.seq {order}
             """
         )

@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from psycopg import sql
@@ -177,9 +178,11 @@ async def claim(connection: Connection, schema: str, home: str, place: str, *, w
         )
 
 
-def within(statement: str, schema: str) -> sql.Composed:
-    """A statement with the schema in its place."""
-    return sql.SQL(statement).format(schema=sql.Identifier(schema))  # pyright: ignore[reportArgumentType]
+@lru_cache(maxsize=1024)
+def within(statement: str, schema: str) -> bytes:
+    """A statement with the schema in its place, as it is sent: composing takes as long as sending."""
+    composed = sql.SQL(statement).format(schema=sql.Identifier(schema))  # pyright: ignore[reportArgumentType]
+    return composed.as_bytes()
 
 
 def lock_of(name: str) -> int:

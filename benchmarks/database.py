@@ -82,3 +82,15 @@ class Server:
             found.append(statistics.median(times))
         self.execute("RESET synchronous_commit")
         return found[0], found[1]
+
+    def notices(self, count: int) -> float:
+        """Milliseconds from a notice to whoever listens for it; the median."""
+        times: list[float] = []
+        with psycopg.connect(self.url, autocommit=True) as listener:
+            listener.execute("LISTEN tried")
+            for _ in range(count):
+                start = perf_counter()
+                self.execute("NOTIFY tried")
+                next(listener.notifies(timeout=10, stop_after=1))
+                times.append((perf_counter() - start) * 1e3)
+        return statistics.median(times)

@@ -46,8 +46,8 @@ def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
 '''
-Mark: TypeAlias = tuple[float, float, float, float]
-"""A time, and the CPU of workers, database and gateway until then."""
+Mark: TypeAlias = tuple[float, float, float, float, float]
+"""A time, the CPU of workers, database and gateway until then, and what no program used."""
 WORKERS = (1, 2, 4)
 WARM_UP = 2
 """Tenths that do not count, nor does the last: modules are loaded, connections made."""
@@ -65,19 +65,24 @@ class Counter(Channel):
         self.count = 0
         self.wrong: list[str] = []
         self.marks: list[Mark] = []
+        self.sent: dict[str, float] = {}
+        self.waits: list[float] = []
+        """Seconds until the answer, of those that were sent at a pace."""
         self.spent: Callable[[], tuple[float, float, float]] = lambda: (0.0, 0.0, 0.0)
         self.warm = asyncio.Event()
         self.done = asyncio.Event()
 
     def mark(self) -> None:
         """Note the time, and the CPU of all."""
-        self.marks.append((perf_counter(), *self.spent()))
+        self.marks.append((perf_counter(), *self.spent(), idle_seconds()))
 
     async def send(self, outbound: Envelope) -> bool:
         return True
 
     async def end(self, inbound: Envelope, result: TurnResult) -> None:
         self.count += 1
+        if inbound["message_id"] in self.sent:
+            self.waits.append(perf_counter() - self.sent.pop(inbound["message_id"]))
         if result.model_output != ANSWER:
             self.wrong.append(f"{inbound['message_id']}: {result.model_output!r}")
         if self.count % (self.total // 10) == 0:
@@ -94,6 +99,12 @@ class Counter(Channel):
     @hookimpl
     def provide_channels(self) -> list[Channel]:
         return [self]
+
+
+def idle_seconds() -> float:
+    """What all cores together did not use; waiting for the disk is no use of a core."""
+    times = psutil.cpu_times()
+    return times.idle + getattr(times, "iowait", 0.0)
 
 
 def message(name: str, session: str) -> dict[str, Any]:
@@ -152,22 +163,31 @@ async def feed(gateway: Gateway, numbers: range, sessions: int) -> None:
     await asyncio.gather(*(some(numbers[first::FEEDERS]) for first in range(FEEDERS)))
 
 
-async def feed_slowly(gateway: Gateway, numbers: range, sessions: int, pace: float) -> None:
-    """Accept so many messages in a second, whatever becomes of them."""
+async def feed_slowly(
+    gateway: Gateway, numbers: range, sessions: int, pace: float, sent: dict[str, float]
+) -> None:
+    """Accept so many messages in a second, whatever becomes of them, and note when they came."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     for count, number in enumerate(numbers):
         await asyncio.sleep(began + count / pace - loop.time())
+        sent[f"m{number}"] = perf_counter()
         await gateway.handle(message(f"m{number}", f"s{number % sessions}"))
 
 
 async def work(
-    server: Server, folder: Path, workers: int, turns: int, sessions: int, pace: float = 0.0
+    server: Server,
+    folder: Path,
+    workers: int,
+    turns: int,
+    sessions: int,
+    pace: float = 0.0,
+    counted: Callable[[str], dict[str, int]] = lambda schema: {},
 ) -> dict[str, Any]:
     """Have turns made; what a turn costs, without the start and the end.
 
-    With a pace, so many messages come in a second, after a few to warm up. Otherwise all are accepted
-    before the workers start.
+    With a pace, so many messages come in a second, after a few to warm up, and what `counted` counts in
+    the schema is given for each of them. Otherwise all are accepted before the workers start.
     """
     folder.mkdir(parents=True)
     schema = f"scale_{folder.name}"
@@ -182,6 +202,7 @@ async def work(
     counter = Counter(turns)
     app.hooks.add(counter)
     gateway = Gateway(app, enabled=["count"], settings=settings_of(app.config, worker=False))
+    grown: dict[str, float] = {}
     async with gateway.running():
         before = process_time(), server.cpu()
         first = turns // 10 * WARM_UP if pace else turns
@@ -192,8 +213,11 @@ async def work(
             counter.spent = lambda: (made.cpu(), server.cpu(), process_time())
             if pace:
                 await counter.warm.wait()
-                await feed_slowly(gateway, range(first, turns), sessions, pace)
+                start = counted(schema)
+                await feed_slowly(gateway, range(first, turns), sessions, pace, counter.sent)
             await counter.done.wait()
+            if pace:
+                grown = {k: (v - start[k]) / (turns - first) for k, v in counted(schema).items()}
         finally:
             await asyncio.to_thread(made.end)
     if counter.wrong:
@@ -205,21 +229,30 @@ async def work(
         "workers": workers,
         "turns": turns,
         "sessions": sessions,
+        "pace": pace,
         **row_of(warm, last, turns // 10 * (9 - WARM_UP)),
+        **{f"wait_p{p}_ms": percentile(counter.waits, p) * 1e3 for p in (50, 90) if counter.waits},
+        "counted": grown,
         "accept_ms": accepted[0] / first * 1e3,
         "accept_database_ms": accepted[1] / first * 1e3,
         "tenths": tenths,
     }
 
 
+def percentile(values: list[float], percent: int) -> float:
+    """The value that so many of a hundred do not exceed."""
+    return sorted(values)[min(len(values) - 1, percent * len(values) // 100)]
+
+
 def row_of(start: Mark, end: Mark, turns: int) -> dict[str, float]:
     """What turns cost between two marks."""
-    seconds, worker, database, gateway = (b - a for a, b in zip(start, end, strict=True))
+    seconds, worker, database, gateway, idle = (b - a for a, b in zip(start, end, strict=True))
     return {
         "per_second": turns / seconds,
         "worker_ms": worker / turns * 1e3,
         "database_ms": database / turns * 1e3,
         "gateway_ms": gateway / turns * 1e3,
+        "cores": (worker + database + gateway + idle) / seconds,
     }
 
 

@@ -5,20 +5,22 @@
     python benchmarks/simulate.py --measured capacity.json --flush-ms 0.5 --model-seconds 5
     python benchmarks/simulate.py --workers 64 --databases 4 --json curve.json
 
-What is in it. Messages come in at gateways, which spend CPU and commit a job. The workers are notified,
-and each asks for the oldest job whose session has no turn under way, one question at a time, as
-procrastinate does: a notice that comes while a question is open is lost, and an idle worker is not told
-when a session is free again; then the job waits until some worker looks by itself. A turn is slices of
-a worker's CPU (one core, since Python runs one thread) with transactions between them; some of these
-wait for the disk. Transactions that wait at the same time share a flush, as PostgreSQL does.
+What is in it. Messages come in at gateways, which spend CPU and commit a job. Of a job one worker is
+told, the next in turn that has a slot free; it asks for the oldest job whose session nobody has, one
+question at a time, and goes on asking while there are more. Once it has a session, it makes the turns
+of all messages that wait in it. A turn is slices of a worker's CPU (one core, since Python runs one
+thread) with transactions between them; some of these wait for the disk. Transactions that wait at the
+same time share a flush, as PostgreSQL does. A slice that finds its worker asleep costs more than one
+that finds it busy: waking a process is work, and so is going to sleep again.
 
 What is not. Streams of chunks to gateways, failures, locks of rows and pages, caches, a network that is
 full, and a database whose statements get slower as its tables grow.
 
-The comparison puts workers and database on the cores that the measurement had, and takes what a turn
-costs from its run with one worker; the others are predicted. The curve gives each worker a core, and
-the database a machine of its own. Throughput and CPU are those of a backlog; the waits, from accepted
-to started, are those of a load of 70 % of that throughput. The same seed gives the same numbers.
+The comparison puts workers, gateway and database on the cores that the measurement had. What a turn
+costs one worker is given, as fast as it can and at a pace; the other runs are predicted. The curve
+gives each worker a core, and the database a machine of its own. Throughput and CPU are those of a
+backlog; the waits, from accepted to answered, and the CPU beside them, are those of a load of 70 % of
+that throughput. The same seed gives the same numbers.
 """
 
 import argparse
@@ -43,9 +45,14 @@ UTILIZATION = 0.7
 class Costs:
     """What one turn takes: seconds, and numbers of transactions."""
 
-    worker_cpu: float = 0.0025
-    database_cpu: float = 0.0020
-    accept_cpu: float = 0.0005
+    worker_cpu: float = 0.0030
+    """Of a worker that is always busy."""
+    wake: float = 0.0002
+    """More, for each slice that finds its worker asleep."""
+    database_cpu: float = 0.0030
+    accept_cpu: float = 0.0010
+    deliver_cpu: float = 0.0008
+    """Of the gateway, for the answer."""
     transactions: int = 15
     """Of a turn, the one that fetches its job among them."""
     flushes: int = 8
@@ -66,7 +73,7 @@ class Cluster:
     workers: int = 1
     at_once: int = 8
     """Turns of one worker at the same time."""
-    polling: float = 5.0
+    polling: float = 1.0
     """Seconds after which an idle worker looks for jobs by itself."""
     gateways: int = 1
     databases: int = 1
@@ -104,6 +111,7 @@ class Outcome:
 
     accepted: int = 0
     cpu: float = 0.0
+    worker_cpu: float = 0.0
     seconds: float = 0.0
     empty_fetches: int = 0
     done: list[Job] = field(default_factory=list[Job])
@@ -124,14 +132,19 @@ class Outcome:
         """Of workers and databases, for each turn."""
         return self.cpu / len(self.done) * 1e3
 
+    @property
+    def worker_ms(self) -> float:
+        """CPU of workers, for each turn."""
+        return self.worker_cpu / len(self.done) * 1e3
+
     def wait_ms(self, share: float) -> float:
-        """What this share of the messages did not wait longer than."""
-        waits = sorted(job.started - job.accepted for job in self.done)
+        """What this share of the messages did not wait longer than for their answer."""
+        waits = sorted(job.finished - job.accepted for job in self.done)
         return waits[min(len(waits) - 1, int(share * len(waits)))] * 1e3
 
 
 class Lanes:
-    """Jobs by session: of each, the oldest, as long as no other one of its session is under way."""
+    """Messages by session: the oldest of each that nobody has."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, deque[Job]] = {}
@@ -151,10 +164,16 @@ class Lanes:
         self._busy.add(session)
         return self._waiting[session].popleft()
 
-    def free(self, session: int) -> None:
-        self._busy.discard(session)
+    @property
+    def has_more(self) -> bool:
+        return bool(self._ready)
+
+    def following(self, session: int) -> Job | None:
+        """The next message of a session, for whoever has it; with the last, it is given up."""
         if lane := self._waiting[session]:
-            heappush(self._ready, (lane[0].number, session))
+            return lane.popleft()
+        self._busy.discard(session)
+        return None
 
 
 class Simulation:
@@ -202,7 +221,7 @@ class Simulation:
     def accept(self, job: Job) -> Steps:
         """A gateway takes a message; it is accepted when it is on the disk."""
         gateway = self.gateways[job.number % len(self.gateways)]
-        yield from self.compute(self.costs.accept_cpu, gateway, counted=False)
+        yield from self.compute(self.costs.accept_cpu, gateway)
         yield from self.database_of(job.session).transaction(flush=True)
         job.accepted = self.env.now
         self.accepted(job)
@@ -213,16 +232,16 @@ class Simulation:
         database.lanes.add(job)
         self.env.process(database.notify())
 
-    def done(self, job: Job) -> None:
+    def deliver(self, job: Job) -> Steps:
+        """A gateway gets the answer to a message."""
+        yield from self.compute(self.costs.deliver_cpu, self.gateways[job.number % len(self.gateways)])
         job.finished = self.env.now
         self.outcome.done.append(job)
         if len(self.outcome.done) == self.load.turns:
             self.finished.succeed()
 
-    def compute(self, seconds: float, place: simpy.Resource, *, counted: bool = True) -> Steps:
+    def compute(self, seconds: float, place: simpy.Resource) -> Steps:
         """Use a core: of a process or a server, and of the machine where all share one."""
-        if counted:
-            self.outcome.cpu += seconds
         with place.request() as turn:
             yield turn
             if self.machine is None:
@@ -244,10 +263,13 @@ class Database:
         self._cores = simpy.Resource(simulation.env, cluster.shared_cores or cluster.database_cores)
         self._flushing = False
         self._waiting: list[simpy.Event] = []
+        self._next = 0
 
     def transaction(self, *, flush: bool) -> Steps:
         costs = self.simulation.costs
-        yield from self.simulation.compute(costs.database_cpu / costs.transactions, self._cores)
+        spent = costs.database_cpu / costs.transactions
+        self.simulation.outcome.cpu += spent
+        yield from self.simulation.compute(spent, self._cores)
         if flush:
             durable = self.simulation.env.event()
             self._waiting.append(durable)
@@ -267,9 +289,14 @@ class Database:
         self._flushing = False
 
     def notify(self) -> Steps:
+        """Tell the next worker that has a slot free; where none has, they ask when one is."""
         yield self.simulation.env.timeout(self.simulation.costs.notice)
-        for worker in self.workers:
-            worker.notice()
+        for _ in self.workers:
+            worker = self.workers[self._next % len(self.workers)]
+            self._next += 1
+            if worker.has_room:
+                worker.notice()
+                return
 
 
 class Worker:
@@ -281,6 +308,10 @@ class Worker:
         self._slots = simpy.Resource(simulation.env, simulation.cluster.at_once)
         self._noticed = simulation.env.event()
 
+    @property
+    def has_room(self) -> bool:
+        return self._slots.count < self._slots.capacity
+
     def notice(self) -> None:
         if not self._noticed.triggered:
             self._noticed.succeed()
@@ -290,28 +321,48 @@ class Worker:
         while True:
             yield from self._fetch_all()
             yield self._noticed | env.timeout(self.simulation.cluster.polling)
+            self._noticed = env.event()
 
     def _fetch_all(self) -> Steps:
-        """Ask for jobs until there is none; what is noticed meanwhile is forgotten."""
+        """Ask for jobs while there are some; what is noticed meanwhile is not forgotten."""
         while True:
             slot = self._slots.request()
             yield slot
-            yield from self.simulation.compute(self._slice, self._core)
+            yield from self._compute()
             job = self.database.lanes.take()
-            yield from self.database.transaction(flush=job is not None)
-            self._noticed = self.simulation.env.event()
+            has_more = self.database.lanes.has_more
+            yield from self.database.transaction(flush=False)
             if job is None:
                 self.simulation.outcome.empty_fetches += 1
                 self._slots.release(slot)
                 return
-            self.simulation.env.process(self._turn(job, slot))
+            self.simulation.env.process(self._have(job, slot))
+            if not has_more:
+                return
 
-    @property
-    def _slice(self) -> float:
-        """CPU before each transaction."""
-        return self.simulation.costs.worker_cpu / self.simulation.costs.transactions
+    def _compute(self) -> Steps:
+        """The CPU before one transaction."""
+        costs, outcome = self.simulation.costs, self.simulation.outcome
+        is_asleep = not (self._core.count or self._core.queue)
+        spent = costs.worker_cpu / costs.transactions + (costs.wake if is_asleep else 0.0)
+        outcome.cpu += spent
+        outcome.worker_cpu += spent
+        yield from self.simulation.compute(spent, self._core)
 
-    def _turn(self, job: Job, slot: Any) -> Steps:
+    def _have(self, job: Job, slot: Any) -> Steps:
+        """Have a session: the turns of all messages that wait in it."""
+        following: Job | None = job
+        while following is not None:
+            job = following
+            yield from self._turn(job)
+            following = self.database.lanes.following(job.session)
+            self.simulation.env.process(self.simulation.deliver(job))
+        was_full = not self.has_room
+        self._slots.release(slot)
+        if was_full:  # and heard of nothing
+            self.notice()
+
+    def _turn(self, job: Job) -> Steps:
         costs, random_ = self.simulation.costs, self.simulation.random
         job.started = self.simulation.env.now
         left, reads = costs.transactions - 1, costs.transactions - costs.flushes
@@ -319,59 +370,76 @@ class Worker:
         for step in range(left):
             if step in calls:
                 yield self.simulation.env.timeout(random_.expovariate(2 / costs.model))
-            yield from self.simulation.compute(self._slice, self._core)
+            yield from self._compute()
             yield from self.database.transaction(flush=step >= reads)
-        self.database.lanes.free(job.session)
-        self._slots.release(slot)
-        self.simulation.done(job)
 
 
 # --- Measured and simulated ---
 
 
-def costs_of(measured: dict[str, Any]) -> Costs:
-    """What a turn takes, by the runs with one worker and the tries of single parts."""
-    one, single, server = measured["points"][0], measured["single"], measured["postgres"]
+def costs_of(measured: dict[str, Any], seed: int) -> Costs:
+    """What a turn takes: given by the runs with one worker, and by the tries of single parts.
+
+    What a busy worker spends and what waking costs are found together: no run of one worker on the
+    machine that it shares is always busy or always asleep. So the two runs are simulated, and both
+    costs corrected by what is missing, until they fit.
+    """
+    server, fast, paced = measured["postgres"], measured["fast"][0], measured["paced"][0]
+    transactions = max(2, round(server["transactions"]))
     commit = server["commit_ms"] / 1e3
-    return Costs(
-        worker_cpu=one["worker_cpu_ms"] / 1e3,
-        database_cpu=one["database_cpu_ms"] / 1e3,
-        accept_cpu=single["accept_cpu_ms"] / 1e3,
-        transactions=max(2, round(single["transactions"])),
-        flushes=max(1, min(round(single["flushes"]), round(single["transactions"]) - 1)),
-        flush=commit - server["commit_unflushed_ms"] / 1e3,
-        # The way to an idle worker has two commits beside the notice: of the job, and of its fetching.
-        notice=max(0.0005, server["wake_up_p50_ms"] / 1e3 - 2 * commit),
+    costs = Costs(
+        worker_cpu=fast["worker_ms"] / 1e3,
+        wake=max(0.0, paced["worker_ms"] - fast["worker_ms"]) / 1e3 / transactions,
+        database_cpu=fast["database_ms"] / 1e3,
+        accept_cpu=fast["accept_ms"] / 1e3,
+        deliver_cpu=fast["gateway_ms"] / 1e3,
+        transactions=transactions,
+        flushes=max(1, min(round(server["flushes"]), transactions - 1)),
+        flush=max(0.0, commit - server["commit_unflushed_ms"] / 1e3),
+        notice=server["notice_ms"] / 1e3,
     )
+    for _ in range(FITTING):
+        busy, asleep = (play(measured, row, costs, seed).worker_ms for row in (fast, paced))
+        rise = (paced["worker_ms"] - asleep) - (fast["worker_ms"] - busy)
+        costs = replace(
+            costs,
+            worker_cpu=costs.worker_cpu + (fast["worker_ms"] - busy) / 1e3,
+            wake=max(0.0, costs.wake + rise / 1e3 / transactions),
+        )
+    return costs
 
 
-COMPARED = ("per_second", "cpu_ms", "wait_p50_ms", "wait_p99_ms")
+FITTING = 5
+
+
+def play(measured: dict[str, Any], row: dict[str, Any], costs: Costs, seed: int) -> Outcome:
+    """One run that was measured, on as many cores."""
+    cores = measured["machine_cores"]
+    cluster = Cluster(
+        workers=row["workers"],
+        at_once=measured["concurrency"],
+        shared_cores=cores,
+        speed=min(1.0, row["cores"] / cores),
+    )
+    load = Load(row["turns"], row["sessions"], row["pace"] or None)
+    return Simulation(costs, cluster, load, seed).run()
 
 
 def compare(measured: dict[str, Any], costs: Costs, seed: int) -> list[dict[str, Any]]:
-    """The measured points, what the model says of them, and how far it is off."""
+    """The measured runs, what the model says of them, and how far it is off."""
     rows: list[dict[str, Any]] = []
-    for point in measured["points"]:
-        cores = measured["machine_cores"]
-        cluster = Cluster(
-            workers=point["workers"],
-            at_once=point["concurrency"],
-            shared_cores=cores,
-            speed=point["cores"] / cores,
-        )
-        outcome = Simulation(costs, cluster, Load(point["turns"], 100), seed).run()
-        said = {
-            "per_second": outcome.per_second,
-            "cpu_ms": outcome.cpu_ms,
-            "wait_p50_ms": outcome.wait_ms(0.5),
-            "wait_p99_ms": outcome.wait_ms(0.99),
-        }
+    for row in (*measured["paced"], *measured["fast"]):
+        outcome = play(measured, row, costs, seed)
+        said = {"per_second": outcome.steady_per_second, "worker_ms": outcome.worker_ms}
+        if row["pace"]:
+            said |= {"wait_p50_ms": outcome.wait_ms(0.5), "wait_p90_ms": outcome.wait_ms(0.9)}
         rows.append(
             {
-                "workers": point["workers"],
-                "measured": {name: point[name] for name in COMPARED},
+                "workers": row["workers"],
+                "pace": row["pace"],
+                "measured": {name: row[name] for name in said},
                 "simulated": said,
-                "error": {name: said[name] / point[name] - 1 for name in COMPARED},
+                "error": {name: said[name] / row[name] - 1 for name in said},
             }
         )
     return rows
@@ -405,15 +473,16 @@ def curve(
 
 
 def print_comparison(rows: Sequence[dict[str, Any]]) -> None:
-    print("Measured, simulated, and the error of the model")
-    print(f"{'workers':>7}{'turns/s':>22}{'CPU ms/turn':>24}{'wait p50, s':>24}{'wait p99, s':>24}")
+    print("Measured, simulated, and the error of the model; what one worker costs was given")
+    heads = ("turns/s", "worker CPU ms/turn", "wait p50, ms", "wait p90, ms")
+    print(f"{'':14}workers" + "".join(f"{head:>24}" for head in heads))
     for row in rows:
-        cells: list[str] = []
-        for name in COMPARED:
-            scale = 1e3 if name.startswith("wait") else 1
-            was, said = row["measured"][name] / scale, row["simulated"][name] / scale
-            cells.append(f"{was:.1f} {said:.1f} {row['error'][name]:+.0%}")
-        print(f"{row['workers']:>7}{cells[0]:>22}{cells[1]:>24}{cells[2]:>24}{cells[3]:>24}")
+        cells = [
+            f"{was:.1f} {row['simulated'][name]:.1f} {row['error'][name]:+.0%}"
+            for name, was in row["measured"].items()
+        ]
+        load = f"{row['pace']:g} a second" if row["pace"] else "a backlog"
+        print(f"{load:14}{row['workers']:>7}" + "".join(f"{cell:>24}" for cell in cells))
     print()
 
 
@@ -434,7 +503,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=CURVE, metavar="N")
     parser.add_argument("--turns", type=int, default=60, help="for each worker (%(default)s)")
     parser.add_argument("--at-once", type=int, default=8, help="turns of one worker (%(default)s)")
-    parser.add_argument("--polling", type=float, default=5.0, metavar="SECONDS")
+    parser.add_argument("--polling", type=float, default=1.0, metavar="SECONDS")
     parser.add_argument("--gateways", type=int, default=4)
     parser.add_argument("--databases", type=int, default=1)
     parser.add_argument("--database-cores", type=int, default=8)
@@ -451,7 +520,7 @@ def main() -> None:
     costs, compared = Costs(), []
     if options.measured:
         measured = json.loads(options.measured.read_text())
-        costs = costs_of(measured)
+        costs = costs_of(measured, options.seed)
         compared = compare(measured, costs, options.seed)
         print_comparison(compared)
     costs = replace(costs, model=options.model_seconds)

@@ -22,7 +22,8 @@ def simulate(monkeypatch):
 def quick(simulate, **changed):
     """Costs that can be added up by hand: 1 ms of a worker for each of ten transactions."""
     given = {"worker_cpu": 0.010, "database_cpu": 0.001, "transactions": 10, "flushes": 4}
-    return simulate.Costs(**{**given, "flush": 0.001, "notice": 0.002, **changed})
+    given |= {"wake": 0.0, "deliver_cpu": 0.0, "flush": 0.001, "notice": 0.002}
+    return simulate.Costs(**{**given, **changed})
 
 
 def test_the_same_seed_gives_the_same_outcome_and_another_seed_another(simulate):
@@ -55,26 +56,44 @@ def test_a_session_keeps_its_order_and_has_one_turn_at_a_time(simulate):
 
 
 def test_a_saturated_worker_makes_as_many_turns_as_its_core_allows(simulate):
-    outcome = simulate.Simulation(quick(simulate), simulate.Cluster(), simulate.Load(500, 100)).run()
+    outcome = simulate.Simulation(quick(simulate), simulate.Cluster(), simulate.Load(500, 500)).run()
     assert outcome.per_second == pytest.approx(100, rel=0.05)  # 10 ms of CPU each
     assert outcome.cpu_ms == pytest.approx(11, rel=0.01)
     assert outcome.wait_ms(0.5) == pytest.approx(2500, rel=0.1)  # half of the five seconds it takes
 
 
-def test_an_idle_worker_starts_a_turn_after_the_notice_and_one_fetch(simulate):
+def test_an_idle_worker_answers_after_the_notice_one_fetch_and_the_turn(simulate):
     load = simulate.Load(100, 10_000, rate=0.5)
     outcome = simulate.Simulation(quick(simulate), simulate.Cluster(polling=1e6), load).run()
-    # 2 ms of notice; 1 ms of the worker, 0.1 ms of the database and a flush of 1 ms for the fetch.
-    assert outcome.wait_ms(0.5) == pytest.approx(4.1, rel=0.01)
+    # 2 ms of notice; ten slices of 1 ms, 0.1 ms of the database for each, and three flushes of 1 ms.
+    assert outcome.wait_ms(0.5) == pytest.approx(16, rel=0.01)
 
 
-def test_the_second_message_of_a_session_waits_until_an_idle_worker_looks_again(simulate):
+def test_whoever_has_a_session_goes_on_with_its_next_message_at_once(simulate):
     outcome = simulate.Simulation(
-        quick(simulate), simulate.Cluster(polling=5.0), simulate.Load(2, 1)
+        quick(simulate), simulate.Cluster(workers=2, polling=5.0), simulate.Load(2, 1)
     ).run()
     first, second = outcome.done
     assert first.started < 0.01
-    assert second.started == pytest.approx(5.0, abs=0.02)
+    assert second.started == pytest.approx(first.finished)
+
+
+def test_of_each_message_one_worker_hears(simulate):
+    cluster = simulate.Cluster(workers=8, polling=1e6)
+    outcome = simulate.Simulation(quick(simulate), cluster, simulate.Load(200, 10_000, 20.0)).run()
+    assert outcome.empty_fetches < 40  # were all eight told, it would be 1,400
+
+
+def test_a_worker_that_was_asleep_costs_more_than_one_that_is_busy(simulate):
+    costs = quick(simulate, wake=0.0005)
+
+    def spent(rate):
+        load = simulate.Load(300, 10_000, rate)
+        return simulate.Simulation(costs, simulate.Cluster(polling=1e6), load).run().worker_ms
+
+    assert spent(None) == pytest.approx(10, rel=0.02)
+    assert spent(1.0) == pytest.approx(15, rel=0.02)  # ten slices, each of which wakes it
+    assert 10 < spent(60.0) < 15
 
 
 def test_shared_flushes_let_more_turns_through_than_the_disk_has_flushes(simulate):
@@ -97,20 +116,25 @@ def test_the_database_limits_what_workers_can_add_and_a_second_one_lifts_that(si
     assert throughput(8, 2) > 1.7 * throughput(8, 1)
 
 
-def test_the_command_compares_with_what_was_measured_and_writes_it(tmp_path):
-    point = {
-        "concurrency": 8,
-        "worker_cpu_ms": 2.0,
-        "database_cpu_ms": 2.0,
-        "cpu_ms": 4.0,
-        "cores": 2.0,
-    }
-    point |= {"wait_p50_ms": 100.0, "wait_p99_ms": 200.0, "turns": 100}
+def test_the_command_fits_one_worker_compares_the_others_and_writes_it(tmp_path):
+    def row(workers, pace, per_second, worker_ms):
+        waits = {"wait_p50_ms": 30.0, "wait_p90_ms": 50.0} if pace else {}
+        sizes = {"workers": workers, "turns": 300, "sessions": 300, "pace": pace, "cores": 2.0}
+        spent = {"worker_ms": worker_ms, "database_ms": 2.0, "gateway_ms": 0.5, "accept_ms": 0.5}
+        return {"per_second": per_second, **sizes, **spent, **waits}
+
     measured = {
         "machine_cores": 2,
-        "points": [{**point, "workers": n, "per_second": 400.0} for n in (1, 2)],
-        "single": {"accept_cpu_ms": 0.5, "transactions": 15.2, "flushes": 8.1},
-        "postgres": {"commit_ms": 0.5, "commit_unflushed_ms": 0.1, "wake_up_p50_ms": 3.0},
+        "concurrency": 32,
+        "paced": [row(1, 10.0, 10.0, 6.0), row(2, 20.0, 20.0, 6.0)],
+        "fast": [row(1, 0.0, 200.0, 4.0), row(2, 0.0, 220.0, 5.0)],
+        "postgres": {
+            "transactions": 15.2,
+            "flushes": 8.1,
+            "commit_ms": 0.5,
+            "commit_unflushed_ms": 0.1,
+            "notice_ms": 0.1,
+        },
     }
     (tmp_path / "measured.json").write_text(json.dumps(measured))
     files = ["--measured", "measured.json", "--json", "curve.json"]
@@ -124,8 +148,17 @@ def test_the_command_compares_with_what_was_measured_and_writes_it(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "curve.json").read_text())
-    assert [row["workers"] for row in found["compared"]] == [1, 2]
+    assert [(row["workers"], row["pace"]) for row in found["compared"]] == [
+        (1, 10.0),
+        (2, 20.0),
+        (1, 0.0),
+        (2, 0.0),
+    ]
     for row in found["compared"]:
-        off = row["simulated"]["per_second"] / 400.0 - 1
+        if row["workers"] == 1:  # given
+            assert row["simulated"]["worker_ms"] == pytest.approx(
+                row["measured"]["worker_ms"], rel=0.02
+            )
+        off = row["simulated"]["per_second"] / row["measured"]["per_second"] - 1
         assert row["error"]["per_second"] == pytest.approx(off)
     assert found["curve"][1]["per_second"] > found["curve"][0]["per_second"]

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from hookline.events import ToolCallEvent, ToolCallEventResult
+from hookline.inspector.tail import SESSIONS
 from hookline.models import Call, Turn
 
 READ = Turn(text="I look.", tool_calls=[Call("read_file", {"path": "notes.txt"}, id="read-1")])
@@ -74,6 +75,73 @@ async def test_a_turn_is_told_as_bars_in_each_other(inspected, worked):
         second = await page.get("session/turn", id="s", number=2)
         denied = [bar for bar in second["bars"] if bar["kind"] == "tool"]
         assert [(bar["name"], bar["state"]) for bar in denied] == [("shell", "denied")]
+
+
+async def test_bars_come_by_range_and_by_what_is_to_be_seen(app, inspected, worked):
+    async with inspected() as page:
+        await worked()
+        whole = await page.get("session/turn", id="s", number=1)
+        assert whole["total"] == len(whole["bars"])
+        part = await page.get("session/turn", id="s", number=1, start=2, count=3)
+        assert (part["bars"], part["total"]) == (whole["bars"][2:5], whole["total"])
+        for shown, left_out in {"none": {"hook", "handler"}, "hooks": {"handler"}}.items():
+            some = await page.get("session/turn", id="s", number=1, shown=shown)
+            assert some["bars"] == [bar for bar in whole["bars"] if bar["kind"] not in left_out]
+        (tool,) = [bar for bar in whole["bars"] if bar["kind"] == "tool"]
+        for entry in (tool["entry_id"], tool["facts"]["result_id"]):
+            found = await page.get("session/turn", id="s", number=1, entry=entry)
+            assert found["bars"][found["open"]] == tool
+
+
+async def test_a_glance_at_a_long_turn_has_its_first_bars_and_its_end(app, inspected):
+    async with inspected() as page:
+        rows = [("turn", {"status": "started", "turn_id": "t"})]
+        for number in range(1000):
+            call = {"id": f"c{number}", "name": "say", "arguments": {}}
+            result = {"tool_call_id": call["id"], "name": "say", "content": "x"}
+            rows += [("tool_call", call), ("tool_result", result)]
+        ends = {"done": [("turn", {"status": "completed", "turn_id": "t"})], "cut": []}
+        for session, end in ends.items():
+            await (await app.tape(session)).append_many([*rows, *end])
+            whole = await page.get("session/turn", id=session, number=1, count=50)
+            glance = await page.get("session/turn", id=session, number=1, count=50, glance="true")
+            assert (glance["bars"][1:], glance["traced"]) == (whole["bars"][1:], None)
+            assert (whole["total"], glance["total"] < 1001) == (1001, True)
+        done = await page.get("session/turn", id="done", number=1, glance="true")
+        assert (done["bars"][0]["state"], done["status"]) == ("ok", "completed")
+        assert done["whole"] == pytest.approx(done["duration"])
+
+
+async def test_the_trace_is_left_unread_where_nobody_asks_for_it(inspected, worked):
+    async with inspected() as page:
+        await worked()
+        turn = await page.get("session/turn", id="s", number=1, hooks="false")
+        assert turn["traced"] is None
+        (tool,) = [bar for bar in turn["bars"] if bar["kind"] == "tool"]
+        entry = await page.get("session/entry", id="s", entry=tool["entry_id"], hooks="false")
+        assert "dispatches" not in entry
+        assert entry["call"]["result"].endswith("milk")
+
+
+async def test_calls_that_share_an_id_are_not_mixed_up(app, inspected):
+    async with inspected() as page:
+        tape = await app.tape("same")
+        rows = [("turn", {"status": "started", "turn_id": "t"})]
+        for word in ("one", "two"):
+            call = {"id": "call_0", "name": "say", "arguments": {"word": word}}
+            rows += [
+                ("message", {"message": {"role": "assistant", "content": "", "tool_calls": [call]}}),
+                ("tool_call", {**call, "requested": call["arguments"]}),
+                ("tool_result", {"tool_call_id": "call_0", "name": "say", "content": f"said {word}"}),
+            ]
+        await tape.append_many(rows)
+        shown = (await page.get("session/events", id="same"))["rows"]
+        for row in shown:
+            if row["kind"] in ("tool_call", "tool_result"):
+                entry = await page.get("session/entry", id="same", entry=row["id"])
+                word = "one" if row["place"] < 4 else "two"
+                assert entry["call"]["arguments"] == {"word": word}
+                assert entry["call"]["result"] == f"said {word}"
 
 
 async def test_a_rewritten_call_is_explained_with_a_diff(inspected, worked):
@@ -167,6 +235,29 @@ async def test_the_catalogue_says_who_is_attached_in_run_order(app, inspected):
         assert own["marks"] == ["first"]
 
 
+async def test_a_hook_says_whether_it_fired_who_ran_and_where(tmp_path, app, inspected, worked):
+    app.home.mkdir(exist_ok=True)
+    (app.home / "config.toml").write_text('[trace]\nlevel = "full"\n')
+    app.config.reload()
+    async with app.running():
+        await worked()
+        async with inspected() as page:
+            found = await page.get("hooks/fired", name="tool_call")
+            assert (found["level"], found["calls"]) == ("full", 2)
+            (own,) = [each for each in found["handlers"] if each["by"].endswith("no_shell")]
+            assert own["did"] == {"rewrote": 1, "denied": 1}
+            last, first = found["latest"]
+            assert (last["session"], last["turn"], last["decision"]) == ("s", 2, "deny")
+            record = await page.get("session/dispatch", id="s", number=2, record=last["record"])
+            assert (record["name"], first["turn"]) == ("tool_call", 1)
+            never = await page.get("hooks/fired", name="session_before_fork")
+            assert (never["calls"], never["handlers"], never["latest"]) == (0, [], [])
+            assert await page.status("hooks/fired", name="tool_cal") == (
+                404,
+                "there is no hook 'tool_cal'",
+            )
+
+
 async def test_plugins_are_told_with_what_is_wrong(app, inspected):
     app.plugins.failed("broken", "loading", ValueError("<i>no</i>"))
     app.plugins.warn("mind the gap")
@@ -201,6 +292,24 @@ async def test_the_tail_is_filtered_by_hook_plugin_and_decision(app, inspected, 
             await working
         assert (frame["hook"], frame["decision"]) == ("tool_call", "deny")
         assert frame["reason"] == "no <b>shell</b> today"
+
+
+async def test_the_tail_tells_of_an_old_session_only_what_is_new(app, inspected):
+    async with inspected() as page:
+        old = await app.tape("old")
+        await old.append_many([("note", {"text": f"old {number}"}) for number in range(200)])
+        for number in range(SESSIONS + 5):  # so many that it is not among those that are followed
+            await (await app.tape(f"s{number}")).append("note", {"text": "hello"})
+        async with page.tail(dispatches="false") as frames:
+            await old.append_many([("note", {"text": f"new {number}"}) for number in range(60)])
+            seen = [(await anext(frames))["preview"] for _ in range(60)]
+            assert seen == [f"new {number}" for number in range(60)]
+            await old.append("note", {"text": "and another"})
+            assert (await anext(frames))["preview"] == "and another"
+            await (await app.tape("fresh")).append_many(
+                [("note", {"text": "a"}), ("note", {"text": "b"})]
+            )
+            assert [(await anext(frames))["preview"] for _ in range(2)] == ["a", "b"]
 
 
 async def test_nothing_is_on_the_hooks_while_nobody_looks(app, inspected):

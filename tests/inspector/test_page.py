@@ -102,8 +102,6 @@ async def test_a_denied_call_is_explained(tmp_path, chromium):
         assert f"{__file__}:{careful.__code__.co_firstlineno}" in detail
         assert '"command": "rm -rf build"' in detail
         await page.wait_for_selector(".bars .row[aria-selected=true]:has-text('shell')")
-        hooks = await page.inner_text(".bars")
-        assert "tool_call" in hooks
         await page.click(".bars .row:has-text('tool_call')")
         await page.wait_for_selector(".detail >> text=Handlers, in the order")
         assert re.search(r"#/session/.*/turn/2/dispatch/", page.url)
@@ -229,6 +227,63 @@ async def test_the_live_tail_is_filtered(tmp_path, chromium):
         await page.click(".row:has-text('no commands in this project')")
         assert "test_page.careful" in await page.inner_text(".detail")
         assert await page.locator(".left .row").count() == 1
+
+
+async def test_whether_a_hook_fired_is_one_screen_and_leads_to_where_it_did(tmp_path, chromium):
+    async with serving(traced(tmp_path), ScriptedModel(TURNS)) as house:
+        await worked(house)
+        page = await shown(chromium, house, "#/hooks/tool_call")
+        await page.wait_for_selector(".fired :text('Yes, 2 times.')")
+        assert "ran 2 times: 1 rewrote, 1 denied" in await page.inner_text(".fired")
+        await page.click(".fired li:has-text('deny') a")
+        await page.wait_for_selector(".detail >> text=Handlers, in the order")
+        assert re.search(r"#/session/.*/turn/2/dispatch/", page.url)
+        assert page.problems == []
+
+
+async def test_without_a_trace_a_hook_says_how_to_keep_one(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(TURNS)) as house:
+        await worked(house)
+        page = await shown(chromium, house, "#/hooks/tool_call")
+        await page.wait_for_selector(".fired :text('hookline config set trace.level')")
+
+
+async def test_a_session_that_is_not_there_is_said_with_a_way_on(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(TURNS)) as house:
+        await worked(house)
+        page = await shown(chromium, house, "#/session/gone")
+        await page.wait_for_selector("main :text('There is no session “gone”.')")
+        await page.click("main >> text=All sessions")
+        await page.fill("#session-filter", "nothing like it")
+        await page.wait_for_selector("text=No session has that")
+        assert await page.locator(".list").is_hidden()
+
+
+async def test_the_keyboard_alone_leads_from_the_sessions_to_what_was_decided(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(TURNS)) as house:
+        await worked(house)
+        page = await shown(chromium, house, viewport={"width": 1280, "height": 720})
+        await page.wait_for_selector(".row:has-text('What do I need?')")
+        await page.focus(".list")
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        await page.wait_for_selector(".list:focus[aria-label=Turns] .row:has-text('Tidy up.')")
+        await page.keyboard.press("End")
+        await page.keyboard.press("Enter")
+        await page.wait_for_selector(".bars .row:has-text('shell')")
+        while await page.locator(".bars:focus").count() == 0:
+            await page.keyboard.press("Tab")
+        await page.keyboard.press("Home")
+        for _ in range(4):  # turn, what was said, model turn, model, shell
+            await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("Enter")
+        verdict = page.locator("text=It did not run.")
+        await verdict.wait_for()
+        box = await verdict.bounding_box()
+        assert box["y"] + box["height"] < 720  # in sight, under the timeline
+        chosen = await page.locator(".bars .row[aria-selected=true]").bounding_box()
+        frame = await page.locator(".bars").bounding_box()
+        assert frame["y"] <= chosen["y"] < frame["y"] + frame["height"]
 
 
 async def test_the_catalogue_shows_who_is_attached_and_keeps_what_was_looked_for(tmp_path, chromium):

@@ -1,5 +1,6 @@
 """Recorded calls before the gates of today: what changes; and never otherwise than the runner."""
 
+import asyncio
 import json
 import random
 
@@ -14,10 +15,12 @@ from hookline.models.script import Call, Turn
 from hookline.policy import Policy
 from hookline.replay import Report, Setup, backtest
 from hookline.replay.page import html_page
-from hookline.replay.parallel import backtest_file, shares
-from hookline.replay.traffic import StoredTraffic
+from hookline.replay.parallel import backtest_parallel, shares
+from hookline.replay.traffic import StoredTraffic, opens
+from hookline.tape.postgres_reader import PostgresReader
 from hookline.tape.reader import SessionSize, TapeReader
 
+from .. import postgres
 from .conftest import HERE, Tools, calling
 
 
@@ -306,30 +309,81 @@ def rule(tmp_path):
     return path
 
 
-async def test_several_processes_find_what_one_finds(app, scripted, rule):
-    (app.workspace / "secret.txt").write_text("hush")
-    read = Turn(tool_calls=[Call("read_file", {"path": "secret.txt"})])
-    scripted(*([read, "done"] * 2), repeat=True)
-    async with app.running():
-        for number in range(6):
-            await app.process_inbound({"content": "go"}, session_id=f"s{number}")
-    app.given_policy = None
-    setup = Setup.like(app, plugins=[rule])
-    setup = Setup(setup.options, packages=False)
-    path = str(app.home / "tape.db")
-    with TapeReader(path) as reader:
-        sessions = reader.sessions()
+@pytest.fixture(params=["sqlite", "postgres"])
+def kept(request, app):
+    """An app whose tape is in a file, or in a database."""
+    if request.param == "sqlite":
+        yield app
+        return
+    import tomlkit
+
+    schema = postgres.new_schema()
+    app.home.mkdir(exist_ok=True)
+    settings = {"tape": {"url": postgres.url(), "schema": schema}}
+    (app.home / "config.toml").write_text(tomlkit.dumps(settings))
+    app.config.reload()
+    yield app
+    postgres.drop(schema)
+
+
+@pytest.fixture
+def six(kept, scripted):
+    """Six sessions in each of which a secret is read, one of them refused; how they are opened."""
+
+    async def record():
+        (kept.workspace / "secret.txt").write_text("hush")
+        read = Turn(tool_calls=[Call("read_file", {"path": "secret.txt"})])
+        scripted(read, "done", repeat=True)
+        no = ToolCallEventResult(block=True, reason="not in this one")
+        refuse = kept.hooks.register("tool_call", lambda e, ctx: no if ctx.session_id == "s0" else None)
+        async with kept.running():
+            for number in range(6):
+                await kept.process_inbound({"content": "go"}, session_id=f"s{number}")
+            opened, stored = opens(kept.store()), await StoredTraffic.read(kept.store(), 0.0, None)
+        refuse()
+        return opened, stored
+
+    return record
+
+
+async def test_several_processes_find_what_one_finds(kept, six, rule):
+    opened, _ = await six()
+    kept.given_policy = None
+    setup = Setup(Setup.like(kept, plugins=[rule]).options, packages=False)
+    with opened() as source:
+        sessions = source.sessions()
     heard = []
 
     def run(jobs):
-        return backtest_file(setup, path, sessions, jobs=jobs, tell=heard.append)
-
-    import asyncio
+        return backtest_parallel(setup, opened, sessions, jobs=jobs, tell=heard.append)
 
     alone, together = await asyncio.to_thread(run, 1), await asyncio.to_thread(run, 2)
     assert alone.calls == together.calls == 6
-    assert alone.kinds == together.kinds == {"allow → deny": 6}
+    assert alone.kinds == together.kinds == {"allow → deny": 5}
     assert sum(heard) == 12
+
+
+async def test_rows_are_the_same_from_wherever_they_are_read(six):
+    opened, stored = await six()
+    with opened() as source:
+        found = {size.id: size for size in source.sessions()}
+        assert sorted(found) == [f"s{number}" for number in range(6)]
+        assert source.sessions(since=found["s5"].updated + 1) == []
+        for name in [*found, "unknown", "nul \0"]:
+            for usage in (False, True):
+                rows = list(source.calls(name, usage=usage))
+                assert rows == list(stored.calls(name, usage=usage))
+            wanted = [(entry, said) for entry, said in stored.asked(name) if "tool_calls" in said]
+            assert list(source.asked(name)) == wanted
+
+
+def test_a_database_that_is_gone_is_told_without_its_password():
+    from hookline.tape import TapeUnavailable
+
+    with pytest.raises(TapeUnavailable) as raised:
+        PostgresReader("postgresql://ada:hush@127.0.0.1:1/x", "hookline")
+    assert "cannot read the tape: postgresql://ada@127.0.0.1:1/x" in str(raised.value)
+    assert "hush" not in str(raised.value)
 
 
 async def test_a_page_holds_hostile_text_as_text(app, record, judged):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from .. import commandline
+from .. import commandline, postgres
 
 SCRIPT = """
 [[turns]]
@@ -35,14 +35,13 @@ def hookline(tmp_path_factory):
     (folder / "no_env.py").write_text(RULE)
     (folder / "notes.txt").write_text("milk, bread")
     (folder / ".env").write_text("KEY=1")
-    environment = {
-        "HOOKLINE_HOME": str(folder / "home"), "HOME": str(folder), "PATH": "/usr/bin:/bin",
-    }  # fmt: skip
+    environment = {"HOME": str(folder), "PATH": "/usr/bin:/bin"}
 
-    def run(*arguments):
+    def run(*arguments, home=folder / "home"):
         command = [sys.executable, "-m", "hookline", *arguments]
+        given = {**environment, "HOOKLINE_HOME": str(home)}
         return subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+            command, cwd=folder, env=given, capture_output=True, text=True, timeout=120
         )
 
     assert run("run", "What do I need?", "--model", "scripted:turns.toml").returncode == 0
@@ -79,12 +78,39 @@ def test_a_backtest_says_what_changes_and_fails_where_that_is_asked_for(hookline
     assert hookline("backtest", "--fail-on", "any").returncode == 0
 
 
+def test_a_backtest_of_a_database_is_shared_out_among_processes(hookline):
+    schema = postgres.new_schema()
+    url = json.dumps(postgres.url())
+    home = hookline.folder / "shared"
+    home.mkdir()
+    (home / "config.toml").write_text(f'[tape]\nurl = {url}\nschema = "{schema}"\n')
+    try:
+        for session in ("one", "two"):
+            asked = [
+                "run",
+                "What do I need?",
+                "--model",
+                "scripted:turns.toml",
+                "--session-id",
+                session,
+            ]
+            assert hookline(*asked, home=home).returncode == 0
+        test = ["backtest", "--plugin", "no_env.py", "--jobs", "2", "--json", "-"]
+        done = hookline(*test, home=home)
+    finally:
+        postgres.drop(schema)
+    found = json.loads(done.stdout)
+    assert (found["calls"], found["sessions"], found["kinds"]) == (4, 2, {"allow → deny": 2})
+
+
 def test_a_backtest_writes_json_and_a_page(hookline):
     files = ["--json", "report.json", "--html", "report.html"]
     assert hookline("backtest", "--plugin", "no_env.py", *files).returncode == 0
     data = json.loads((hookline.folder / "report.json").read_text())
     assert data["kinds"] == {"allow → deny": 1}
-    assert "allow → deny" in (hookline.folder / "report.html").read_text()
+    page = (hookline.folder / "report.html").read_text()
+    assert "allow → deny" in page
+    assert "<h1>Backtest of no_env.py</h1>" in page
     piped = hookline("backtest", "--json", "-")
     assert json.loads(piped.stdout)["changed"] == 0
 

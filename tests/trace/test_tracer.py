@@ -5,18 +5,20 @@ import json
 import os
 import sqlite3
 import sys
+from types import MappingProxyType
+from typing import NamedTuple
 
 import pytest
 
 from hookline import Hooks
 from hookline.config import ConfigError
-from hookline.events import ToolCallEvent
+from hookline.events import ModelResultEventResult, ToolCallEvent
 from hookline.hooks.trace import Watch
 from hookline.tape import Entry, MemoryStore, SQLiteStore
 from hookline.tape.postgres import PostgresStore
 from hookline.trace import session_trace
 from hookline.trace.settings import TraceSettings
-from hookline.trace.snapshot import encode_data
+from hookline.trace.snapshot import encode
 from hookline.trace.store import Chunk, traces_of
 
 from .. import postgres
@@ -210,6 +212,18 @@ async def test_what_is_redacted_is_not_in_the_trace(traced):
     assert "lovelace" not in text
 
 
+async def test_what_was_taken_out_of_an_answer_is_not_in_the_trace(traced, scripted):
+    app = traced()
+    scripted("the code is 4711")
+    app.hooks.register("model_result", lambda event: ModelResultEventResult(content="no codes here"))
+    async with app.running():
+        await one_turn(app)
+        kept = await records(app)
+    gate = next(r for r in kept if r.name == "model_result")
+    assert gate.payload["content"] == "no codes here"
+    assert "4711" not in str([r.as_json() for r in kept])
+
+
 async def test_what_changes_after_a_dispatch_is_kept_as_it_was(traced):
     app = traced()
     seen = []
@@ -326,7 +340,78 @@ async def test_a_generator_in_a_payload_is_named_and_left_as_it_is(traced):
 
 def test_half_of_a_surrogate_pair_in_an_id_does_not_lose_a_chunk():
     places = [("t", 0, "call_\ud83d")]
-    assert json.loads(encode_data(places)) == [["t", 0, "call_\ud83d"]]
+    assert json.loads(encode(places)) == [["t", 0, "call_\ud83d"]]
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Grade(float):
+    """A number of its own kind."""
+
+
+class Broken(dict):
+    def items(self):
+        raise RuntimeError("not today")
+
+
+async def test_values_of_all_kinds_are_kept_as_what_they_are(traced):
+    app = traced()
+    said = {
+        "text": "größer als \U0001f600, \x00 and \ud83d",
+        "point": Point(1, 2),
+        "grade": Grade(1.5),
+        "long": 2**80,
+        "numbers": {1: "one"},
+        "letters": {"a"},
+    }
+    async with app.running():
+        for name, each in said.items():
+            await app.process_inbound({"content": name, "session_id": "s", "extra": each})
+        kept = await records(app)
+    prompts = [r.payload["message"] for r in kept if r.name == "build_prompt"]
+    found = {prompt["content"]: prompt["extra"] for prompt in prompts}
+    assert found == said | {"point": [1, 2], "numbers": {"1": "one"}, "letters": ["a"]}
+
+
+async def test_a_payload_that_raises_is_logged_and_the_turn_goes_on(traced, caplog):
+    app = traced()
+    hostile = MappingProxyType(Broken(a=1))
+    async with app.running():
+        envelope = {"content": "hi", "session_id": "s", "extra": hostile}
+        result = await app.process_inbound(envelope)
+        kept = await records(app)
+    assert result.model_output == "Done."
+    assert "hook.trace_failed hook=build_prompt" in caplog.text
+    assert any(r.name == "agent_end" or r.name == "tool_call" for r in kept)
+
+
+async def test_what_fired_is_counted_over_all_sessions_that_are_kept_together(traced):
+    app = traced()
+    async with app.running():
+        for session in ("a", "b", "c"):
+            await one_turn(app, session)
+        store = await app.tracing.store()
+        fired = await store.fired()
+        gates = [r for r in (await store.read()).records if r.name == "tool_call"]
+    assert fired["tool_call"] == (6, pytest.approx(max(r.time for r in gates)))
+
+
+async def test_another_who_looks_on_is_told_beside_the_trace(traced):
+    app = traced("decisions")
+    seen = []
+    app.hooks.trace(lambda dispatch: seen.append((dispatch.hook, len(dispatch.calls))))
+    async with app.running():
+        await one_turn(app)
+        kept = await records(app)
+    assert seen.count(("tool_call", 2)) == 2
+    assert [len(r.handlers) for r in kept if r.name == "tool_call"] == [2]
+
+
+def test_the_size_of_a_chunk_is_in_bytes():
+    assert [Chunk("s", 0, 0, 1, body).size for body in ("abc", "größe")] == [3, 7]
 
 
 async def test_a_tape_in_memory_has_its_trace_in_memory(traced):

@@ -6,8 +6,10 @@ dispatch belongs, also where the hook's own parameters do not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from os import urandom
+from typing import Final
 
 
 class Place:
@@ -28,9 +30,8 @@ class Place:
 _HERE: ContextVar[Place | None] = ContextVar("hookline_place", default=None)
 
 
-def here() -> Place | None:
-    """The place at hand; None outside of turns and calls."""
-    return _HERE.get()
+here: Final[Callable[[], Place | None]] = _HERE.get
+"""The place at hand; None outside of turns and calls."""
 
 
 def move_to(place: Place) -> None:

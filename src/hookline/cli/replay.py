@@ -15,10 +15,10 @@ import typer
 from hookline.mcp.plugin import leave_servers_alone
 from hookline.replay import MARK, Comparison, Difference, Report, Setup, WhatIf, backtest, replay
 from hookline.replay.errors import UnknownRecording
-from hookline.replay.parallel import backtest_file
+from hookline.replay.parallel import backtest_parallel
 from hookline.replay.report import FailOn
-from hookline.replay.traffic import StoredTraffic
-from hookline.tape.reader import SessionSize, TapeReader
+from hookline.replay.traffic import Opens, StoredTraffic, opens
+from hookline.tape.reader import SessionSize
 
 from . import FAILED
 from .audit import when
@@ -175,18 +175,20 @@ def run_backtest(app: Hookline, test: Test) -> None:
     source = asyncio.run(source_of(app, since, test.sessions))
     chosen, left_out = choose(source.sessions, test)
     with progress(sum(session.entries for session in chosen)) as tell:
-        if source.stored is not None:
+        if source.opens is not None:
+            options: Any = {"since": since, "jobs": test.jobs, "tell": tell}
+            report = backtest_parallel(setup, source.opens, chosen, **options)
+        else:
+            assert source.stored is not None
             names = [session.id for session in chosen]
             judging = backtest(setup, source.stored, since=since, sessions=names, tell=tell)
             report = asyncio.run(judging)
-        else:
-            report = backtest_file(setup, source.path, chosen, since=since, jobs=test.jobs, tell=tell)
     if left_out:
         report.notes.append(f"{left_out} sessions of subagents are left out; see --all-sessions")
     if test.html_file is not None:
         from hookline.replay.page import html_page
 
-        write_whole(test.html_file, html_page(report))
+        write_whole(test.html_file, html_page(report, title_of(test)))
     if test.json_file is not None:
         write_json(test.json_file, report)
     if test.json_file is None or str(test.json_file) != "-":
@@ -197,10 +199,10 @@ def run_backtest(app: Hookline, test: Test) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Where recorded calls are: the tape's file, or what another store has."""
+    """Where recorded calls are: how any process opens them, or what was read of another store."""
 
-    path: str
     sessions: list[SessionSize]
+    opens: Opens | None = None
     stored: StoredTraffic | None = None
 
 
@@ -213,12 +215,12 @@ async def source_of(app: Hookline, since: float, wanted: Sequence[str]) -> Recor
             if name not in known:
                 look = "`hookline tape list` shows the sessions"
                 raise UnknownRecording("session", name, known, look)
-        path: str | None = getattr(store, "path", None)
-        if path is None:
+        reading = opens(store)
+        if reading is None:
             stored = await StoredTraffic.read(store, since, wanted)
-            return Recorded("", stored.sessions(), stored)
-        with TapeReader(path) as reader:
-            return Recorded(path, reader.sessions(since))
+            return Recorded(stored.sessions(), stored=stored)
+        with reading() as source:
+            return Recorded(source.sessions(since), opens=reading)
 
 
 def choose(sessions: Sequence[SessionSize], test: Test) -> tuple[list[SessionSize], int]:
@@ -252,6 +254,13 @@ def progress(entries: int) -> Generator[Tell | None]:
             bar.advance(task, calls)
 
         yield tell
+
+
+def title_of(test: Test) -> str:
+    """What was tried out, on what."""
+    tried = [path.name for path in test.plugins] + [Path(pack).name for pack in test.packs]
+    what = f"Backtest of {', '.join(tried)}" if tried else "Backtest of today's configuration"
+    return f"{what}, since {test.since}" if test.since else what
 
 
 def write_json(file: Path, report: Report) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from .awaiting import awaited, discard, is_awaitable
@@ -128,5 +129,5 @@ def scope_key(spec: HookSpec, passed: tuple[str, ...]) -> Callable[[tuple[Any, .
         return lambda args: None
     at = passed.index(parameter)
     if not attribute:
-        return lambda args: args[at]
+        return itemgetter(at)
     return lambda args: getattr(args[at], attribute, None)

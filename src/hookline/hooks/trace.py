@@ -56,6 +56,8 @@ class Dispatch:
 
 Sink = Callable[..., Any]
 """Takes a `Dispatch`."""
+Told = Callable[..., None]
+"""Takes what was noted of a dispatch: the arguments, when it began, the notes, the value, the error."""
 Chosen = Callable[["HookSpec", "Sequence[Implementation]"], bool]
 """Whether dispatches of a hook with these attached are of interest; asked when they are compiled."""
 
@@ -71,15 +73,15 @@ class Watch(NamedTuple):
     raw: bool = False
     """Give it what was noted, as it is: faster, where there is much to see.
 
-    It is called with the `Watched`, the arguments, when it began, the notes, the value, the error, and
-    whether anybody said anything.
+    Then the sink is called once for each compiled hook, with the `Watched`, and gives the `Told` that
+    takes its dispatches. That one sees for itself to what is silent and what is withheld.
     """
 
 
 class Watched:
     """What all dispatches of one compiled hook have in common, and who is told of them."""
 
-    __slots__ = ("key_of", "passed", "sinks", "spec")
+    __slots__ = ("key_of", "passed", "sinks", "spec", "takers", "told")
 
     def __init__(
         self,
@@ -93,9 +95,13 @@ class Watched:
         """The names of the arguments, in their order."""
         self.key_of = key_of
         """Reads the scope key off the arguments."""
-        self.sinks = sinks
+        self.sinks = tuple(sink for sink in sinks if not sink.raw)
+        self.takers: tuple[Told, ...] = tuple(sink.sink(self) for sink in sinks if sink.raw)
+        alone = len(self.takers) == 1 and not self.sinks
+        self.told: Told = self.takers[0] if alone else self._tell
+        """Is called when a dispatch is over; one who is told alone is called without a detour."""
 
-    def told(
+    def _tell(
         self,
         args: tuple[Any, ...],
         started: float,
@@ -107,26 +113,29 @@ class Watched:
 
         While it ran it was only noted what happened; the record is made here, if wanted.
         """
-        said = error is not None
-        for note in notes:
-            if note[3] is not None or note[4] is not None:
-                said = True
-                break
-        withheld = self.spec.withholds
-        if withheld and isinstance(value, Verdict):
-            value = as_released(value, withheld)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        for taker in self.takers:
+            taker(args, started, notes, value, error)
+        said = error is not None or anybody_spoke(notes)
+        value = self.released(value)
         record: Dispatch | None = None
-        for sink, _, silent, raw in self.sinks:
+        for sink, _, silent, _ in self.sinks:
             if not (said or silent):
                 continue
             try:
-                if raw:
-                    sink(self, args, started, notes, value, error, said)
-                else:
-                    record = record or self._record(args, started, notes, value, error)
-                    sink(record)
+                record = record or self._record(args, started, notes, value, error)
+                sink(record)
             except Exception:
-                log.exception("hook.trace_failed hook=%s sink=%r", self.spec.name, sink)
+                self.log_failure(sink)
+
+    def released(self, value: Any) -> Any:
+        """What observers may see of the outcome."""
+        if not self.spec.withholds or not isinstance(value, Verdict):
+            return value
+        return as_released(value, self.spec.withholds)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+    def log_failure(self, sink: object) -> None:
+        """A sink raised: the dispatch goes on."""
+        log.exception("hook.trace_failed hook=%s sink=%r", self.spec.name, sink)
 
     def argument(self, args: tuple[Any, ...], name: str) -> Any:
         """One of those that the hook was called with; None where it was not given."""
@@ -184,6 +193,11 @@ class Recorder:
 
 Note = tuple["Implementation", float, float, Any, Ruling | BaseException | None, int]
 """Who, from when to when, what was returned, the ruling or the error, and the ruling's place."""
+
+
+def anybody_spoke(notes: list[Note]) -> bool:
+    """Whether anybody returned, ruled or raised something."""
+    return any(note[3] is not None or note[4] is not None for note in notes)
 
 
 def ruled(notes: list[Note], impl: Implementation, started: float, verdict: Verdict[Any]) -> None:

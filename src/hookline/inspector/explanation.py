@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
 
 def explained(
-    entry: Entry, around: list[Entry], records: list[TraceRecord], hooks: Hooks
+    entry: Entry, around: list[Entry], records: list[TraceRecord] | None, hooks: Hooks
 ) -> dict[str, Any]:
-    """An entry as the page shows it when it is opened; `around` are the entries of its turn."""
+    """An entry as the page shows it when it is opened; `around` are the entries of its call.
+
+    Without records, nothing is said of who saw it.
+    """
     told: dict[str, Any] = {
         "id": entry.id,
         "session": entry.session_id,
@@ -49,9 +52,9 @@ def explained(
     if decided is not None:
         told["decision"] = decided["decision"]
         told["rulings"] = [{**each, "place": place_of(hooks, each)} for each in decided["rulings"]]
-    told["dispatches"] = [
-        dispatch(record) for record in records if record.kind == "hook" and record.call == call_id
-    ]
+    if records is not None:
+        seen = [each for each in records if each.kind == "hook" and each.call == call_id]
+        told["dispatches"] = [dispatch(record) for record in seen]
     return told
 
 

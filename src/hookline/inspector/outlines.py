@@ -7,6 +7,7 @@ ten thousand events asks the store for the leaf alone.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,9 @@ KEPT: Final = 8
 """How many outlines are kept."""
 LINES: Final = 2000
 """How many lines a tree has at most."""
+
+# As the journal writes them. Reading what was cut off in its middle takes ten times as long.
+_TURNED = re.compile(r'\{"status":"([\w ]*)","turn_id":"([\w-]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,7 @@ class Outline:
         for place, entry in enumerate(self.entries):
             if entry.kind != TURN:
                 continue
-            said = opened(entry.head)
-            status, turn_id = str(said.get("status", "")), str(said.get("turn_id", ""))
+            status, turn_id = turned(entry.head)
             if status == "started":
                 if begun is not None:
                     found.append(Turn(len(found) + 1, begun[1], begun[0], place, "cut off"))
@@ -79,6 +82,11 @@ class Outline:
         for turn in self.turns:
             numbers[turn.start : turn.end] = [turn.number] * (turn.end - turn.start)
         return numbers
+
+    def turn_at(self, place: int) -> Turn | None:
+        """The turn that an entry is in."""
+        number = self._turn_at[place]
+        return None if number is None else self.turns[number - 1]
 
     def events(self, start: int, count: int) -> list[dict[str, Any]]:
         """A range of the entries."""
@@ -154,6 +162,14 @@ class Outline:
     def _is_told(entry: OutlineEntry, tree: Tree) -> bool:
         said = entry.role in ("user", "assistant") and entry.preview
         return bool(said) or entry.id in tree.labels or entry.kind in ("anchor", "fork", "switch")
+
+
+def turned(head: str) -> tuple[str, str]:
+    """What an entry says of a turn: how it is, and which."""
+    if found := _TURNED.match(head):
+        return found[1], found[2]
+    said = opened(head)
+    return str(said.get("status", "")), str(said.get("turn_id", ""))
 
 
 class Outlines:

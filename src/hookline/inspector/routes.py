@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from importlib.metadata import version
 from time import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
@@ -20,21 +20,19 @@ from . import FILES, PAGE, STATIC
 from .attached import catalogue, plugins
 from .comparison import replayed
 from .decisions import audited, decisions, pending
-from .outlines import Outline, Outlines, Turn
-from .tail import Filter, Tail
+from .reading import Reader, turn_of
+from .tail import Filter
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
-    from hookline.tape import Entry
-    from hookline.trace import TraceRecord
 
 Start = Annotated[int, Query(ge=0)]
 Count = Annotated[int, Query(ge=1, le=1000)]
 Name = Annotated[str, Query(max_length=500)]
+Shown = Literal["all", "hooks", "decided", "none"]
+"""Which bars of a timeline: every one, no handlers, hooks that made a difference, or no hooks."""
 
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-BEFORE = 60.0
-"""Seconds before its first entry in which the hooks of a turn may have run."""
 HOUR = 3600.0
 FRESH = {"cache-control": "no-cache"}
 
@@ -86,44 +84,6 @@ def page_routes() -> APIRouter:
         return answers[name]
 
     return router
-
-
-class Reader:
-    """Reads what an app has recorded and what it is doing."""
-
-    def __init__(self, app: Hookline, leaving: asyncio.Event) -> None:
-        self.app = app
-        self.outlines = Outlines()
-        self.tail = Tail(app, leaving)
-        self.replaying = asyncio.Lock()
-
-    async def outline(self, session: str) -> Outline:
-        """A session in outline, or 404."""
-        found = await self.outlines.of(self.app.store(), session)
-        if found is None:
-            raise HTTPException(404, f"there is no session {session!r}")
-        return found
-
-    async def entries(self, outline: Outline, turn: Turn) -> list[Entry]:
-        """The entries of a turn."""
-        first, last = outline.entries[turn.start], outline.entries[turn.end - 1]
-        own = await self.app.store().branch(last.id, until=first.id)
-        if own[0].id == first.id:
-            return own
-        found = [await self.app.store().get(each.id) for each in outline.entries[turn.start : turn.end]]
-        return [entry for entry in found if entry is not None]  # a switch in its middle
-
-    async def records(self, session: str, turn: Turn, since: float) -> list[TraceRecord]:
-        """What was traced of a turn."""
-        trace = await (await self.app.tracing.store()).read(session, since=since - BEFORE)
-        return [record for record in trace.records if record.turn == turn.turn_id]
-
-
-def turn_of(outline: Outline, number: int) -> Turn:
-    """A turn by its number, or 404."""
-    if not 1 <= number <= len(outline.turns):
-        raise HTTPException(404, f"session {outline.session_id!r} has {len(outline.turns)} turns")
-    return outline.turns[number - 1]
 
 
 def session_routes(reader: Reader) -> APIRouter:
@@ -186,23 +146,41 @@ def session_routes(reader: Reader) -> APIRouter:
         return (await reader.outline(id)).tree
 
     @router.get("/session/turn")
-    async def turn(id: Name, number: Start) -> dict[str, Any]:  # noqa: A002
-        from .timeline import bars_of
+    async def turn(
+        id: Name,  # noqa: A002
+        number: Start,
+        shown: Shown = "all",
+        hooks: bool = True,
+        glance: bool = False,
+        start: Start = 0,
+        count: Count = 1000,
+        entry: Name = "",
+        dispatch: Name = "",
+    ) -> dict[str, Any]:
+        from .timeline import SHOWN, place_of
 
         outline = await reader.outline(id)
         found = turn_of(outline, number)
-        entries = await reader.entries(outline, found)
-        records = await reader.records(entries[0].session_id, found, entries[0].time)
-        running = id in app.runs and found.number == len(outline.turns)
+        if glance:
+            timeline = await reader.glance(outline, found)
+        else:
+            timeline = await reader.timeline(outline, found, hooks=hooks)
+        whole, bars = timeline.bars[0], [*filter(SHOWN[shown], timeline.bars)]
         return {
             **outline.turn_line(found),
             "turns": len(outline.turns),
-            "traced": bool(records),
-            "bars": bars_of(entries, records, running=running),
+            "traced": timeline.traced if hooks and not glance else None,
+            "whole": whole.end - whole.start,
+            "total": len(bars),
+            "start": start,
+            "bars": [bar.told(whole.start) for bar in bars[start : start + count]],
+            "open": place_of(bars, entry, dispatch),
         }
 
     @router.get("/session/entry")
-    async def entry(id: Name, entry: Name) -> dict[str, Any]:  # noqa: A002
+    async def entry(id: Name, entry: Name, hooks: bool = True) -> dict[str, Any]:  # noqa: A002
+        from hookline.trace.turns import call_id_of
+
         from .explanation import explained
 
         outline = await reader.outline(id)
@@ -210,9 +188,10 @@ def session_routes(reader: Reader) -> APIRouter:
         found = await app.store().get(entry) if place is not None else None
         if place is None or found is None:
             raise HTTPException(404, f"session {id!r} has no entry {entry!r}")
-        turn = next((each for each in outline.turns if each.start <= place < each.end), None)
-        around = await reader.entries(outline, turn) if turn else [found]
-        records = await reader.records(found.session_id, turn, around[0].time) if turn else []
+        call_id, turn = call_id_of(found), outline.turn_at(place)
+        around = await reader.around(outline, place, call_id)
+        is_traced = hooks and turn is not None and call_id is not None
+        records = await reader.records(outline, turn) if turn and is_traced else None
         told = explained(found, around, records, app.hooks)
         return {**told, "place": place, "turn": turn.number if turn else None}
 
@@ -222,8 +201,7 @@ def session_routes(reader: Reader) -> APIRouter:
 
         outline = await reader.outline(id)
         turn = turn_of(outline, number)
-        first = outline.entries[turn.start]
-        records = await reader.records(first.session_id, turn, first.time)
+        records = await reader.records(outline, turn)
         found = next((each for each in records if each.id == record), None)
         if found is None:
             raise HTTPException(404, "there is no such dispatch in the trace any more")
@@ -252,12 +230,22 @@ def house_routes(reader: Reader) -> APIRouter:
     async def hooks() -> list[dict[str, Any]]:
         return catalogue(app.hooks, await (await app.tracing.store()).fired())
 
+    @router.get("/hooks/fired")
+    async def fired(name: Name) -> dict[str, Any]:
+        from .firing import firing
+
+        if name not in app.hooks.catalog:
+            raise HTTPException(404, f"there is no hook {name!r}")
+        return await firing(reader, name, time() - HOUR)
+
     @router.get("/plugins")
-    async def all_plugins() -> dict[str, Any]:
+    async def all_plugins(health: bool = True) -> dict[str, Any]:
         from hookline.trace import measure
 
+        if not health:
+            return plugins(app, {})
         since = time() - HOUR
-        stats = await measure(app.store(), await app.tracing.store(), since=since)
+        stats = await reader.apart(lambda tape, traces: measure(tape, traces, since=since))
         return plugins(app, {each.name: each for each in stats.plugins})
 
     @router.get("/decisions")

@@ -24,7 +24,7 @@ from .plain import plain
 if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.hooks.trace import Call, Dispatch
-    from hookline.tape import Entry
+    from hookline.tape import Entry, SessionInfo, TapeStore
 
 WAITING: Final = 2000
 """Frames that may wait for a reader; of a slow one the oldest are dropped, and it is told how many."""
@@ -35,6 +35,7 @@ BEAT: Final = 15.0
 ROOM: Final = 400
 """Characters of one text in a payload."""
 SESSIONS: Final = 20
+"""How many sessions are looked at: those written to last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +115,12 @@ class Tail:
     async def _look(self, reader: _Reader) -> None:
         """Follow the sessions that are written to."""
         store = self._app.store()
-        last: dict[str, str | None] = {}
-        grown: dict[str, tuple[float, int]] = {}
-        for info in await store.sessions(limit=SESSIONS):
-            leaf = await store.leaf(info.id)
-            last[info.id] = leaf.id if leaf else None
-            grown[info.id] = info.updated, info.entries
+        followed = Followed(store)
+        await followed.begin()
         reader.put({"type": "watching"})
         while not await self._is_over():
-            for info in await store.sessions(limit=SESSIONS):
-                if grown.get(info.id) == (info.updated, info.entries):
-                    continue
-                entries = await store.entries(info.id, after=last.get(info.id), limit=WAITING)
-                for entry in entries:
-                    reader.put(entry_frame(entry))
-                if entries:
-                    last[info.id] = entries[-1].id
-                if len(entries) < WAITING:  # else there is more to be read the next time
-                    grown[info.id] = info.updated, info.entries
+            for entry in await followed.new_entries():
+                reader.put(entry_frame(entry))
         reader.wake.set()
 
     async def _is_over(self) -> bool:
@@ -142,6 +131,60 @@ class Tail:
         except TimeoutError:
             return False
         return True
+
+
+class Followed:
+    """The sessions that were written to last, and how far each was read."""
+
+    def __init__(self, store: TapeStore) -> None:
+        self._store = store
+        self._last: dict[str, str | None] = {}
+        self._grown: dict[str, tuple[float, int]] = {}
+        self._floor = 0.0
+        """No session that is not known was written to since this time; 0 where all are known."""
+
+    async def begin(self) -> None:
+        """Take what there is as known."""
+        listed = await self._store.sessions(limit=SESSIONS)
+        for info in listed:
+            leaf = await self._store.leaf(info.id)
+            self._last[info.id] = leaf.id if leaf else None
+            self._grown[info.id] = info.updated, info.entries
+        self._floor = _floor(listed)
+
+    async def new_entries(self) -> list[Entry]:
+        """What was written since the last look."""
+        found: list[Entry] = []
+        listed = await self._store.sessions(limit=SESSIONS)
+        for info in listed:
+            if self._grown.get(info.id) == (info.updated, info.entries):
+                continue
+            if info.id in self._last:
+                last = self._last[info.id]
+                entries = await self._store.entries(info.id, after=last, limit=WAITING)
+            else:
+                entries = await self._since(info.id, self._floor)
+            if entries:
+                self._last[info.id] = entries[-1].id
+            if len(entries) < WAITING:  # else there is more to be read the next time
+                self._grown[info.id] = info.updated, info.entries
+            found += entries
+        self._floor = _floor(listed)
+        return found
+
+    async def _since(self, session_id: str, floor: float) -> list[Entry]:
+        """The last entries of a session, those that were written after a time."""
+        count = 50
+        while True:
+            found = await self._store.entries(session_id, limit=count, newest_first=True)
+            new = [entry for entry in reversed(found) if entry.time > floor]
+            if len(new) < count or count >= WAITING:
+                return new
+            count = min(4 * count, WAITING)
+
+
+def _floor(listed: list[SessionInfo]) -> float:
+    return listed[-1].updated if len(listed) == SESSIONS else 0.0
 
 
 class _Reader:

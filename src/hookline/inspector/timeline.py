@@ -6,7 +6,7 @@ bars as well, each in the call or the model turn that it belongs to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,16 @@ STATES: Final = {
     "deny": "denied", "denied": "denied", "ask": "asked", "asked": "asked", "rewrote": "rewrote",
     "raised": "failed", "timed out": "failed", "completed": "ok",
 }  # fmt: skip
+
+
+SHOWN: Final[dict[str, Callable[[Bar], bool]]] = {
+    "all": lambda bar: True,
+    "hooks": lambda bar: bar.kind != "handler",
+    "decided": lambda bar: bar.kind not in _HOOKS or bar.state != "ok",
+    "none": lambda bar: bar.kind not in _HOOKS,
+}
+"""Which bars are shown, by what somebody wants to see."""
+_HOOKS = ("hook", "handler")
 
 
 @dataclass(slots=True)
@@ -44,31 +54,55 @@ class Bar:
     """The dispatch that says more."""
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     inside: list[Bar] = field(default_factory=list["Bar"])
+    depth: int = 0
+    """In how many others it is."""
 
-    def told(self, begun: float, depth: int = 0) -> Iterator[dict[str, Any]]:
-        """The bar and those in it, the earliest first."""
-        yield {
+    def told(self, begun: float) -> dict[str, Any]:
+        """The bar as plain data, with its start counted from a time."""
+        return {
             "kind": self.kind,
             "name": self.name,
             "start": self.start - begun,
             "duration": self.end - self.start,
-            "depth": depth,
+            "depth": self.depth,
             "state": self.state,
             "detail": self.detail,
             "entry_id": self.entry_id,
             "record_id": self.record_id,
             "facts": self.facts,
         }
-        for bar in sorted(self.inside, key=lambda each: each.start):
-            yield from bar.told(begun, depth + 1)
 
 
-def bars_of(
-    entries: list[Entry], records: list[TraceRecord], *, running: bool = False
-) -> list[dict[str, Any]]:
-    """The bars of a turn, each after the one that it is in, as plain data."""
-    made = _Bars(entries, records, running)
-    return list(made.whole.told(made.whole.start))
+def bars_of(entries: list[Entry], records: list[TraceRecord], *, running: bool = False) -> list[Bar]:
+    """The bars of a turn, each after the one that it is in, the earliest first."""
+    bars: list[Bar] = []
+    waiting = [_Bars(entries, records, running).whole]
+    while waiting:
+        bar = waiting.pop()
+        bars.append(bar)
+        for each in sorted(bar.inside, key=_start)[::-1]:
+            each.depth = bar.depth + 1
+            waiting.append(each)
+    return bars
+
+
+def _start(bar: Bar) -> float:
+    return bar.start
+
+
+def place_of(bars: list[Bar], entry: str, dispatch: str) -> int | None:
+    """Where the bar of an entry or of a dispatch stands."""
+    if dispatch:
+        return next((n for n, bar in enumerate(bars) if bar.record_id == dispatch), None)
+    if not entry:
+        return None
+    # Of a model turn, the model's own bar says the same.
+    own = (n for n, bar in enumerate(bars) if bar.kind != "step" and _is_of(bar, entry))
+    return next(own, None)
+
+
+def _is_of(bar: Bar, entry: str) -> bool:
+    return bar.entry_id == entry or bar.facts.get("result_id") == entry
 
 
 class _Bars:

@@ -126,6 +126,8 @@ class Court:
         self._gates = Gates(app)
         self._journal = Unwritten()
         self._spending: RecordedSpending | None = None
+        self._known: set[str] = set()
+        """The tools that ran in what was judged so far."""
         self._counts = bool(app.policy.packs or app.policy.budget)
 
     async def hear(self, source: Source, session_id: str, since: float, tell: Tell | None) -> None:
@@ -153,7 +155,7 @@ class Court:
             tell(waiting)
 
     async def _judge(self, row: Recorded, caller: Caller) -> None:
-        if row.arguments is not None and row.name not in self._gates.registry:
+        if row.arguments is not None and row.name not in self._known:
             self._stand_in(row)
         caller.source = row.source
         if self._spending is not None:
@@ -207,7 +209,8 @@ class Court:
 
     def _stand_in(self, row: Recorded) -> None:
         tools = self._gates.registry
-        if isinstance(tools, RecordedRegistry):
+        self._known.add(row.name)
+        if row.name not in tools and isinstance(tools, RecordedRegistry):
             call = Call(row.id, row.name, row.requested, row.entry, row.arguments, row.rulings)
             tools.stand_in([call])
 

@@ -27,7 +27,7 @@ p.note, .dim { color: var(--dim); }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
   vertical-align: top; overflow-wrap: anywhere; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
 article { border: 1px solid var(--line); border-radius: .4rem; margin: .7rem 0; padding: .5rem .8rem; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; padding: .4rem .6rem;
   background: var(--soft); font: 13px/1.5 ui-monospace, monospace; }
@@ -51,8 +51,8 @@ def html_page(report: Report, title: str = "Backtest") -> str:
 <style>{STYLE}</style>
 <main>
 <h1>{escape(title)}</h1>
-<p><strong>{changed:,}</strong> of {report.calls:,} recorded calls in {report.sessions:,} sessions would
-be decided otherwise.</p>
+<p><strong>{changed:,}</strong> of {counted(report.calls, "recorded call")} in
+{counted(report.sessions, "session")} would be decided otherwise.</p>
 <p class=dim>Half of the calls were judged within {report.percentile(0.5):.0f} µs, 95 % within
 {report.percentile(0.95):.0f} µs.</p>
 {notes}
@@ -65,6 +65,11 @@ be decided otherwise.</p>
     return page.encode("utf-8", "replace").decode()  # half a surrogate pair has no UTF-8
 
 
+def counted(number: int, one: str) -> str:
+    """How many there are of something."""
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
+
+
 def _table(report: Report) -> str:
     if not report.changes:
         return "<p>No decision changes.</p>"
@@ -72,7 +77,7 @@ def _table(report: Report) -> str:
         f"<tr><td>{escape(kind)}<td>{escape(tool)}<td>{escape(party)}<td class=number>{number:,}"
         for (kind, tool, party), number in report.changes.most_common()
     )
-    head = "<tr><th scope=col>change<th scope=col>tool<th scope=col>by<th scope=col>calls"
+    head = "<tr><th scope=col>change<th scope=col>tool<th scope=col>by<th scope=col class=number>calls"
     return f"<h2>Changes</h2><div class=scroll><table><thead>{head}<tbody>{rows}</table></div>"
 
 
@@ -96,8 +101,10 @@ def _side(when: str, side: dict[str, Any]) -> str:
     word = str(side["decision"])
     by = f" by {escape(', '.join(side['by']))}" if side["by"] else ""
     why = f": {escape(str(side['reason']))}" if side["reason"] else ""
-    ran = f"<pre>{escape(_json(side['arguments']))}</pre>" if side["arguments"] is not None else ""
-    return f"<p>{when} <span class='word {escape(word)}'>{escape(word)}</span>{by}{why}</p>{ran}"
+    given = side["arguments"]
+    ran = f"<pre>{escape(_json(given))}</pre>" if given is not None else ""
+    with_ = ", with" if ran else ""
+    return f"<p>{when} <span class='word {escape(word)}'>{escape(word)}</span>{by}{why}{with_}</p>{ran}"
 
 
 def _json(value: Any) -> str:

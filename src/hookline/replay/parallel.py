@@ -1,6 +1,7 @@
 """A backtest over several processes: each has an app of its own and judges some of the sessions.
 
-Calls of one session stay together and in order, since hooks may remember what they saw.
+Each reads the tape itself, with a connection of its own where it is in a database. Calls of one session
+stay together and in order, since hooks may remember what they saw.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
-from hookline.tape.reader import SessionSize, TapeReader
+from hookline.tape.reader import SessionSize
 
 from .backtest import Tell, backtest
 from .errors import ReplayError
@@ -23,30 +24,31 @@ from .report import Report
 
 if TYPE_CHECKING:
     from .app import Setup
+    from .traffic import Opens
 
-WORTH: Final = 20_000
+WORTH: Final = 100_000
 """Entries for which another process is worth its start."""
 
 
-def backtest_file(
+def backtest_parallel(
     setup: Setup,
-    path: str,
+    opens: Opens,
     sessions: Sequence[SessionSize],
     *,
     since: float = 0.0,
     jobs: int | None = None,
     tell: Tell | None = None,
 ) -> Report:
-    """Judge the calls of sessions of a tape's file; by default on as many cores as it is worth."""
+    """Judge the calls of sessions; by default on as many cores as it is worth."""
     started = perf_counter()
     if jobs is None:
         entries = sum(session.entries for session in sessions)
         jobs = min(os.cpu_count() or 1, entries // WORTH + 1)
     parts = shares(sessions, jobs)
     if len(parts) <= 1:
-        report = judge_share(setup, path, parts[0] if parts else [], since, tell)
+        report = judge_share(setup, opens, parts[0] if parts else [], since, tell)
     else:
-        report = _together(setup, path, parts, since, tell)
+        report = _together(setup, opens, parts, since, tell)
     report.elapsed = perf_counter() - started
     return report
 
@@ -63,17 +65,17 @@ def shares(sessions: Sequence[SessionSize], jobs: int) -> list[list[str]]:
 
 
 def judge_share(
-    setup: Setup, path: str, sessions: Sequence[str], since: float, tell: Tell | None
+    setup: Setup, opens: Opens, sessions: Sequence[str], since: float, tell: Tell | None
 ) -> Report:
     """Judge some sessions in this process."""
-    with TapeReader(path) as reader:
+    with opens() as reader:
         return asyncio.run(backtest(setup, reader, since=since, sessions=sessions, tell=tell))
 
 
-def _work(setup: Setup, path: str, sessions: Sequence[str], since: float, told: Any) -> None:
+def _work(setup: Setup, opens: Opens, sessions: Sequence[str], since: float, told: Any) -> None:
     """What a process does: how far it is, and in the end its report or what went wrong."""
     try:
-        told.put(judge_share(setup, path, sessions, since, told.put))
+        told.put(judge_share(setup, opens, sessions, since, told.put))
     except HooklineError as error:
         told.put(str(error))
     except BaseException as error:
@@ -81,12 +83,12 @@ def _work(setup: Setup, path: str, sessions: Sequence[str], since: float, told: 
 
 
 def _together(
-    setup: Setup, path: str, parts: list[list[str]], since: float, tell: Tell | None
+    setup: Setup, opens: Opens, parts: list[list[str]], since: float, tell: Tell | None
 ) -> Report:
     context = get_context("spawn")  # a fork would share connections and locks
     told = context.Queue()
     workers = [
-        context.Process(target=_work, args=(setup, path, part, since, told), daemon=True)
+        context.Process(target=_work, args=(setup, opens, part, since, told), daemon=True)
         for part in parts
     ]
     for worker in workers:

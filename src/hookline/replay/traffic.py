@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from json import JSONDecoder
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from hookline.tape import Entry, TapeStore
 from hookline.tape.errors import TapeCorrupt
-from hookline.tape.reader import REFUSED, CallRow, SessionSize
+from hookline.tape.opening import postgres_of
+from hookline.tape.reader import REFUSED, CallRow, SessionSize, TapeReader
 
 from .record import Decided, decided, source_of
 
@@ -16,6 +19,7 @@ ASKED = '"decision":"ask"'
 """What the meta of a call has that was asked about; within a text the quotes are escaped."""
 
 _decode = JSONDecoder().decode
+_read = JSONDecoder().raw_decode
 
 
 class Source(Protocol):
@@ -32,6 +36,23 @@ class Source(Protocol):
     def asked(self, session_id: str) -> Iterator[tuple[str, str]]:
         """The messages with tool calls: id and payload."""
         ...
+
+
+Opens: TypeAlias = Callable[[], AbstractContextManager[Source]]
+"""Opens a source; it can be sent to another process, which opens one of its own."""
+
+
+def opens(store: TapeStore) -> Opens | None:
+    """How to read what a store has from several processes; None where only its own process can."""
+    path: str | None = getattr(store, "path", None)
+    if path is not None:
+        return partial(TapeReader, path)
+    database = postgres_of(store)
+    if database is None:
+        return None
+    from hookline.tape.postgres_reader import PostgresReader
+
+    return partial(PostgresReader, database.database.url, database.schema)
 
 
 class Recorded(NamedTuple):
@@ -109,7 +130,8 @@ def traffic(
 def read(payload: str, entry: str) -> dict[str, Any]:
     """What an entry says."""
     try:
-        return _decode(payload)
+        said, end = _read(payload)  # without looking for blanks around it: the tape writes none
+        return said if end == len(payload) else _decode(payload)
     except ValueError as error:
         raise TapeCorrupt(f"entry {entry!r} is not JSON ({error}); restore a copy") from error
 
@@ -134,7 +156,7 @@ def requests(source: Source, session_id: str) -> dict[str, list[Asked]]:
 
 
 class StoredTraffic:
-    """The same of any store, read beforehand: for those that are no file."""
+    """The same of any store, read beforehand: for those that no other process can read."""
 
     def __init__(self, entries: dict[str, Sequence[Entry]]) -> None:
         self._entries = entries

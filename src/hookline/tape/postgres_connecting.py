@@ -53,16 +53,9 @@ class Database:
         self._schema = schema
         self._timeout = timeout
         self._statement_timeout = statement_timeout
-        self._url = url
-        self._options: dict[str, Any] = {
-            "autocommit": True,
-            "application_name": "hookline",
-            "connect_timeout": max(2, round(timeout / 2)),
-            "tcp_user_timeout": round(timeout * 1000),
-            "keepalives_idle": 30,
-            "keepalives_interval": 5,
-            "keepalives_count": 3,
-        }
+        self.url = url
+        """Where it is, with the password: for another connection to it, and never to be shown."""
+        self._options = options_of(timeout)
         self.on_connect: list[Callable[[], None]] = []
         """Called when the pool has a new connection: after a failover it leads to another server, which
         may lack the last that the old one had."""
@@ -82,7 +75,7 @@ class Database:
             return await self._connect()
 
     async def _connect(self) -> Connection:
-        connection = await AsyncConnection.connect(self._url, **self._options)
+        connection = await AsyncConnection.connect(self.url, **self._options)
         try:
             # These limits also free what a client held that vanished without a word.
             await connection.execute(
@@ -159,7 +152,7 @@ class Database:
             raise
         # The server ends a long statement itself, and says so; this is for one that says nothing.
         limit = 1.5 * self._statement_timeout
-        return connection, asyncio.get_running_loop().call_later(limit, _hang_up, connection)
+        return connection, asyncio.get_running_loop().call_later(limit, hang_up, connection)
 
     async def _take_slot(self) -> None:
         if not self._slots.locked():
@@ -227,6 +220,19 @@ class _Lent:
 _UNKNOWN = "whether it was appended is not known: refresh the tape, and see"
 
 
+def options_of(timeout: float) -> dict[str, Any]:
+    """How a connection is made that waits for its server so many seconds."""
+    return {
+        "autocommit": True,
+        "application_name": "hookline",
+        "connect_timeout": max(2, round(timeout / 2)),
+        "tcp_user_timeout": round(timeout * 1000),
+        "keepalives_idle": 30,
+        "keepalives_interval": 5,
+        "keepalives_count": 3,
+    }
+
+
 def _milliseconds(seconds: float) -> str:
     return str(max(1, round(seconds * 1000)))
 
@@ -235,12 +241,10 @@ def _cause(lost: Lost) -> Exception:
     return lost.__cause__ if isinstance(lost.__cause__, Exception) else lost
 
 
-def _hang_up(connection: Connection) -> None:
+def hang_up(connection: Connection | psycopg.Connection[TupleRow]) -> None:
     """End the connection under whoever waits for it; a cancellation would wait for the server."""
-    if connection.closed:
-        return
-    with socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
-        try:
+    try:
+        with socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
             line.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the other side was faster
+    except (OSError, psycopg.Error):
+        pass  # it ended by itself, or the other side was faster

@@ -78,6 +78,13 @@ class Version:
     known: int
     """The one that this program knows."""
 
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        if self.present > self.known:
+            return "newer than this Hookline; update it"
+        return "up to date" if self.present == self.known else "run `hookline db migrate`"
+
 
 def check_name(schema: str) -> None:
     """Refuse what cannot be the name of a schema."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .postgres import private
@@ -26,11 +27,7 @@ class Status:
     @property
     def advice(self) -> str:
         """What to do about the version."""
-        if self.version.present > self.version.known:
-            return "newer than this Hookline; update it"
-        if self.version.present == self.version.known:
-            return "up to date"
-        return "run `hookline db migrate`"
+        return self.version.advice
 
 
 async def status_of(url: str, schema: str) -> Status:
@@ -57,3 +54,12 @@ async def status_of(url: str, schema: str) -> Status:
         (server,) = await told.fetchone() or ("",)
         read_only = await is_read_only(connection)
     return Status(database.place, server, read_only, version, home, sessions, entries)
+
+
+async def parts_of(url: str, schema: str, parts: Mapping[str, Sequence[str]]) -> dict[str, Version]:
+    """The versions of tables beside the tape's, of which the steps are given; nothing is changed."""
+    check_name(schema)
+    async with private(Database(url)) as connection:
+        return {
+            part: await version_of(connection, schema, part, steps) for part, steps in parts.items()
+        }

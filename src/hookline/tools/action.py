@@ -29,13 +29,32 @@ def parse(arguments: str | Mapping[str, Any]) -> tuple[dict[str, Any], str | Non
     return parsed, None  # pyright: ignore[reportUnknownVariableType]
 
 
+def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that shares nothing: several times as fast as `deepcopy` where the arguments are JSON."""
+    try:
+        return {name: _copied(value) for name, value in arguments.items()}
+    except RecursionError:  # one that contains itself, or is very deep
+        return deepcopy(dict(arguments))
+
+
+def _copied(value: Any) -> Any:
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or kind is float or value is None:
+        return value
+    if kind is dict:
+        return {_copied(name): _copied(each) for name, each in value.items()}
+    if kind is list:
+        return [_copied(each) for each in value]
+    return deepcopy(value)
+
+
 def about(admitted: Admitted, caller: Caller) -> dict[str, Any]:
     """Which call this is, by whom and for whom."""
     call, ctx = admitted.call, caller.ctx
     said: Any = caller.state.get("message")
     return {
         "tool": call.name,
-        "arguments": deepcopy(dict(call.arguments)),
+        "arguments": copied(call.arguments),
         "call_id": call.id,
         "session_id": ctx.session_id,
         "agent_id": ctx.agent_id,

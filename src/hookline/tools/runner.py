@@ -37,7 +37,7 @@ from hookline.catalog.place import call as call_place
 from hookline.hooks import Decision, HooklineError, Hooks, Ruling, Verdict
 from hookline.hooks.errors import error_text
 
-from .action import about, describe, parse
+from .action import about, copied, describe, parse
 from .context import ToolContext, during, nobody_watches
 from .output import model_content
 from .progress import Progress
@@ -248,7 +248,7 @@ class ToolRunner:
     async def _judged(self, admitted: Admitted, ctx: HookContext) -> Verdict[ToolCallEvent]:
         """Fire `tool_call`, and take over the rewrite that results ask for."""
         call = admitted.call
-        event = ToolCallEvent(call.id, call.name, deepcopy(dict(call.arguments)))
+        event = ToolCallEvent(call.id, call.name, copied(call.arguments))
         verdict = await self._gate.fire(event, ctx)
         admitted.rulings.extend(verdict.trail)
         if verdict.denied:

@@ -15,8 +15,9 @@ from hookline.catalog.place import Place
 from .record import TraceRecord
 from .rows import records_of, words_in
 from .shapes import Casting, Shape
-from .snapshot import encode, encode_data
+from .snapshot import encode
 from .store import Chunk
+from .taking import Taken
 
 if TYPE_CHECKING:
     from .tracer import Tracer
@@ -24,15 +25,6 @@ if TYPE_CHECKING:
 Redact = Callable[[Any], Any]
 WITHHELD: Final = "[withheld: it could not be redacted]"
 NOWHERE: Final = ("", None, "")
-
-Times = tuple[float, ...]
-"""From when to when each handler ran, in seconds of `perf_counter`; empty where one ran throughout."""
-Dispatched = tuple[Casting, Any, Place | None, int | None, float, float, Times, str]
-"""One dispatch as it was taken; a plain tuple, since one is made for each.
-
-What was called, its scope key, where it was, what was decided, from when to when it ran, when its
-handlers did, and what was said, as `rows` has it.
-"""
 
 
 class ModelTurn(NamedTuple):
@@ -51,95 +43,111 @@ class Batch:
 
     def __init__(self, session: str) -> None:
         self.session = session
-        self.rows: list[tuple[Any, ...]] = []
-        self.said: list[str] = []
+        self.rows: list[list[Any]] = []
+        self.said: list[bytes] = []
         self.turns: list[tuple[int, float, str, str]] = []
         self.castings: dict[Casting, int] = {}
-        self.places: dict[tuple[str, int | None, str], int] = {}
-
-    def at(self, place: Place | None) -> int:
-        """The number of a place."""
-        known = NOWHERE if place is None else (place.turn_id, place.step, place.call_id)
-        return self.places.setdefault(known, len(self.places))
+        self.places: dict[Place | None, int] = {}
 
     def chunk(self, tracer: Tracer) -> Chunk:
         """The batch as it is written."""
         rows, epoch = self.rows, tracer.epoch
-        times = [row[3] for row in rows] + [turn[1] for turn in self.turns]
-        tables = (tracer.numbers(len(rows)), self.session, [*self.places], self.turns, rows)
-        body = (
-            f'{tracer.head},"d":{encode_data(tables)},'
-            f'"n":[{",".join([casting.written for casting in self.castings])}],'
-            f'"x":[{",".join(self.said)}]}}'
+        places = [(p.turn_id, p.step, p.call_id) if p is not None else NOWHERE for p in self.places]
+        times = [row[3] for row in rows]
+        times += [turn[1] for turn in self.turns]
+        texts = (
+            tracer.head,
+            b',"d":',
+            encode((tracer.numbers(len(rows)), self.session, places, self.turns, rows)),
+            b',"n":[',
+            b",".join([casting.written for casting in self.castings]),
+            b'],"x":[',
+            b",".join(self.said),
+            b"]}",
         )
         begun, last = epoch + min(times), epoch + max(times)
-        return Chunk(self.session, begun, last, len(times), body, self._fired(epoch))
+        return Chunk(self.session, begun, last, len(times), b"".join(texts).decode(), {})
 
-    def _fired(self, epoch: float) -> dict[str, tuple[int, float]]:
+
+class Batches:
+    """What is kept at once, by session."""
+
+    __slots__ = ("by_session", "counts", "last")
+
+    def __init__(self) -> None:
+        self.by_session: dict[str, Batch] = {}
+        self.counts: dict[Casting, int] = {}
+        self.last: dict[Casting, float] = {}
+
+    def of(self, session: str) -> Batch:
+        """The batch of a session."""
+        return self.by_session.get(session) or self.by_session.setdefault(session, Batch(session))
+
+    def add(self, taken: Iterable[Taken], redact: Redact | None) -> None:
+        """Sort in what was taken: one loop for all of it, with as few calls in it as can be."""
+        counts, last = self.counts, self.last
+        batch = Batch("")
+        castings, rows, said = batch.castings, batch.rows, batch.said
+        place: object = batch  # none that anything was at
+        session, at = "", 0
+        for row, key, text in taken:
+            casting, where = row[0], row[1]
+            if where is not place or (key and key != session):
+                if where is not None and (not key or key == where.session_id):
+                    session, place = where.session_id, where
+                else:  # it is another session's, or outside of a turn: the next is looked at anew
+                    session, place, where = "" if key is None else str(key), batch, None
+                batch = self.of(session)
+                castings, rows, said, places = batch.castings, batch.rows, batch.said, batch.places
+                at = places.setdefault(where, len(places))
+            counts[casting] = counts.get(casting, 0) + 1
+            last[casting] = row[3]
+            row[0] = castings.setdefault(casting, len(castings))
+            row[1] = at
+            rows.append(row)
+            said.append(text if redact is None else redacted_text(text, casting.shape, redact))
+
+    def add_turns(self, turns: Iterable[ModelTurn]) -> None:
+        """Sort in the beginnings of model turns."""
+        for turn in turns:
+            batch = self.of(turn.place.session_id)
+            at = batch.places.setdefault(turn.place, len(batch.places))
+            batch.turns.append((at, turn.started, turn.model, turn.agent))
+
+    def fired(self, epoch: float) -> dict[str, tuple[int, float]]:
         """How often each hook was called, and when last."""
-        hooks = [casting.shape.hook for casting in self.castings]
         fired: dict[str, tuple[int, float]] = {}
-        for row in self.rows:
-            number: int = row[0]
-            hook = hooks[number]
-            fired[hook] = (fired[hook][0] + 1 if hook in fired else 1, epoch + row[3])
+        for casting, count in self.counts.items():
+            hook, last = casting.shape.hook, epoch + self.last[casting]
+            before, latest = fired.get(hook, (0, last))
+            fired[hook] = (before + count, max(latest, last))
         return fired
-
-
-def batches_of(
-    dispatches: Iterable[Dispatched], turns: Iterable[ModelTurn], redact: Redact | None
-) -> list[Batch]:
-    """What was taken, by session: one loop for all of it, with as few calls in it as can be."""
-    batches: dict[str, Batch] = {}
-    batch = Batch("")
-    castings, rows, said = batch.castings, batch.rows, batch.said
-    key = place = None
-    at = -1
-    for casting, own, where, decision, started, ended, times, text in dispatches:
-        if at < 0 or where is not place or own != key:
-            key, place = own, where
-            session, known = session_at(own, where)
-            batch = batches.get(session) or batches.setdefault(session, Batch(session))
-            at = batch.at(known)
-            castings, rows, said = batch.castings, batch.rows, batch.said
-        number = castings.get(casting)
-        if number is None:
-            number = castings[casting] = len(castings)
-        rows.append((number, at, decision, started, ended, *times))
-        said.append(text if redact is None else redacted_text(text, casting.shape, redact))
-    for turn in turns:
-        session = turn.place.session_id
-        batch = batches.get(session) or batches.setdefault(session, Batch(session))
-        batch.turns.append((batch.at(turn.place), turn.started, turn.model, turn.agent))
-    return list(batches.values())
 
 
 def chunks_of(
     tracer: Tracer,
-    dispatches: Iterable[Dispatched],
+    taken: Iterable[Taken],
     turns: Iterable[ModelTurn] = (),
     redact: Redact | None = None,
 ) -> list[Chunk]:
-    """What was taken as it is kept, without what must not be."""
-    return [batch.chunk(tracer) for batch in batches_of(dispatches, turns, redact)]
+    """What was taken as it is kept, without what must not be; what fired is told with the first."""
+    batches = Batches()
+    batches.add(taken, redact)
+    batches.add_turns(turns)
+    chunks = [batch.chunk(tracer) for batch in batches.by_session.values()]
+    if chunks:
+        chunks[0].fired = batches.fired(tracer.epoch)
+    return chunks
 
 
-def record_taken(tracer: Tracer, taken: Dispatched) -> TraceRecord:
+def record_taken(tracer: Tracer, taken: Taken) -> TraceRecord:
     """One dispatch as it will be read."""
-    (chunk,) = chunks_of(tracer, [taken])
+    row, key, text = taken
+    (chunk,) = chunks_of(tracer, [([*row], key, text)])
     return records_of(chunk.body)[0][0]
 
 
-def session_at(key: Any, place: Place | None) -> tuple[str, Place | None]:
-    """Where something belongs, by its hook's scope key or else by where it was made."""
-    if place is None:
-        return "" if key is None else str(key), None
-    if not key or key == place.session_id:
-        return place.session_id, place
-    return str(key), None
-
-
-def redacted_text(text: str, shape: Shape, redact: Redact) -> str:
+def redacted_text(text: bytes, shape: Shape, redact: Redact) -> bytes:
     """The same without what must not be kept; what cannot be redacted is withheld."""
     payload, *rest = cast("list[Any]", json.loads(text))
     if isinstance(payload, list):  # a redactor may go by names

@@ -20,7 +20,7 @@ class TraceSettings(BaseModel):
     records: int = Field(default=500_000, ge=1)
     bytes: int = Field(default=128_000_000, ge=1)
     payload: int = Field(default=4_000, ge=100)
-    """The characters that are kept of one payload."""
+    """The bytes that are kept of one payload."""
 
 
 class OtelSettings(BaseModel):

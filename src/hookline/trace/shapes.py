@@ -12,7 +12,7 @@ from typing import Any, cast
 from hookline.hooks import HookSpec, Implementation
 from hookline.hooks.trace import Watched
 
-from .snapshot import LEFT_OUT, Values, field_names, fields_reader
+from .snapshot import LEFT_OUT, Values, field_names, quick_reader
 
 
 class Shape:
@@ -30,6 +30,7 @@ class Shape:
         """Whether what was returned, where it is no ruling, is kept as it is."""
         self.names = names
         self.values = values or tuple
+        """Reads them; it raises `AttributeError` where a field was never set."""
         self.event = event
         """The class of the event that `values` is for; None: it is for the arguments."""
         self.castings: dict[Implementation | tuple[Implementation, ...], Casting] = {}
@@ -41,7 +42,7 @@ class Casting:
 
     __slots__ = ("shape", "written")
 
-    def __init__(self, shape: Shape, written: str) -> None:
+    def __init__(self, shape: Shape, written: bytes) -> None:
         self.shape = shape
         self.written = written
         """The hook, the names of its payload, and the handlers, as `rows` has it."""
@@ -53,7 +54,7 @@ def shape_of(watched: Watched, args: tuple[Any, ...]) -> Shape:
     kind = cast("type[Any]", type(args[0])) if spec.event is not None else None
     if kind is not None and is_dataclass(kind):
         fields = field_names(kind)
-        return Shape(spec, fields, fields_reader(fields), kind)
+        return Shape(spec, fields, quick_reader(fields), kind)
     shown = [(at, name) for at, name in enumerate(watched.passed) if name not in LEFT_OUT]
     places = [at for at, _ in shown]
     return Shape(spec, tuple(name for _, name in shown), arguments_reader(places, len(args)))

@@ -10,7 +10,7 @@ from math import isfinite
 from operator import attrgetter
 from typing import Any, Final, cast
 
-from pydantic_core import to_json
+from orjson import OPT_PASSTHROUGH_DATACLASS, dumps
 
 from hookline.hooks.errors import error_text
 
@@ -19,11 +19,13 @@ Values = Callable[[Any], tuple[Any, ...]]
 LEFT_OUT: Final = frozenset({"app", "call_next", "ctx", "deps", "pm"})
 """Parameters that say nothing of what a hook was about."""
 DEEPEST: Final = 6
+OPTIONS: Final = OPT_PASSTHROUGH_DATACLASS
+"""Of `orjson`: dataclasses are for `plain`, which leaves some fields out."""
 LONGEST: Final = 20
 """Items that are kept of a list or table whose text is too long."""
 
 
-def snapshot(value: Any, limit: int) -> str:
+def snapshot(value: Any, limit: int) -> bytes:
     """Any value as JSON text of about this length at most."""
     try:
         text = encode(value)
@@ -83,21 +85,27 @@ def field_names(kind: type[Any]) -> tuple[str, ...]:
 
 def fields_reader(names: tuple[str, ...]) -> Values:
     """What reads these fields, None for one that was never set."""
-
-    def carefully(event: Any) -> tuple[Any, ...]:
-        return tuple(getattr(event, name, None) for name in names)
-
-    if len(names) < 2:  # of one, `attrgetter` gives no tuple
-        return carefully
-    quickly: Values = attrgetter(*names)
+    quickly = quick_reader(names)
 
     def read(event: Any) -> tuple[Any, ...]:
         try:
             return quickly(event)
         except AttributeError:
-            return carefully(event)
+            return read_carefully(event, names)
 
     return read
+
+
+def quick_reader(names: tuple[str, ...]) -> Values:
+    """The same, for objects of which all are set; else it raises `AttributeError`."""
+    if len(names) < 2:  # of one, `attrgetter` gives no tuple
+        return lambda event: read_carefully(event, names)
+    return attrgetter(*names)
+
+
+def read_carefully(event: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """These fields, None for one that was never set."""
+    return tuple(getattr(event, name, None) for name in names)
 
 
 _STAND_INS: dict[type, Callable[[Any], Any]] = {}
@@ -120,8 +128,10 @@ def _stand_in(kind: type[Any]) -> Callable[[Any], Any]:
         return lambda value: dict(zip(names, values(value), strict=True))
     if issubclass(kind, Mapping):
         return lambda value: {str(name): each for name, each in value.items()}
-    if issubclass(kind, set | frozenset):
+    if issubclass(kind, set | frozenset | tuple):
         return list
+    if issubclass(kind, float):
+        return float
     if issubclass(kind, bytes | bytearray):
         return lambda value: f"<{len(value):,} bytes>"
     if issubclass(kind, BaseException):
@@ -142,18 +152,18 @@ def _encoder() -> Callable[[Any], str]:
     return lambda value: join(made(value, 0))
 
 
-encode = _encoder()
-"""Any value as JSON text in ASCII; what JSON does not know is named."""
+_encode_carefully = _encoder()
 UNKNOWN: Final = (TypeError, ValueError, RecursionError)
-"""What it raises where JSON cannot hold a value."""
+"""What is raised where JSON cannot hold a value."""
 
 
-def encode_data(value: Any) -> str:
-    """Plain data as JSON text: faster, for what is known to hold nothing else.
+def encode(value: Any) -> bytes:
+    """Any value as JSON text; what JSON does not know is named.
 
-    `to_json` would run a generator that it comes upon, so no payload is given to it.
+    Payloads are most of the work of a trace, and this takes a third of the time that `json` does.
+    `to_json` of pydantic would run a generator that it comes upon.
     """
     try:
-        return to_json(value).decode()
-    except ValueError:  # half of a surrogate pair, which only ASCII can hold
-        return encode(value)
+        return dumps(value, plain, OPTIONS)
+    except TypeError:  # a long number, a key that is no text, half of a surrogate pair
+        return _encode_carefully(value).encode()

@@ -31,7 +31,13 @@ class Chunk:
     body: str
     """The records, as `rows` has it."""
     fired: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
-    """How often each hook was called, and when last."""
+    """How often each hook was called, and when last; of chunks that are written together, one may tell
+    for all."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self.body) if self.body.isascii() else len(self.body.encode())
 
 
 @dataclass(slots=True)
@@ -83,7 +89,7 @@ class Growths:
         grown: set[str] = set()
         total_records, total_bytes = self._total
         for number, chunk in enumerate(chunks, last - len(chunks) + 1):
-            session, size = chunk.session, len(chunk.body)
+            session, size = chunk.session, chunk.size
             total_records, total_bytes = total_records + chunk.records, total_bytes + size
             records, before = sessions.pop(session, (0, 0))  # the one written to last stands last
             records, size = records + chunk.records, before + size
@@ -101,8 +107,7 @@ class Growths:
 
 def values_of(chunk: Chunk) -> tuple[str, float, float, int, int, str]:
     """A chunk as a row of the table."""
-    body = chunk.body
-    return chunk.session, chunk.started, chunk.ended, chunk.records, len(body), body
+    return chunk.session, chunk.started, chunk.ended, chunk.records, chunk.size, chunk.body
 
 
 class MemoryTraces:
@@ -125,7 +130,7 @@ class MemoryTraces:
         self._drop(list(self._chunks), bounds.records, bounds.bytes)
 
     def _drop(self, chunks: list[Chunk], records: int, size: int) -> None:
-        for chunk in chunks[: too_many([(c.records, len(c.body)) for c in chunks], records, size)]:
+        for chunk in chunks[: too_many([(c.records, c.size) for c in chunks], records, size)]:
             self._chunks.remove(chunk)
             self._dropped[chunk.session] = self._dropped.get(chunk.session, 0) + chunk.records
 

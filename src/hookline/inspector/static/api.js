@@ -22,8 +22,25 @@ function address(path, given = {}) {
 
 const headers = () => (token.get() ? { Authorization: `Bearer ${token.get()}` } : {});
 
+let pending = 0; // how many answers are waited for
+
 /** Ask for something; what goes wrong is an Error that says why. */
 export async function request(path, given, options = {}) {
+  pending += 1;
+  try {
+    return await answer(path, given, options);
+  } finally {
+    pending -= 1;
+  }
+}
+
+/** Wait until nothing else is asked for: what takes long lets what was clicked on go first. */
+export async function quiet() {
+  do await new Promise((done) => setTimeout(done, 50));
+  while (pending);
+}
+
+async function answer(path, given, options) {
   const response = await fetch(address(path, given), {
     ...options,
     headers: { ...headers(), ...options.headers },
@@ -32,7 +49,7 @@ export async function request(path, given, options = {}) {
   const body = await response.json().catch(() => ({}));
   if (!response.ok) {
     const said = typeof body.detail === "string" ? body.detail : `The answer was ${response.status}.`;
-    throw new Error(said);
+    throw Object.assign(new Error(said), { status: response.status });
   }
   return body;
 }
@@ -55,8 +72,10 @@ export async function listen(given, signal, { frame, state }) {
       const response = await fetch(address("tail", given), { headers: headers(), signal });
       if (response.status === 401) throw new Unauthorised();
       if (!response.ok) throw new Error(`The answer was ${response.status}.`);
-      state?.("watching");
-      await read(response.body, frame);
+      await read(response.body, (each) => {
+        if (each.type === "watching") state?.("watching"); // from here on, nothing is missed
+        frame(each);
+      });
     } catch (problem) {
       if (signal.aborted) return;
       if (problem instanceof Unauthorised) throw problem;

@@ -13,6 +13,7 @@ const SCREENS = {
   plugins: async () => (await import("./plugins.js")).pluginsScreen,
 };
 
+let last; // the screen before
 let open; // the screen that is open: its name, what it is of, how to leave it and how to go on in it
 
 /** The parts of the address: `#/session/web%3A1/turn/3?hook=x`. */
@@ -42,7 +43,12 @@ async function show() {
   const context = { place, rest, query, signal: leaving.signal, failed };
   try {
     const made = await screen();
-    if (!leaving.signal.aborted) current.go = await made(context);
+    if (leaving.signal.aborted) return;
+    const hadFocus = document.activeElement !== document.body || !last;
+    last = name;
+    current.go = await made(context);
+    // What was chosen with the keyboard is gone with its screen: go on in the new one.
+    if (!hadFocus && document.activeElement === document.body) (place.querySelector(".list") ?? place).focus();
   } catch (problem) {
     if (!leaving.signal.aborted) failed(problem);
   }

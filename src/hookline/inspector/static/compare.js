@@ -73,11 +73,12 @@ function stepRow(step, id) {
   return made;
 }
 
+/** One of the two; where they stand below each other, each says which it is. */
 function side(value, label) {
   if (!value) return element("p", { className: "dim", textContent: `${label}: it is not there.` });
   const { decision, by, reason } = value;
   const said = decision && element("p", {}, badge(decision), " ", span("by", by ?? ""), " ", span("reason", reason ?? ""));
-  return element("div", {}, ...(said ? [said] : []), ...(decision ? [] : [code(value.text ?? value, label)]));
+  return element("div", { "data-label": label }, ...(said ? [said] : []), ...(decision ? [] : [code(value.text ?? value, label)]));
 }
 
 function gist(value) {

@@ -1,16 +1,22 @@
 // One entry or one dispatch with all that explains it.
-import { badge, code, counted, diff, element, facts, moment, section, span, took } from "./elements.js";
+import { badge, code, counted, did, diff, element, facts, moment, section, span, took } from "./elements.js";
 
 /** An entry: what it says, what was changed, who decided. */
 export function entryDetail(entry) {
-  const { kind, call, decision, rulings, dispatches } = entry;
+  const { kind, call, decision, rulings } = entry;
   const parts = [head(call ? call.tool : kind, decision)];
   parts.push(facts({ kind, entry: entry.id, time: moment(entry.time), call: call?.id }));
   if (call) parts.push(...callParts(call, decision, rulings));
   else parts.push(...saidParts(entry));
-  if (dispatches?.length) parts.push(section("Who saw it", ...dispatches.map(dispatchPart)));
+  parts.push(element("div", { className: "seen" }));
   parts.push(folded("The entry as it is on the tape", { payload: entry.payload, meta: entry.meta }));
   return element("article", {}, ...parts.filter(Boolean));
+}
+
+/** Add to an entry who saw it, once that was read from the trace. */
+export function showSeen(detail, dispatches = []) {
+  const place = detail.querySelector(".seen");
+  if (dispatches.length) place?.replaceChildren(section("Who saw it", ...dispatches.map(dispatchPart)));
 }
 
 /** A dispatch: who ran, what each did and changed, where it is written. */
@@ -76,7 +82,7 @@ function dispatchPart(record) {
 function handlers({ handlers: found = [] }) {
   if (!found.length) return [element("p", { className: "dim", textContent: "Nobody is attached." })];
   const rows = found.map((each) => {
-    const line = element("div", {}, badge(each.did), " ", span("by", each.by), " ", span("dim", took(each.duration)));
+    const line = element("div", {}, badge(did(each.did)), " ", span("by", each.by), " ", span("dim", took(each.duration)));
     const more = [each.reason && span("reason", each.reason), each.error && span("reason", each.error), each.place && span("place", each.place)];
     const diffs = Object.entries(each.diffs ?? {}).flatMap(([name, lines]) => [span("dim", `changed ${name}`), diff(lines, `Changes of ${name}`)]);
     return element("li", {}, line, ...more.filter(Boolean), ...diffs);

@@ -62,6 +62,11 @@ const BADGES = {
   running: "live", started: "live",
 };
 
+const DID = { none: "said nothing", value: "answered" };
+
+/** What a handler did, as people say it. */
+export const did = (word) => DID[word] ?? word;
+
 /** A state in one word. */
 export const badge = (state) =>
   element("span", { className: `badge ${BADGES[state] ?? ""}`, textContent: state });

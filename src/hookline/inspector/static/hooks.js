@@ -1,8 +1,9 @@
 // The catalogue: every hook, what becomes of its results, and who is attached in run order.
-import { request } from "./api.js";
-import { badge, code, element, facts, moment, section, span } from "./elements.js";
+import { quiet, request } from "./api.js";
+import { badge, code, counted, did, element, facts, moment, section, span, took } from "./elements.js";
+import { sessionAddress } from "./sessions.js";
 
-export async function hooksScreen({ place, rest }) {
+export async function hooksScreen({ place, rest, signal, failed }) {
   const all = await request("hooks");
   const filter = element("input", { type: "search", placeholder: "Find a hook or a plugin", "aria-label": "Find a hook or a plugin" });
   const only = element("input", { type: "checkbox", id: "only-attached" });
@@ -37,7 +38,7 @@ export async function hooksScreen({ place, rest }) {
       if (hook.name === current) link.setAttribute("aria-current", "page");
       parts.push(link);
     }
-    list.replaceChildren(...parts);
+    list.replaceChildren(...(parts.length ? parts : [element("p", { className: "empty", textContent: "No hook and no plugin is called that." })]));
   };
 
   let current;
@@ -47,6 +48,7 @@ export async function hooksScreen({ place, rest }) {
     halves.classList.toggle("opened", Boolean(hook));
     detail.replaceChildren(hook ? described(hook) : element("p", { className: "empty", textContent: "Choose a hook to see who is attached to it." }));
     fill();
+    if (hook) showFired(hook, detail, () => !signal.aborted && current === name).catch(failed);
   };
   filter.addEventListener("input", fill);
   only.addEventListener("change", fill);
@@ -75,12 +77,45 @@ function described(hook) {
     facts({
       fires: hook.fires, reduce: hook.reduce, order: hook.order, errors: hook.errors, mode: hook.mode,
       "time limit": hook.timeout, scope: hook.scope, match: hook.match,
-      "seen firing": hook.calls ? `${hook.calls.toLocaleString()} times` : undefined,
+      "seen firing": hook.calls ? counted(hook.calls, "time", "times") : undefined,
       last: hook.last ? moment(hook.last) : undefined,
     }),
+    element("div", { className: "fired" }),
     section(
       "Attached, in run order",
       attached.length ? element("ol", { className: "rulings" }, ...attached) : element("p", { className: "dim", textContent: "Nobody." }),
     ),
   );
+}
+
+/** Whether it fired, and who ran then: that is read from the trace, which takes longer. */
+async function showFired(hook, detail, isOpen) {
+  await quiet();
+  if (!isOpen()) return;
+  const found = await request("hooks/fired", { name: hook.name });
+  if (!isOpen()) return;
+  detail.querySelector(".fired").replaceChildren(section("Did it fire in the last hour?", ...fired(found)));
+}
+
+function fired({ level, calls, handlers, latest }) {
+  if (!calls) {
+    const why = level === "off"
+      ? "Not known: no trace is kept. `hookline config set trace.level decisions` keeps one of what happens from then on."
+      : "No.";
+    return [element("p", { className: "dim", textContent: why })];
+  }
+  const ran = handlers.map(({ by, calls: times, did: words }) => {
+    const what = Object.entries(words).map(([word, count]) => `${count.toLocaleString()} ${did(word)}`);
+    return element("li", {}, span("by", by), " ", span("dim", `ran ${counted(times, "time", "times")}: ${what.join(", ")}`));
+  });
+  const last = latest.map(({ session, turn, record, time, decision, duration }) => {
+    const rest = turn ? ["turn", turn, "dispatch", record] : [];
+    const where = session ? element("a", { href: sessionAddress(session, ...rest), textContent: session }) : span("dim", "in no session");
+    return element("li", { className: "tools" }, moment(time), where, ...(decision ? [badge(decision)] : []), span("dim", took(duration)));
+  });
+  return [
+    element("p", { textContent: `Yes, ${counted(calls, "time", "times")}.` }),
+    ...(ran.length ? [element("ul", { className: "rulings" }, ...ran)] : [element("p", { className: "dim", textContent: "Nobody ran." })]),
+    section("The last times", element("ol", { className: "made" }, ...last)),
+  ];
 }

@@ -7,9 +7,10 @@ const AROUND = 8; // rows that are ready above and below what is seen
 export class VirtualList {
   /**
    * `fetch(start, count)` gives `{total, rows}`; `render(row)` what stands in a row; `choose(row)` is
-   * called when one is chosen; `isChosen(row)` marks the one that is open.
+   * called when one is chosen; `isChosen(row)` marks the one that is open; `nothing` is said where there
+   * is no row.
    */
-  constructor({ label, height = 44, fetch, render, choose, isChosen = () => false, className = "" }) {
+  constructor({ label, height = 44, fetch, render, choose, isChosen = () => false, className = "", nothing = "" }) {
     Object.assign(this, { height, fetch, render, choose, isChosen });
     this.pages = new Map();
     this.drawn = new Map(); // the rows on the page, by place
@@ -22,6 +23,8 @@ export class VirtualList {
       { className: `list ${className}`, role: "listbox", "aria-label": label, tabIndex: 0 },
       this.space,
     );
+    this.nothing = element("p", { className: "empty", textContent: nothing, hidden: true });
+    this.frame = element("div", { className: "framed" }, this.nothing, this.element);
     this.name = `list${VirtualList.count++}`;
     this.element.addEventListener("scroll", () => this.#later(), { passive: true });
     this.element.addEventListener("keydown", (event) => this.#key(event));
@@ -69,6 +72,7 @@ export class VirtualList {
     this.total = total;
     this.space.style.height = `${total * this.height}px`;
     this.element.dataset.total = total;
+    this.nothing.hidden = total > 0 || !this.nothing.textContent;
   }
 
   #range() {

@@ -1,6 +1,6 @@
 // The live tail: what the hooks of this process do, and what is written on any tape.
 import { listen } from "./api.js";
-import { badge, element, facts, section, span, clock, took } from "./elements.js";
+import { badge, did, element, facts, section, span, clock, took } from "./elements.js";
 import { VirtualList, held } from "./list.js";
 import { payloadPart } from "./detail.js";
 import { sessionAddress } from "./sessions.js";
@@ -28,15 +28,19 @@ export async function liveScreen({ place, query, signal, failed }) {
   const list = new VirtualList({
     label: "What happens", height: 40, fetch: held(() => frames), render: row,
     isChosen: (frame) => frame === chosen,
+    nothing: "Nothing happened yet.",
     choose: (frame) => {
       chosen = frame;
       detail.replaceChildren(frameDetail(frame));
       halves.classList.add("opened");
     },
   });
-  const halves = element("div", { className: "halves" }, element("div", { className: "left wide" }, list.element), detail);
+  const halves = element("div", { className: "halves" }, element("div", { className: "left wide" }, list.frame), detail);
   place.append(form, halves);
-  detail.append(element("p", { className: "empty", textContent: "What happens from now on appears here." }));
+  detail.append(
+    element("p", { className: "empty", textContent: "What happens from now on appears here: what is written in any session, and the hooks of the process that serves this page." }),
+  );
+  list.refresh();
 
   let waiting = false;
   const paused = () => pause.getAttribute("aria-pressed") === "true";
@@ -107,7 +111,7 @@ function frameDetail(frame) {
     element(
       "li",
       {},
-      element("div", {}, badge(call.did), " ", span("by", call.by), " ", span("dim", took(call.duration))),
+      element("div", {}, badge(did(call.did)), " ", span("by", call.by), " ", span("dim", took(call.duration))),
       ...[call.fields.length && span("dim", `changed ${call.fields.join(", ")}`), call.reason && span("reason", call.reason), call.error && span("reason", call.error), call.place && span("place", call.place)].filter(Boolean),
     ),
   );

@@ -1,9 +1,22 @@
 // The plugins: which take part, what they are on, and what is wrong.
-import { request } from "./api.js";
+import { quiet, request } from "./api.js";
 import { badge, counted, element, empty, section, span, took } from "./elements.js";
 
-export async function pluginsScreen({ place }) {
-  const found = await request("plugins");
+export async function pluginsScreen({ place, signal, failed }) {
+  const column = element("div", { className: "column" });
+  place.append(column);
+  column.append(...shown(await request("plugins", { health: false })));
+  // How they did is read from the trace, which takes longer.
+  const measured = async () => {
+    await quiet();
+    if (signal.aborted) return;
+    const found = await request("plugins");
+    if (!signal.aborted) column.replaceChildren(...shown(found));
+  };
+  measured().catch(failed);
+}
+
+function shown(found) {
   const parts = [element("div", { className: "tools" }, element("h2", { textContent: "Plugins" }))];
   if (found.failures.length) parts.push(section("Left out", list(found.failures.map(({ text }) => [span("reason", text)]), "problems")));
   if (found.warnings.length) parts.push(section("Warnings", list(found.warnings.map((text) => [span("reason", text)]), "problems")));
@@ -16,7 +29,7 @@ export async function pluginsScreen({ place }) {
     parts.push(section("Handlers that belong to no plugin", list(found.handlers.map(({ name, hooks, health }) => [span("by", name), healthy(health) ?? "", links(hooks)]))));
   }
   if (!found.plugins.length) parts.push(empty("There are no plugins."));
-  place.append(element("div", { className: "column" }, ...parts));
+  return parts;
 }
 
 function plugin({ name, version, order, provides, source, state, reason, hooks, health }) {

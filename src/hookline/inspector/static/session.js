@@ -1,7 +1,7 @@
 // One session: its turns, its events and its tree on one side, a turn with its timeline on the other.
-import { listen, request } from "./api.js";
+import { listen, quiet, request } from "./api.js";
 import { badge, counted, element, empty, moment, span, took, visible } from "./elements.js";
-import { entryDetail, dispatchDetail } from "./detail.js";
+import { dispatchDetail, entryDetail, showSeen } from "./detail.js";
 import { VirtualList, held } from "./list.js";
 import { sessionAddress } from "./sessions.js";
 import { soon } from "./soon.js";
@@ -12,7 +12,14 @@ const VIEWS = { turns: "Turns", events: "Events", tree: "Tree" };
 export async function sessionScreen({ place, rest, signal, failed }) {
   const [id] = rest;
   const screen = new Session(id, place, failed);
-  await Promise.all([screen.head(), screen.go(rest)]);
+  try {
+    await Promise.all([screen.head(), screen.go(rest)]);
+  } catch (problem) {
+    if (problem.status !== 404 || screen.isThere) throw problem;
+    const all = element("a", { href: "#/sessions", textContent: "All sessions" });
+    place.replaceChildren(element("p", { className: "empty" }, `There is no session “${id}”. `, all));
+    return;
+  }
   const changed = soon(() => screen.refresh(), failed);
   listen({ session: id, dispatches: "false" }, signal, {
     // Also when watching begins: what happened since the first look is not told again.
@@ -33,25 +40,26 @@ class Session {
     const compare = element("a", {
       className: "button", href: `#/compare/${encodeURIComponent(id)}`, textContent: "Compare with a replay",
     });
-    const head = element("div", { className: "tools" }, element("div", { className: "grow" }, this.title, this.about), compare);
+    const head = element("div", { className: "tools head" }, element("div", { className: "grow" }, this.title, this.about), compare);
     this.halves = element("div", { className: "halves" }, this.left, this.right);
     place.append(head, this.halves);
     this.lists = this.#lists();
   }
 
   #lists() {
-    const make = (label, path, render, choose, isChosen, height) =>
+    const make = (label, path, render, choose, isChosen, height, nothing) =>
       new VirtualList({
-        label, render, choose, isChosen, height,
+        label, render, choose, isChosen, height, nothing,
         fetch: (start, count) => request(path, { id: this.id, start, count }),
       });
     this.lines = [];
     return {
-      turns: make("Turns", "session/turns", turnRow, (turn) => this.#to("turn", turn.number), (turn) => turn.number === this.at.turn, 56),
+      turns: make("Turns", "session/turns", turnRow, (turn) => this.#to("turn", turn.number), (turn) => turn.number === this.at.turn, 56, "No turn was run in this session. What is on its tape is under Events."),
       events: make("Events", "session/events", eventRow, (event) => this.#toEntry(event), (event) => event.id === this.at.entry, 40),
       tree: new VirtualList({
         label: "Tree", height: 40, render: treeRow, fetch: held(() => this.lines), className: "tree",
         choose: (line) => this.#toEntry(line), isChosen: (line) => line.id === this.at.entry,
+        nothing: "Nothing was said in this session.",
       }),
     };
   }
@@ -72,7 +80,8 @@ class Session {
 
   async head() {
     const found = await request("session", { id: this.id });
-    this.title.textContent = visible(found.name || this.id);
+    this.isThere = true;
+    this.title.textContent = this.title.title = visible(found.name || this.id);
     const about = [found.name && this.id, counted(found.entries, "entry", "entries"), counted(found.turns, "turn", "turns")];
     this.about.replaceChildren(visible(about.filter(Boolean).join(" · ")), " · ", moment(found.updated));
     if (found.busy) this.about.append(" ", badge("running"));
@@ -84,17 +93,20 @@ class Session {
     const at = {};
     for (let place = 0; place + 1 < rest.length; place += 2) at[rest[place]] = rest[place + 1];
     if (at.turn) at.turn = Number(at.turn);
-    if (at.entry && !at.turn) {
-      const { turn } = await request("session/entry", { id: this.id, entry: at.entry });
-      if (turn) at.turn = turn;
-    }
+    if (at.entry && !at.turn) at.turn = (await this.#entry(at.entry)).turn ?? undefined;
     const before = this.at;
     this.at = at;
-    if (view !== this.view) await this.#view(view);
+    const parts = [];
+    if (view !== this.view) parts.push(this.#view(view));
     else this.lists[view].mark();
     this.halves.classList.toggle("opened", Boolean(at.turn || at.entry));
-    if (at.turn !== before.turn || !this.timeline) await this.#turn();
-    await this.#detail();
+    if (at.turn !== before.turn || !this.timeline) parts.push(this.#turn());
+    await Promise.all([...parts, this.#detail()]);
+  }
+
+  /** An entry, without who saw it: that is read from the trace, which takes longer. */
+  #entry(entry) {
+    return request("session/entry", { id: this.id, entry, hooks: false });
   }
 
   async #view(view) {
@@ -105,7 +117,7 @@ class Session {
       return link;
     });
     this.tabs.replaceChildren(...links);
-    this.left.replaceChildren(this.tabs, this.lists[view].element);
+    this.left.replaceChildren(this.tabs, this.lists[view].frame);
     await this.#fill();
     if (view === "turns" && this.at.turn) this.lists.turns.show(this.at.turn - 1);
   }
@@ -138,7 +150,7 @@ class Session {
     this.timeline = new Timeline(this.id, {
       entry: (entry) => this.#to("turn", this.at.turn, "entry", entry),
       dispatch: (record) => this.#to("turn", this.at.turn, "dispatch", record),
-    });
+    }, this.failed);
     this.detail = element("div", { className: "detail" });
     this.right.replaceChildren(back, this.timeline.element, this.detail);
     await this.timeline.load(this.at);
@@ -148,12 +160,30 @@ class Session {
     this.timeline?.mark(this.at);
     const { turn, entry, dispatch } = this.at;
     const wanted = JSON.stringify(this.at);
-    let found;
-    if (entry) found = entryDetail(await request("session/entry", { id: this.id, entry }), this.id);
-    else if (dispatch) found = dispatchDetail(await request("session/dispatch", { id: this.id, number: turn, record: dispatch }));
-    if (wanted !== JSON.stringify(this.at)) return; // somebody went on in the meantime
+    const isOver = () => wanted !== JSON.stringify(this.at); // somebody went on in the meantime
+    if (entry) {
+      const found = await this.#entry(entry);
+      if (isOver()) return;
+      this.#open(entryDetail(found));
+      if (found.call) this.#addSeen(entry, isOver).catch(this.failed);
+    } else if (dispatch) {
+      const found = await request("session/dispatch", { id: this.id, number: turn, record: dispatch });
+      if (!isOver()) this.#open(dispatchDetail(found));
+    } else this.#open();
+  }
+
+  async #addSeen(entry, isOver) {
+    await quiet();
+    if (isOver()) return;
+    const { dispatches } = await request("session/entry", { id: this.id, entry });
+    if (!isOver()) showSeen(this.detail, dispatches);
+  }
+
+  #open(found) {
     this.detail.replaceChildren(...(found ? [found] : []));
-    this.detail.dataset.of = entry ?? dispatch ?? "";
+    this.right.classList.toggle("explains", Boolean(found));
+    this.timeline?.keepInSight();
+    this.detail.dataset.of = this.at.entry ?? this.at.dispatch ?? "";
     if (found && matchMedia("(max-width: 899px)").matches) {
       this.right.scrollTop = this.detail.offsetTop - this.right.offsetTop;
     }

@@ -1,31 +1,30 @@
 // A turn as a timeline: bars in each other, with what each took.
-import { request } from "./api.js";
+import { quiet, request } from "./api.js";
 import { badge, element, span, took, visible } from "./elements.js";
-import { VirtualList, held } from "./list.js";
+import { VirtualList } from "./list.js";
 
 const SHOWN = {
-  all: { text: "Everything", takes: () => true },
-  hooks: { text: "Hooks, no handlers", takes: ({ kind }) => kind !== "handler" },
-  decided: {
-    text: "What decided",
-    takes: ({ kind, state }) => !["hook", "handler"].includes(kind) || state !== "ok",
-  },
-  none: { text: "No hooks", takes: ({ kind }) => !["hook", "handler"].includes(kind) },
+  all: "Everything",
+  hooks: "Hooks, no handlers",
+  decided: "What decided",
+  none: "No hooks",
 };
 const ROW = 34;
 const KEPT = "hookline.inspector.bars";
 
+const shown = () => (localStorage.getItem(KEPT) in SHOWN ? localStorage.getItem(KEPT) : "hooks");
+
 export class Timeline {
   /** `on` has `entry(id)` and `dispatch(id)`: a bar was chosen. */
-  constructor(session, on) {
-    Object.assign(this, { session, on });
+  constructor(session, on, failed) {
+    Object.assign(this, { session, on, failed });
     this.at = {};
-    this.bars = [];
+    this.hooks = false; // whether the hooks are among the bars yet
     this.head = element("div", { className: "tools" });
     this.scale = element("div", { className: "scale", "aria-hidden": "true" });
     this.list = new VirtualList({
       label: "Timeline", height: ROW, className: "bars",
-      fetch: held(() => this.bars),
+      fetch: (start, count) => this.#fetch(start, count),
       render: (bar, row) => this.#bar(bar, row),
       choose: (bar) => (bar.record_id ? on.dispatch(bar.record_id) : on.entry(bar.entry_id)),
       isChosen: (bar) => this.#isOpen(bar),
@@ -34,18 +33,23 @@ export class Timeline {
     this.element = element("section", { className: "timeline", "aria-label": "Timeline" }, this.head, this.scale, this.list.element, this.note);
   }
 
+  /** Show a turn: at once what the tape knows of it, and the hooks when the trace was read. */
   async load(at) {
     this.at = at;
-    const turn = await request("session/turn", { id: this.session, number: at.turn });
-    if (at.turn !== this.at.turn) return;
-    this.turn = turn;
-    this.whole = Math.max(...turn.bars.map((bar) => bar.start + bar.duration), 1e-6);
-    this.#fillHead(turn);
-    this.#fillScale();
-    this.note.textContent = turn.traced
-      ? ""
-      : "The bars come from the tape. `hookline config set trace.level full` adds the hooks of later turns.";
-    await this.#choose();
+    await this.#fill();
+    if (!this.hooks && shown() !== "none") this.#addHooks().catch(this.failed);
+  }
+
+  async #addHooks() {
+    await quiet();
+    if (!this.element.isConnected) return; // another turn is open by now
+    this.hooks = true;
+    await this.#fill();
+  }
+
+  /** Bring the bar that is open back into sight: the list has become shorter or longer. */
+  keepInSight() {
+    if (this.list.active >= 0) this.list.show(this.list.active);
   }
 
   /** Mark the bar that is open. */
@@ -54,29 +58,53 @@ export class Timeline {
     this.list.mark();
   }
 
-  async #choose() {
-    const chosen = SHOWN[localStorage.getItem(KEPT)] ?? SHOWN.hooks;
-    this.bars = this.turn.bars.filter(chosen.takes);
-    this.list.element.style.height = `${Math.min(this.bars.length, 14) * ROW + 2}px`;
+  async #fetch(start, count) {
+    const { turn: number, entry, dispatch } = this.at;
+    const wanted = { id: this.session, number, entry, dispatch, start, count, shown: shown(), hooks: this.hooks };
+    // While the rest is read, the first bars are enough, unless one of the others is to be seen.
+    if (!this.hooks && wanted.shown !== "none" && !entry && !dispatch) wanted.glance = true;
+    const turn = await request("session/turn", wanted);
+    if (wanted.hooks === this.hooks) this.#take(turn);
+    return { total: turn.total, rows: turn.bars };
+  }
+
+  #take(turn) {
+    this.turn = turn;
+    this.whole = Math.max(turn.whole, 1e-6);
+    this.#fillHead(turn);
+    this.#fillScale();
+    this.list.element.style.height = `${Math.min(turn.total, 14) * ROW + 2}px`;
+    this.note.textContent = turn.traced === false
+      ? "The bars come from the tape. `hookline config set trace.level full` adds the hooks of later turns."
+      : "";
+  }
+
+  async #fill() {
     await this.list.refresh();
-    const open = this.bars.findIndex((bar) => this.#isOpen(bar));
-    if (open >= 0) this.list.show(open);
+    if (this.turn.open !== null) this.list.show(this.turn.open);
   }
 
   #fillHead({ number, turns, preview, status, duration, traced }) {
     const title = element("h2", { textContent: `Turn ${number} of ${turns}` });
     const about = element("p", { className: "said" }, span("", preview));
-    const picks = element("select", { id: "bars-shown", "aria-label": "What the timeline shows" });
-    for (const [name, { text }] of Object.entries(SHOWN)) {
-      picks.append(element("option", { value: name, textContent: text }));
+    const said = element("div", { className: "grow" }, title, about);
+    const picks = traced || shown() === "none" ? [this.#picks()] : [];
+    this.head.replaceChildren(said, badge(status), span("dim", took(traced ? this.whole : duration)), ...picks);
+  }
+
+  #picks() {
+    if (this.picks) return this.picks; // somebody may be choosing
+    this.picks = element("select", { id: "bars-shown", "aria-label": "What the timeline shows" });
+    for (const [name, text] of Object.entries(SHOWN)) {
+      this.picks.append(element("option", { value: name, textContent: text }));
     }
-    picks.value = localStorage.getItem(KEPT) in SHOWN ? localStorage.getItem(KEPT) : "hooks";
-    picks.addEventListener("change", () => {
-      localStorage.setItem(KEPT, picks.value);
-      this.#choose();
+    this.picks.value = shown();
+    this.picks.addEventListener("change", () => {
+      localStorage.setItem(KEPT, this.picks.value);
+      this.hooks = true;
+      this.#fill().catch(this.failed);
     });
-    const shown = element("div", { className: "grow" }, title, about);
-    this.head.replaceChildren(shown, badge(status), span("dim", took(traced ? this.whole : duration)), ...(traced ? [picks] : []));
+    return this.picks;
   }
 
   #fillScale() {

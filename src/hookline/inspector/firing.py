@@ -1,0 +1,51 @@
+"""Whether a hook fired: how often, who ran, what they did, and the last times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from hookline.trace import TraceRecord
+
+    from .reading import Reader
+
+LATEST: Final = 10
+"""How many dispatches are told one by one."""
+
+
+async def firing(reader: Reader, hook: str, since: float) -> dict[str, Any]:
+    """What was traced of one hook since a time."""
+    app = reader.app
+    trace = await reader.trace(None, since)
+    found = [record for record in trace.records if record.kind == "hook" and record.name == hook]
+    did: dict[str, Counter[str]] = {}
+    for record in found:
+        for handler in record.handlers:
+            did.setdefault(handler.by, Counter())[handler.did] += 1
+    return {
+        "hook": hook,
+        "since": since,
+        "level": app.config.get("trace.level", "off"),
+        "calls": len(found),
+        "handlers": [{"by": by, "calls": each.total(), "did": each} for by, each in did.items()],
+        "latest": [await _told(reader, record) for record in reversed(found[-LATEST:])],
+    }
+
+
+async def _told(reader: Reader, record: TraceRecord) -> dict[str, Any]:
+    return {
+        "session": record.session,
+        "turn": await _number(reader, record),
+        "record": record.id,
+        "time": record.time,
+        "duration": record.duration,
+        "decision": record.decision,
+    }
+
+
+async def _number(reader: Reader, record: TraceRecord) -> int | None:
+    """Which turn of its session it was in; None where the tape has none such."""
+    outline = await reader.outlines.of(reader.app.store(), record.session)
+    turns = outline.turns if outline is not None else []
+    return next((turn.number for turn in turns if turn.turn_id == record.turn), None)

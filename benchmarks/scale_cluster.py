@@ -46,8 +46,9 @@ def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
 '''
-Mark: TypeAlias = tuple[float, float, float, float, float]
-"""A time, the CPU of workers, database and gateway until then, and what no program used."""
+Mark: TypeAlias = tuple[float, ...]
+"""A time, and until then: the CPU of workers, database and gateway, how often workers were interrupted,
+the database's transactions, and the CPU that no program used."""
 WORKERS = (1, 2, 4)
 WARM_UP = 2
 """Tenths that do not count, nor does the last: modules are loaded, connections made."""
@@ -68,7 +69,7 @@ class Counter(Channel):
         self.sent: dict[str, float] = {}
         self.waits: list[float] = []
         """Seconds until the answer, of those that were sent at a pace."""
-        self.spent: Callable[[], tuple[float, float, float]] = lambda: (0.0, 0.0, 0.0)
+        self.spent: Callable[[], tuple[float, ...]] = lambda: (0.0,) * 5
         self.warm = asyncio.Event()
         self.done = asyncio.Event()
 
@@ -146,6 +147,11 @@ class Workers:
         times = [psutil.Process(process.pid).cpu_times() for process in self._processes]
         return sum(each.user + each.system for each in times)
 
+    def interrupted(self) -> int:
+        """How often the scheduler gave their core to somebody else."""
+        found = [psutil.Process(process.pid).num_ctx_switches() for process in self._processes]
+        return sum(each.involuntary for each in found)
+
     def end(self) -> None:
         for process in self._processes:
             process.terminate()
@@ -210,7 +216,13 @@ async def work(
         accepted = process_time() - before[0], server.cpu() - before[1]
         made = await asyncio.to_thread(Workers, folder, workers)
         try:
-            counter.spent = lambda: (made.cpu(), server.cpu(), process_time())
+            counter.spent = lambda: (
+                made.cpu(),
+                server.cpu(),
+                process_time(),
+                made.interrupted(),
+                server.counters()["transactions"],
+            )
             if pace:
                 await counter.warm.wait()
                 start = counted(schema)
@@ -246,30 +258,35 @@ def percentile(values: list[float], percent: int) -> float:
 
 def row_of(start: Mark, end: Mark, turns: int) -> dict[str, float]:
     """What turns cost between two marks."""
-    seconds, worker, database, gateway, idle = (b - a for a, b in zip(start, end, strict=True))
+    seconds, worker, database, gateway, interrupted, transactions, idle = (
+        b - a for a, b in zip(start, end, strict=True)
+    )
     return {
         "per_second": turns / seconds,
         "worker_ms": worker / turns * 1e3,
         "database_ms": database / turns * 1e3,
         "gateway_ms": gateway / turns * 1e3,
+        "interrupted": interrupted / turns,
+        "transactions": transactions / turns,
         "cores": (worker + database + gateway + idle) / seconds,
     }
 
 
 async def rounds(
-    server: Server, folder: Path, turns: int, count: int, pace: float = 0.0
+    server: Server, folder: Path, turns: int, count: int, pace: float = 0.0, *, in_sum: bool = False
 ) -> list[dict[str, Any]]:
     """For each number of workers, the round in which turns cost workers the least, with all rounds.
 
-    With a pace, so many messages come in a second for each worker.
+    With a pace, so many messages come in a second for each worker, or `in_sum` for all of them.
     """
     tried: dict[int, list[dict[str, Any]]] = {workers: [] for workers in WORKERS}
     for number in range(count):
         for workers in WORKERS:
-            place = folder / f"r{number}w{workers}p{pace:.0f}"
+            place = folder / f"r{number}w{workers}p{pace:.0f}{'s' * in_sum}"
             # As many for each worker: one that has less to do does less at a time, and that costs.
-            count = turns * workers if pace else turns
-            tried[workers].append(await work(server, place, workers, count, count, pace * workers))
+            times = workers if pace and not in_sum else 1
+            made = turns * times
+            tried[workers].append(await work(server, place, workers, made, made, pace * times))
             print(f"round {number + 1}, {workers}: {shown(tried[workers][-1])}", file=sys.stderr)
     return [{**min(each, key=lambda row: row["worker_ms"]), "rounds": each} for each in tried.values()]
 
@@ -277,5 +294,6 @@ async def rounds(
 def shown(row: dict[str, Any]) -> str:
     return (
         f"{row['per_second']:8.0f} turns/s  CPU of a turn, ms: {row['worker_ms']:6.2f} of workers, "
-        f"{row['database_ms']:6.2f} of the database, {row['gateway_ms']:6.2f} of the gateway"
+        f"{row['database_ms']:6.2f} of the database, {row['gateway_ms']:6.2f} of the gateway; "
+        f"{row['transactions']:.1f} transactions, {row['interrupted']:.1f} interruptions"
     )

@@ -1,14 +1,41 @@
 """What holds for all tests."""
 
+import gc
+from collections.abc import AsyncIterator
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+from .proxy import Proxy
 
 # Timings never decide a test: the machine may be busy, and a first call loads what it needs.
 settings.register_profile("hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hookline")
 
 
+def pytest_sessionstart() -> None:
+    """Of what is imported and collected nothing becomes garbage: to look for it takes a second."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on there is garbage, and only among what is new."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with tests that are slow go first: one that starts last would keep a worker alone."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    """A proxy in front of PostgreSQL."""
+    from . import postgres
+
+    async with Proxy(postgres.socket_path()) as running:
+        yield running
+        running.forward.set()
+        running.backward.set()

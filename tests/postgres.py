@@ -25,6 +25,7 @@ def server() -> Any:
     with psycopg.connect(started.get_uri(), autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")  # the tests crash programs, not the machine
         connection.execute("ALTER SYSTEM SET synchronous_commit = off")
+        connection.execute("ALTER SYSTEM SET full_page_writes = off")
         connection.execute("SELECT pg_reload_conf()")
     return started
 

@@ -64,3 +64,8 @@ class Proxy:
         except OSError:
             pass
         writer.close()
+
+
+def through(proxy: Proxy) -> str:
+    """The address of the database behind a proxy, with a password that nobody must be shown."""
+    return f"postgresql://postgres:hunter2@127.0.0.1:{proxy.port}/postgres"

@@ -109,6 +109,9 @@ class Scenarios:
         gateway = Gateway(self.app, settings=GatewaySettings(port=0))
         started = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(serve(gateway, started=started.set_result))
+        await asyncio.wait([serving, started], return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            await serving  # why it did not start
         address = f"ws{(await started).removeprefix('http')}ws"
         async with websockets.connect(address, proxy=None) as socket:
 

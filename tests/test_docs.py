@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from . import forks
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
@@ -20,7 +22,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("source", EXAMPLES)
 def test_the_example_runs(source):
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    done = forks.run(source)
     assert done.returncode == 0, done.stderr
 
 

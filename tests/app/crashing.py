@@ -6,6 +6,7 @@ python crashing.py                     # a process for each line of such argumen
 """
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -108,6 +109,7 @@ def serve() -> None:
     """Fork for each line: what takes long, the imports, is done once for all."""
     with tempfile.TemporaryDirectory() as home, redirect_stdout(StringIO()):
         start(home, "reads")
+    gc.freeze()  # looking for garbage in what is here would copy it into every fork
     for line in sys.stdin:
         with tempfile.TemporaryFile("w+") as said:
             child = os.fork()

@@ -3,8 +3,6 @@
 import json
 import os
 import struct
-import subprocess
-import sys
 import zlib
 from base64 import b64encode
 
@@ -20,6 +18,8 @@ from hookline.attachments import (
 )
 from hookline.catalog.parts import ImagePart
 from hookline.models import Call, Turn
+
+from .. import commandline
 
 
 def chunk(kind, data):
@@ -189,12 +189,11 @@ text = "No file."
         (["what is in @missing.txt?"], "", 2, "@missing.txt cannot be attached"),
     ],
 )
-def test_run_sends_the_files_that_its_argument_names(workspace, arguments, typed, code, told):
+def test_run_sends_the_files_that_its_argument_names(
+    workspace, monkeypatch, capsys, arguments, typed, code, told
+):
     (workspace.parent / "turns.toml").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, "-m", "hookline", "run", *arguments, "--model", "scripted:../turns.toml"],
-        cwd=workspace, input=typed, capture_output=True, text=True, check=False,
-        env={**os.environ, "HOOKLINE_HOME": str(workspace.parent / "home")},
-    )  # fmt: skip
+    hookline = commandline.here(workspace.parent / "home", workspace, monkeypatch, capsys)
+    done = hookline("run", *arguments, "--model", "scripted:../turns.toml", stdin=typed)
     assert (done.returncode, told in done.stdout + done.stderr) == (code, True), done
     assert "Traceback" not in done.stderr

@@ -1,8 +1,6 @@
 """The generated reference, and the command line that shows it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,13 +9,14 @@ from hookline.catalog import CATALOG
 from hookline.catalog.lifecycle import walk
 from hookline.catalog.reference import markdown
 
+from .. import commandline
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def hookline(*arguments: str, columns: int = 120) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hookline", *arguments]
-    env = {"PATH": "", "COLUMNS": str(columns), "NO_COLOR": "1", "TERM": "dumb"}
-    return subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+@pytest.fixture
+def hookline(tmp_path, monkeypatch, capsys):
+    return commandline.here(tmp_path, tmp_path, monkeypatch, capsys)
 
 
 def test_the_reference_page_is_up_to_date():
@@ -41,7 +40,7 @@ def test_the_picture_of_a_turn_names_real_hooks():
 
 
 class TestCommand:
-    def test_the_table_shows_every_hook_with_its_rules(self):
+    def test_the_table_shows_every_hook_with_its_rules(self, hookline):
         shown = hookline("hooks")
         assert shown.returncode == 0
         for name, spec in CATALOG.items():
@@ -50,17 +49,17 @@ class TestCommand:
         assert f"{len(CATALOG)} hooks" in shown.stdout
 
     @pytest.mark.parametrize("name", ["tool_call", "load_state", "message:receive"])
-    def test_one_hook_in_detail_ends_with_an_example(self, name):
+    def test_one_hook_in_detail_ends_with_an_example(self, hookline, name):
         shown = hookline("hooks", name)
         assert CATALOG[name].doc in shown.stdout
         assert "@hookimpl" in shown.stdout
 
-    def test_a_family_alone(self):
+    def test_a_family_alone(self, hookline):
         shown = hookline("hooks", "--family", "trigger").stdout
         assert "trigger_init" in shown
         assert "tool_call" not in shown
 
-    def test_json_has_every_declared_fact(self):
+    def test_json_has_every_declared_fact(self, hookline):
         told = json.loads(hookline("hooks", "--json").stdout)
         assert [entry["name"] for entry in told] == [
             s.name for f in CATALOG.families().values() for s in f
@@ -69,12 +68,12 @@ class TestCommand:
         assert (gate["reduce"], gate["match"], gate["scope"]) == ("gate", "tool_name", "ctx.session_id")
         assert gate["payload"] == ["tool_call_id: str", "tool_name: str", "input: dict[str, Any]"]
 
-    def test_the_picture_of_a_turn(self):
+    def test_the_picture_of_a_turn(self, hookline):
         shown = hookline("hooks", "--turn").stdout.splitlines()
         assert shown[0].startswith("message:receive")
         assert any(line.startswith("            before_tool_call") for line in shown)
 
-    def test_an_unknown_name_is_one_line_and_exit_code_2(self):
+    def test_an_unknown_name_is_one_line_and_exit_code_2(self, hookline):
         for arguments, hint in (
             (("hooks", "toolcall"), "unknown hook 'toolcall'; did you mean 'tool_call'"),
             (("hooks", "--family", "toll"), "no family 'toll'; did you mean 'tool'?"),
@@ -85,5 +84,5 @@ class TestCommand:
             assert refused.stderr.startswith(f"hookline: {hint}")
             assert refused.stderr.count("\n") == 1
 
-    def test_it_works_in_a_narrow_terminal(self):
-        assert "resolve_session" in hookline("hooks", columns=60).stdout
+    def test_it_works_in_a_narrow_terminal(self, hookline):
+        assert "resolve_session" in hookline("hooks", COLUMNS="60").stdout

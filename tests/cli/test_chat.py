@@ -3,17 +3,21 @@
 import io
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
 import sys
+import termios
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pexpect
 import pyte
 import pytest
 import typer
+from pexpect.fdpexpect import fdspawn
 from rich.console import Console
 
 from hookline.catalog.stream import StreamEvent
@@ -28,6 +32,8 @@ from hookline.person import BadArguments, arguments_of
 from hookline.slash import SlashCommand, command_from, plugin_commands, written
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+
+from .. import forks
 
 pytestmark = pytest.mark.slow
 
@@ -94,8 +100,6 @@ def place(tmp_path):
 
 
 def command_for(place, mode):
-    if mode == "--continue":
-        return [sys.executable, "-m", "hookline", "chat", "--model", place.model, mode]
     if mode:
         return [sys.executable, place.app, place.model, mode]
     return [sys.executable, "-m", "hookline", "chat", "--model", place.model]
@@ -106,19 +110,50 @@ def environment(place, **more):
     return {**kept, "HOOKLINE_HOME": str(place.home), "TERM": "xterm-256color", **more}
 
 
+class Child(fdspawn):
+    """A fork that a pseudo-terminal controls, at the other end of it."""
+
+    def __init__(self, code, *arguments, dimensions, **options):
+        master, terminal = pty.openpty()
+        termios.tcsetwinsize(terminal, dimensions)
+        self.process = forks.fork(code, *arguments, files=(terminal,) * 3, terminal=True, **options)
+        os.close(terminal)
+        super().__init__(master, encoding="utf-8", timeout=60)
+        self.delaybeforesend = None
+
+    def isalive(self):
+        return self.process.poll() is None
+
+    def kill(self, number):
+        self.process.send_signal(number)
+
+    def sendintr(self):
+        self.send("\x03")
+
+    def setwinsize(self, rows, columns):
+        termios.tcsetwinsize(self.child_fd, (rows, columns))
+
+    def close(self, force=False):
+        if force:
+            self.process.kill()
+        self.exitstatus = self.process.wait()
+        super().close()
+
+
 class Terminal:
     """A chat in a pseudo-terminal, with the screen that a person would see."""
 
     def __init__(self, place, mode="", rows=30, columns=80, **env):
-        program, *arguments = command_for(place, mode)
+        if mode in ("ask", "deny"):
+            command = [Path(place.app).read_text(), place.model, mode]
+        else:
+            command = [forks.MAIN, "chat", "--model", place.model, *filter(None, [mode])]
         self.screen = pyte.HistoryScreen(columns, rows, history=5000)
         self.stream = pyte.Stream(self.screen)
         self.raw = ""
-        self.child = pexpect.spawn(
-            program, arguments, cwd=str(place.workspace), env=environment(place, **env),
-            dimensions=(rows, columns), encoding="utf-8", timeout=60,
-        )  # fmt: skip
-        self.child.delaybeforesend = None
+        self.child = Child(
+            *command, cwd=place.workspace, env=environment(place, **env), dimensions=(rows, columns)
+        )
 
     @property
     def text(self):
@@ -180,10 +215,8 @@ def terminal(place):
 
 
 def tape(place):
-    done = subprocess.run(
-        [sys.executable, "-m", "hookline", "tape", "show", "terminal:chat", "--json"],
-        env=environment(place), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = forks.run(forks.MAIN, "tape", "show", "terminal:chat", "--json", env=environment(place))
+    assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

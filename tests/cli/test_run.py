@@ -53,6 +53,8 @@ def here(home, workspace, monkeypatch, capsys):
 
 @pytest.fixture
 def hookline(home, workspace):
+    """`hookline` in a process of its own."""
+
     def run(*arguments, stdin=b"", text=True):
         env = {**os.environ, "HOOKLINE_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "120"}
         done = subprocess.run(
@@ -72,25 +74,23 @@ class TestRun:
         assert done.stdout == "Let me look.\nThere is a file.\n"
         assert "→ list_files {}" in done.stderr
 
-    def test_without_streaming_only_the_answer_is_printed(self, hookline, script):
-        done = hookline("run", "what is here?", "--model", script, "--no-stream")
+    def test_without_streaming_only_the_answer_is_printed(self, here, script):
+        done = here("run", "what is here?", "--model", script, "--no-stream")
         assert (done.stdout, done.stderr) == ("There is a file.\n", "")
 
-    def test_json_is_one_object(self, hookline, script):
-        done = hookline("run", "hi", "--model", script, "--json", "--session-id", "mine")
+    def test_json_is_one_object(self, here, script):
+        done = here("run", "hi", "--model", script, "--json", "--session-id", "mine")
         told = json.loads(done.stdout)
         assert (told["session_id"], told["content"]) == ("mine", "There is a file.")
 
-    def test_the_message_may_come_from_a_pipe(self, hookline, script):
+    def test_the_message_may_come_from_a_pipe(self, hookline, here, script):
         done = hookline("run", "--model", script, "--no-stream", stdin="Grüße".encode())
         assert done.returncode == 0
-        assert "Grüße" in hookline("tape", "show", "terminal:local").stdout
+        assert "Grüße" in here("tape", "show", "terminal:local").stdout
 
-    def test_channel_chat_and_sender_reach_the_envelope(self, hookline, script):
-        hookline(
-            "run", "hi", "--model", script, "--channel", "c", "--chat-id", "7", "--sender-id", "ada"
-        )
-        shown = hookline("tape", "show", "c:7", "--json").stdout.splitlines()
+    def test_channel_chat_and_sender_reach_the_envelope(self, here, script):
+        here("run", "hi", "--model", script, "--channel", "c", "--chat-id", "7", "--sender-id", "ada")
+        shown = here("tape", "show", "c:7", "--json").stdout.splitlines()
         assert json.loads(shown[0])["payload"]["envelope"]["sender_id"] == "ada"
 
     @pytest.mark.parametrize(
@@ -116,13 +116,13 @@ class TestRun:
         assert done.stderr.count("\n") <= 3
         assert done.stdout == ""
 
-    def test_a_turn_that_fails_is_exit_code_1_and_the_tape_stays_valid(self, hookline, tmp_path):
+    def test_a_turn_that_fails_is_exit_code_1_and_the_tape_stays_valid(self, here, tmp_path):
         broken = tmp_path / "broken.toml"
         broken.write_text('[[turns]]\nerror = { message = "the model broke" }\n')
-        done = hookline("run", "hi", "--model", f"scripted:{broken}")
+        done = here("run", "hi", "--model", f"scripted:{broken}")
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == "hookline: the model broke\n"
-        last = hookline("tape", "show", "terminal:local", "--json").stdout.splitlines()[-1]
+        last = here("tape", "show", "terminal:local", "--json").stdout.splitlines()[-1]
         assert json.loads(last)["payload"]["status"] == "failed"
 
     def test_a_message_of_ten_megabytes_goes_through(self, hookline, script):
@@ -146,36 +146,36 @@ class TestRun:
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid_file.read_text()), 0)
 
-    def test_errors_are_json_too_where_json_was_asked_for(self, hookline):
-        done = hookline("run", " ", "--json")
+    def test_errors_are_json_too_where_json_was_asked_for(self, here):
+        done = here("run", " ", "--json")
         assert done.returncode == 2
         assert json.loads(done.stdout)["message"].startswith("the message is empty")
 
 
 class TestABadTape:
-    def test_a_corrupt_file_is_named_with_what_to_do(self, hookline, home, script):
+    def test_a_corrupt_file_is_named_with_what_to_do(self, here, home, script):
         home.mkdir()
         (home / "tape.db").write_bytes(b"this is not a database, whatever its name says" * 100)
-        done = hookline("run", "hi", "--model", script)
+        done = here("run", "hi", "--model", script)
         assert done.returncode == 2
         assert "tape.db" in done.stderr
         assert "Traceback" not in done.stderr
 
-    def test_a_file_of_a_newer_version_is_left_alone(self, hookline, home, script):
-        assert hookline("run", "hi", "--model", script).returncode == 0
+    def test_a_file_of_a_newer_version_is_left_alone(self, here, home, script):
+        assert here("run", "hi", "--model", script).returncode == 0
         with closing(sqlite3.connect(home / "tape.db")) as db:
             db.execute("PRAGMA user_version = 999")
         before = (home / "tape.db").read_bytes()
-        done = hookline("run", "again", "--model", script)
+        done = here("run", "again", "--model", script)
         assert done.returncode == 2
         assert "999" in done.stderr
         assert (home / "tape.db").read_bytes() == before
 
-    def test_a_locked_file_is_waited_for_and_then_named(self, hookline, home, script):
-        assert hookline("run", "hi", "--model", script).returncode == 0
+    def test_a_locked_file_is_waited_for_and_then_named(self, here, home, script):
+        assert here("run", "hi", "--model", script).returncode == 0
         db = sqlite3.connect(home / "tape.db", isolation_level=None)
         db.execute("BEGIN EXCLUSIVE")
-        done = hookline("run", "again", "--model", script)
+        done = here("run", "again", "--model", script)
         db.rollback()
         assert done.returncode == 2
         assert "locked" in done.stderr or "another process" in done.stderr
@@ -247,13 +247,13 @@ class TestNeighbours:
             assert "Traceback" not in done.stderr
         assert not page.exists()
 
-    def test_a_cut_off_turn_is_continued_from_the_command_line(self, hookline, tmp_path, script, home):
+    def test_a_cut_off_turn_is_continued_from_the_command_line(self, here, tmp_path, script, home):
         crash = Path(__file__).parents[1] / "app" / "crashing.py"
         home.mkdir()
         subprocess.run([sys.executable, crash, home, "reads", "authorize_action"], check=False)
         rest = tmp_path / "rest.toml"
         rest.write_text('[[turns]]\ntext = "Continued."\n')
-        done = hookline("run", "--resume", "--session-id", "s", "--model", f"scripted:{rest}")
+        done = here("run", "--resume", "--session-id", "s", "--model", f"scripted:{rest}")
         assert done.returncode == 0, done.stderr
         assert done.stdout == "Continued.\n"
         assert "unknown tool 'count'" in done.stderr

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pexpect
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 from hookline.app import Hookline
 from hookline.hooks import HooklineError
+
+from .. import commandline, forks
 
 HOOK = """
 def begin(event):
@@ -42,12 +45,18 @@ def environ(tmp_path) -> dict[str, str]:
 
 
 @pytest.fixture
-def hookline(workspace, environ):
-    def run(*arguments, stdin=""):
-        return subprocess.run(
-            [sys.executable, "-m", "hookline", *map(str, arguments)],
-            input=stdin, capture_output=True, text=True, cwd=workspace, env=environ, check=False,
-        )  # fmt: skip
+def hookline(workspace, environ, tmp_path, monkeypatch, capsys):
+    here = commandline.here(tmp_path / "home", workspace, monkeypatch, capsys)
+    return partial(here, HOME=environ["HOME"], COLUMNS="200")
+
+
+@pytest.fixture
+def chat(workspace, environ, script):
+    """A chat reads from a file descriptor, and has a process of its own."""
+
+    def run(stdin):
+        asked = ("chat", "--model", script)
+        return forks.run(forks.MAIN, *asked, stdin=stdin, cwd=workspace, env=environ)
 
     return run
 
@@ -187,16 +196,16 @@ class TestOtherCommands:
         assert "3 things of this project are inert" in done.stdout
         assert "profile/mine.py" in hookline("hooks", "agent_start").stdout
 
-    def test_chat_says_once_what_is_inert_and_reloads(self, hookline, trust, script, tmp_path):
+    def test_chat_says_once_what_is_inert_and_reloads(self, chat, trust, tmp_path):
         (tmp_path / "script.toml").write_text('[[turns]]\ntext = "One."\n[[turns]]\ntext = "Two."\n')
-        done = hookline("chat", "--model", script, stdin="hi\n/reload\nhi\n")
+        done = chat("hi\n/reload\nhi\n")
         assert done.returncode == 0, done.stderr
         told = done.stdout + done.stderr
         assert told.count("`hookline trust` shows what would run and asks") == 2  # at start, by /reload
         assert "2 hook files, 2 handlers" in told  # the shipped ones
         assert "the hook ran" not in told
         trust("--yes")
-        done = hookline("chat", "--model", script, stdin="hi\n/reload\nhi\n")
+        done = chat("hi\n/reload\nhi\n")
         told = done.stdout + done.stderr
         assert "hookline trust" not in told
         assert "3 hook files, 3 handlers" in told

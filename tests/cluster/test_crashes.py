@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hookline.cluster.queue import TASK
 from hookline.gateway.lines import Line, Lines
+from hookline.inbox import key_of, packed
 
 from .conftest import letter
 
@@ -53,9 +55,13 @@ async def test_a_message_is_not_left_behind_when_its_sessions_job_is_taken_meanw
     queue, store = box.gateway.cluster.queue, box.gateway.app.store()
     await box.handle(letter())
     async with store.connection() as connection, connection.transaction():
-        await queue._waiting_job(connection, "mail:ada")  # another gateway is about to keep a message
+        second = letter(number=2)
+        values = (key_of(second), "ticket", "mail:ada", box.gateway.cluster.id, False, packed(second))
+        told = (queue._name, TASK, queue.worker_channel(""), queue.silence)
+        accepting = "SELECT hookline_accept(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+        await connection.execute(accepting, (*values, *told))  # another gateway is about to keep one
         await cluster.worker()
         jobs = await queue.engine.job_manager.fetch_job([queue._name], 0)
         assert jobs is None, "nobody takes the job before the message is there"
-    (result,) = await box.answers("ada-1")
-    assert result.outcome == "answered"
+    results = await box.answers("ada-1", "ada-2")
+    assert [result.outcome for result in results] == ["answered", "answered"]

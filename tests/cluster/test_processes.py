@@ -13,7 +13,7 @@ from hookline.models.script import Call, Turn
 
 from .. import postgres
 from ..app.test_admission import Gate
-from ..proxy import Proxy
+from ..proxy import through
 from .conftest import letter
 from .processes import machines
 from .test_parking import has_begun
@@ -28,18 +28,6 @@ SHORT = '[[turns]]\ntext = "all of it"\nchunk = 1\ndelay = 0.05\n'
 async def others(cluster):
     async with machines(cluster.folder, cluster.schema) as made:
         yield made
-
-
-@pytest.fixture
-async def proxy():
-    async with Proxy(postgres.socket_path()) as running:
-        yield running
-        running.forward.set()
-        running.backward.set()
-
-
-def through(proxy):
-    return f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres"
 
 
 def ask(url, text, message_id="m1"):

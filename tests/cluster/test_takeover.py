@@ -181,6 +181,8 @@ async def test_a_worker_that_was_stopped_and_comes_back_too_late_says_nothing_an
     tape = await box.gateway.app.store().entries("mail:ada")
     late.signal(signal.SIGCONT)
     await late.until("not_told|too_late|failed|another writer")
+    late.signal(signal.SIGTERM)
+    assert await late.ended() == 0
     await box.handle(letter("and now?", number=2))
     await box.answers("ada-2")
     after = await box.gateway.app.store().entries("mail:ada")
@@ -188,8 +190,6 @@ async def test_a_worker_that_was_stopped_and_comes_back_too_late_says_nothing_an
     assert await turns_of(box) == (["ada-1", "ada-2"], ["started", "completed"] * 2)
     assert box.log.count("send gone on") == 1
     assert others.ran() == ["once"]
-    late.signal(signal.SIGTERM)
-    assert await late.ended() == 0
 
 
 async def test_where_two_workers_have_one_turn_the_tape_takes_one_answer_and_that_is_delivered(

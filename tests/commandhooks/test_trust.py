@@ -2,14 +2,14 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 from hookline.app import Hookline
 from hookline.events import ToolCallEvent
 from hookline.policy import Policy
+
+from .. import forks
 
 
 async def judged(app):
@@ -153,10 +153,7 @@ class TestCommands:
         environ["HOOKLINE_HOME"] = str(tmp_path / "home")
 
         def run(*arguments, stdin=""):
-            return subprocess.run(
-                [sys.executable, "-m", "hookline", *map(str, arguments)],
-                input=stdin, capture_output=True, text=True, cwd=workspace, env=environ, check=False,
-            )  # fmt: skip
+            return forks.run(forks.MAIN, *arguments, stdin=stdin, cwd=workspace, env=environ)
 
         return run
 

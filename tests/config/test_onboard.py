@@ -1,11 +1,12 @@
 """`hookline onboard`: in a real pseudo-terminal, and without one."""
 
-import sys
 import tomllib
 
 import pexpect
 import pytest
 
+from .. import forks
+from ..cli.test_chat import Child
 from ..commandline import environment
 
 PLUGGED = """
@@ -54,15 +55,10 @@ def spawn(tmp_path):
     children = []
 
     def spawn(*arguments, plugin=None):
-        program = ["-m", "hookline"]
-        if plugin is not None:
-            (tmp_path / "plugged.py").write_text(PLUGGED.format(plugin))
-            program = [str(tmp_path / "plugged.py")]
-        child = pexpect.spawn(
-            sys.executable, [*program, "onboard", *arguments], cwd=str(workspace),
-            env=environment(tmp_path / "home", TERM="dumb"), encoding="utf-8", timeout=60,
+        child = Child(
+            forks.MAIN if plugin is None else PLUGGED.format(plugin), "onboard", *arguments,
+            cwd=workspace, env=environment(tmp_path / "home", TERM="dumb"), dimensions=(24, 80),
         )  # fmt: skip
-        child.delaybeforesend = None
         children.append(child)
         return child
 

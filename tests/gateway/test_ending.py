@@ -23,6 +23,7 @@ def until_going_down(url: str) -> None:
             if error.code == 503:
                 return
             raise
+        time.sleep(0.01)
     raise AssertionError("the gateway is still ready")
 
 
@@ -49,9 +50,10 @@ def answered(url: str) -> tuple[str, str]:
         try:
             said = page(f"{url}api/sessions/web:garden")
         except urllib.error.HTTPError:  # the session is not there yet
-            continue
-        if said[-1][0] == "assistant" and said[-1][1]:
+            said = []
+        if said and said[-1][0] == "assistant" and said[-1][1]:
             return said[-1]
+        time.sleep(0.02)
     raise AssertionError("there is no answer")
 
 

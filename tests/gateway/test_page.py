@@ -282,6 +282,13 @@ async def test_sessions_are_listed_opened_and_linked(tmp_path, chromium):
         await page.wait_for_selector(".person >> text=About the garden.")
 
 
+async def test_a_browser_without_a_microphone_says_so(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(["hi"])) as house:
+        page = await opened(chromium, house)
+        await page.click("#record")
+        await page.wait_for_selector(".note.problem >> text=microphone")
+
+
 async def test_a_gateway_that_wants_a_token_is_given_one(tmp_path, chromium):
     async with serving(tmp_path, ScriptedModel(["Hello."]), token="open/sesame=") as house:
         page = await opened(chromium, house, connects=False)

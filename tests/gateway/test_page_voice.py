@@ -62,13 +62,6 @@ async def test_a_recording_reaches_the_gateway(tmp_path):
             assert page.problems == []
 
 
-async def test_a_browser_without_a_microphone_says_so(tmp_path):
-    async with serving(tmp_path, ScriptedModel(["hi"])) as house, browser() as chromium:
-        page = await opened(chromium, house)
-        await page.click("#record")
-        await page.wait_for_selector(".note.problem >> text=microphone")
-
-
 @pytest.mark.skipif(
     not (find_spec("espeakng_loader") and find_spec("moonshine_voice")), reason="needs hookline[voice]"
 )

@@ -5,13 +5,14 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from .. import forks
 
 pytestmark = pytest.mark.slow
 
@@ -26,8 +27,7 @@ wait = 600
 """
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "hookline", "gateway", *arguments]
+SERVED = ("hookline.gateway.server", "hookline.gateway.web", "hookline.inspector.routes")
 
 
 def environment(home: Path, **settings: str) -> dict[str, str]:
@@ -39,14 +39,17 @@ def environment(home: Path, **settings: str) -> dict[str, str]:
 def gateway(tmp_path: Path, script: str, *arguments: str, **settings: str):
     """A gateway process that is up, and its address."""
     (tmp_path / "script.toml").write_text(script)
-    asked = command("--port", "0", "--model", f"scripted:{tmp_path / 'script.toml'}", *arguments)
-    with subprocess.Popen(
-        asked,
+    asked = ("--port", "0", "--model", f"scripted:{tmp_path / 'script.toml'}", *arguments)
+    with forks.start(
+        forks.MAIN,
+        "gateway",
+        *asked,
         cwd=tmp_path,
         env=environment(tmp_path / "home", **settings),
         stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        text=True,
+        imports=SERVED,
     ) as process:
         try:
             assert process.stderr is not None
@@ -85,6 +88,7 @@ def test_sigterm_parks_a_turn_that_takes_too_long_and_the_next_start_continues_i
         until = time.monotonic() + 30
         while (said := page(f"{url}{at}"))[-1] != ("assistant", "Here it is."):
             assert time.monotonic() < until, said
+            time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant"]
@@ -135,14 +139,8 @@ def test_sighup_reloads_hook_files_and_the_gateway_goes_on(tmp_path):
     ],
 )
 def test_what_cannot_be_served_is_refused_in_a_line(tmp_path, arguments, settings, said):
-    done = subprocess.run(
-        command(*arguments),
-        env=environment(tmp_path, **settings),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    env = environment(tmp_path, **settings)
+    done = forks.run(forks.MAIN, "gateway", *arguments, env=env, cwd=tmp_path, imports=SERVED)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -151,7 +149,7 @@ def test_what_cannot_be_served_is_refused_in_a_line(tmp_path, arguments, setting
 class Embedded:
     """A program that has the agent inside it."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: forks.Forked) -> None:
         self.process = process
 
     def write(self, **frame: object) -> None:
@@ -170,16 +168,17 @@ class Embedded:
 @contextmanager
 def embedded(tmp_path: Path, script: str, **settings: str):
     (tmp_path / "script.toml").write_text(script)
-    asked = command("--enable-channel", "stdio", "--model", f"scripted:{tmp_path / 'script.toml'}")
-    with subprocess.Popen(
-        asked,
+    asked = ("--enable-channel", "stdio", "--model", f"scripted:{tmp_path / 'script.toml'}")
+    with forks.start(
+        forks.MAIN,
+        "gateway",
+        *asked,
         cwd=tmp_path,
         env=environment(tmp_path / "home", **settings),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        text=True,
-        bufsize=1,
+        imports=SERVED,
     ) as process:
         try:
             yield Embedded(process)

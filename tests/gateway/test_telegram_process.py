@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from .. import commandline
+from .. import commandline, forks
 from .botapi import ADA, TOKEN, BotApi
 
 SECTION = '[channels.telegram]\ntoken = "${TELEGRAM_TOKEN}"\n'
@@ -22,16 +22,9 @@ def environment(home, **more):
     return {**inherited, "HOOKLINE_HOME": str(home), **more}
 
 
-def hookline(tmp_path, *arguments, config="", before=("-m", "hookline"), **more):
+def hookline(tmp_path, *arguments, config="", code=forks.MAIN, **more):
     (tmp_path / "config.toml").write_text(config)
-    return subprocess.run(
-        [sys.executable, *before, *arguments],
-        env=environment(tmp_path, **more),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return forks.run(code, *arguments, env=environment(tmp_path, **more), cwd=tmp_path)
 
 
 @pytest.fixture
@@ -56,7 +49,7 @@ def test_what_is_missing_is_told_in_a_line(tmp_path, here, config, more, said):
 
 
 def test_a_missing_library_is_told_in_a_line(tmp_path):
-    done = hookline(tmp_path, *ASKED, config=SECTION, before=("-c", WITHOUT), TELEGRAM_TOKEN=TOKEN)
+    done = hookline(tmp_path, *ASKED, config=SECTION, code=WITHOUT, TELEGRAM_TOKEN=TOKEN)
     told("pip install 'hookline[telegram]'", done)
 
 
@@ -68,14 +61,14 @@ def told(said, done):
 
 
 @pytest.mark.parametrize(
-    ("more", "before", "said"),
+    ("more", "code", "said"),
     [
-        ({}, ("-m", "hookline"), "TELEGRAM_TOKEN"),
-        ({"TELEGRAM_TOKEN": TOKEN}, ("-c", WITHOUT), "pip install 'hookline[telegram]'"),
+        ({}, forks.MAIN, "TELEGRAM_TOKEN"),
+        ({"TELEGRAM_TOKEN": TOKEN}, WITHOUT, "pip install 'hookline[telegram]'"),
     ],
 )
-def test_doctor_names_a_missing_token_and_a_missing_library(tmp_path, more, before, said):
-    done = hookline(tmp_path, "doctor", config=SECTION, before=before, **more)
+def test_doctor_names_a_missing_token_and_a_missing_library(tmp_path, more, code, said):
+    done = hookline(tmp_path, "doctor", config=SECTION, code=code, **more)
     assert done.returncode == 1, done.stdout + done.stderr
     assert any("channels" in line and said in line for line in done.stdout.splitlines()), done.stdout
 
@@ -99,8 +92,11 @@ def test_a_gateway_without_the_channel_imports_nothing_of_it(tmp_path):
         "print(*Gateway(app).channels)\n"
         "print(*[m for m in sys.modules if m == 'telegram' or 'gateway.telegram' in m])\n"
     )
-    config = f"{SECTION}enabled = false\n"
-    done = hookline(tmp_path, code, config=config, before=("-c",))
+    (tmp_path / "config.toml").write_text(f"{SECTION}enabled = false\n")
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(tmp_path), cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.stdout.splitlines() == ["web openai", ""], done.stderr
 
 

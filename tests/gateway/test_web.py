@@ -119,6 +119,21 @@ async def test_a_failed_turn_is_told_to_the_sender_and_to_gateway_error(served, 
     assert [event.channel_id for event in failures] == ["web", "web"]
 
 
+async def test_of_a_store_that_fails_a_sender_learns_no_more_than_that(served, scripted, app):
+    scripted("Hello.")
+    failures = []
+    app.hooks.register("gateway:error", failures.append)
+    async with served() as at:
+        store = app.store()
+        pages = await store.using("read", lambda db: db.execute("PRAGMA page_count").fetchone()[0])
+        await store.using("limit", lambda db: db.execute(f"PRAGMA max_page_count = {pages}"))
+        async with at.ws() as socket:
+            await socket.send(json.dumps({"type": "message", "text": "x" * 200_000}))
+            said = (await frames_until(socket, "error"))[-1]
+    assert said["message"] == "messages cannot be kept at the moment; try again later"
+    assert "tape.db" in str(failures[0].error)
+
+
 @pytest.mark.parametrize("answer", ["approve", "reject"])
 async def test_an_approval_is_asked_and_answered_in_the_websocket(served, scripted, app, answer):
     scripted(Turn(tool_calls=[Call("shell", {"command": "echo hi"})]), "Done.")

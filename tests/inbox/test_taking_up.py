@@ -1,6 +1,7 @@
 """What a gateway finds in its inbox at the start, and what it makes of it."""
 
 import asyncio
+import sqlite3
 from uuid import uuid4
 
 import pytest
@@ -65,6 +66,8 @@ async def test_a_message_whose_turn_is_over_is_only_marked_done(app, scripted, b
                 await asyncio.sleep(0.001)
         assert await gateway.intake.inbox.owner_of(named("first", "m1")) is None
     assert box.log == ["start", "stop"]
+    with sqlite3.connect(app.home / "tape.db") as database:
+        assert database.execute("SELECT outcome FROM inbox").fetchall() == [("answered",)]
 
 
 async def test_a_turn_that_was_cut_off_is_continued_even_when_resuming_is_off(app, scripted, box):

@@ -1,26 +1,19 @@
 """`hookline doctor` makes the interceptors that the settings name, and says what is wrong with them."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from .. import commandline
 
 
 @pytest.fixture
-def doctor(tmp_path):
+def doctor(tmp_path, monkeypatch, capsys):
+    here = commandline.here(tmp_path / "home", tmp_path, monkeypatch, capsys)
+
     def run(config):
         home = tmp_path / "home"
         home.mkdir(exist_ok=True)
         (home / "config.toml").write_text(config)
-        env = {**os.environ, "HOOKLINE_HOME": str(home), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "hookline", "doctor"]
-        return subprocess.run(
-            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
-        )
+        return here("doctor", HOME=str(tmp_path))
 
     return run
 

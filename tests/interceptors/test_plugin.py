@@ -17,6 +17,7 @@ from hookline.models.script import Call, Turn
 from hookline.subagents import Task
 from hookline.tools import tool
 
+from .. import forks
 from .policies import Rule
 
 CALL = Turn(tool_calls=[Call("echo", {"text": "x"}, "c1")])
@@ -428,11 +429,8 @@ async def test_a_turn_that_is_resumed_is_judged_where_it_goes_on(app, scripted, 
 
 
 def run_hookline(home, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "hookline", *arguments],
-        capture_output=True, text=True, check=False, cwd=home,
-        env={**os.environ, "HOOKLINE_HOME": str(home), "NO_COLOR": "1"},
-    )  # fmt: skip
+    env = {**os.environ, "HOOKLINE_HOME": str(home), "NO_COLOR": "1"}
+    return forks.run(forks.MAIN, *arguments, cwd=home, env=env)
 
 
 def test_the_command_line_says_in_a_line_why_it_does_not_run(tmp_path):

@@ -23,6 +23,8 @@ from hookline.models.weights import weights_path
 
 from .ask import events, one, text_of, user
 
+pytestmark = pytest.mark.slow
+
 WEATHER = {
     "name": "weather",
     "description": "The weather in a city.",

@@ -10,27 +10,17 @@ import pytest
 from hookline.plugins.errors import PluginError
 from hookline.plugins.new import new_plugin
 
+from .. import forks
+
 
 @pytest.fixture
 def hookline(tmp_path, site):
     """The command, with the packages of this test."""
 
     def run(*arguments):
-        env = {
-            **os.environ,
-            "PYTHONPATH": str(site.folder),
-            "HOOKLINE_HOME": str(tmp_path / "home"),
-            "COLUMNS": "200",
-        }
-        code = "from hookline.cli import main; main()"
-        return subprocess.run(
-            [sys.executable, "-c", code, *map(str, arguments)],
-            env=env,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        env = {**os.environ, "HOOKLINE_HOME": str(tmp_path / "home"), "COLUMNS": "200"}
+        code = f"import sys; sys.path.insert(1, {str(site.folder)!r}); {forks.MAIN}"
+        return forks.run(code, *arguments, env=env, cwd=tmp_path)
 
     return run
 

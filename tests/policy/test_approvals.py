@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import stat
-import subprocess
 import sys
 from threading import Barrier, Thread
 from types import SimpleNamespace
@@ -22,8 +20,8 @@ from hookline.policy.chain import records
 from hookline.policy.postgres_approvals import PostgresApprovals
 from hookline.tape.settings import TapeSettings
 
-from .. import postgres
-from ..cli.test_chat import Terminal, environment
+from .. import commandline, forks, postgres
+from ..cli.test_chat import Terminal
 
 SCRIPT = """
 from hookline.models.script import Call, Turn
@@ -563,10 +561,7 @@ asyncio.run(main())
 
 
 def run(home, *arguments):
-    return subprocess.run(
-        [sys.executable, "-c", RUN, str(home), *arguments],
-        capture_output=True, text=True, check=False, env=os.environ,
-    )  # fmt: skip
+    return forks.run(RUN, home, *arguments)
 
 
 @pytest.mark.parametrize("answer", ["once", "session", "10 minutes"])
@@ -619,14 +614,12 @@ def terminal(place):
         each.child.close(force=True)
 
 
-def hookline(place, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "hookline", *arguments], capture_output=True, text=True, check=False,
-        env=environment(place), cwd=place.workspace,
-    )  # fmt: skip
+@pytest.fixture
+def hookline(place, monkeypatch, capsys):
+    return commandline.here(place.home, place.workspace, monkeypatch, capsys)
 
 
-def test_the_person_sees_the_call_and_the_diff_before_anything_is_written(terminal, place):
+def test_the_person_sees_the_call_and_the_diff_before_anything_is_written(terminal, place, hookline):
     chat = terminal()
     chat.type("put\r")
     chat.see(r'run write_file\?\n  write_file \{"path": "notes.txt", "content": "one')
@@ -634,7 +627,7 @@ def test_the_person_sees_the_call_and_the_diff_before_anything_is_written(termin
     chat.see(r"(?m)^\s+\+2$")
     chat.see(r"allow it\?")
     assert (place.workspace / "notes.txt").read_text() == "one\ntwo\nthree\n"
-    pending = json.loads(hookline(place, "policy", "approvals", "--json").stdout)["pending"]
+    pending = json.loads(hookline("policy", "approvals", "--json").stdout)["pending"]
     assert [one["request"]["tool"] for one in pending] == ["write_file"]
     chat.type("y\r")
     chat.see("Put it there.")
@@ -652,7 +645,7 @@ def test_a_no_with_a_reason_reaches_the_model(terminal, place):
     assert (place.workspace / "notes.txt").read_text() == "one\ntwo\nthree\n"
 
 
-def test_minutes_hold_over_a_restart_until_they_are_revoked(terminal, place):
+def test_minutes_hold_over_a_restart_until_they_are_revoked(terminal, place, hookline):
     chat = terminal()
     chat.type("put\r")
     chat.see(r"allow it\?")
@@ -661,7 +654,7 @@ def test_minutes_hold_over_a_restart_until_they_are_revoked(terminal, place):
     chat.see_prompt()
     chat.type("\x04")
     assert chat.end() == 0
-    [grant] = json.loads(hookline(place, "policy", "approvals", "--json").stdout)["granted"]
+    [grant] = json.loads(hookline("policy", "approvals", "--json").stdout)["granted"]
     assert (grant["scope"], grant["session_id"]) == ("until", "terminal:chat")
     again = terminal()
     (place.workspace / "notes.txt").write_text("one\n")
@@ -669,34 +662,34 @@ def test_minutes_hold_over_a_restart_until_they_are_revoked(terminal, place):
     again.see("Put it there.")
     again.see_prompt()
     assert "allow it?" not in again.text
-    done = hookline(place, "policy", "approvals", "--revoke", grant["id"])
+    done = hookline("policy", "approvals", "--revoke", grant["id"])
     assert done.stdout.startswith("revoked: write_file")
     again.type("put\r")
     again.see(r"allow it\?")
-    wrong = hookline(place, "policy", "approvals", "--revoke", grant["id"])
+    wrong = hookline("policy", "approvals", "--revoke", grant["id"])
     assert wrong.returncode == 2
     assert "no approval" in wrong.stderr
     assert "Traceback" not in wrong.stderr
 
 
-def test_a_question_in_a_chat_is_answered_from_another_terminal(terminal, place):
+def test_a_question_in_a_chat_is_answered_from_another_terminal(terminal, place, hookline):
     chat = terminal()
     chat.type("put\r")
     chat.see(r"allow it\?")
-    told = json.loads(hookline(place, "policy", "approvals", "--json").stdout)
+    told = json.loads(hookline("policy", "approvals", "--json").stdout)
     [question] = told["pending"]
-    done = hookline(place, "policy", "approvals", "--answer", question["id"], "yes")
+    done = hookline("policy", "approvals", "--answer", question["id"], "yes")
     assert done.returncode == 0, done.stderr
     chat.see("Put it there.")
     assert (place.workspace / "notes.txt").read_text() == "one\n2\nthree\n"
 
 
-def test_a_headless_run_is_denied_and_told_how_to_allow(place):
-    done = hookline(place, "run", "put", "--model", place.model)
+def test_a_headless_run_is_denied_and_told_how_to_allow(place, hookline):
+    done = hookline("run", "put", "--model", place.model)
     assert "nobody is here to approve it: write_file" in done.stderr
     assert "`hookline run --yes` approves" in done.stderr
     assert (place.workspace / "notes.txt").read_text() == "one\ntwo\nthree\n"
-    assert hookline(place, "policy", "approvals").stdout.startswith("nothing waits")
+    assert hookline("policy", "approvals").stdout.startswith("nothing waits")
 
 
 # --- settings -------------------------------------------------------------------------------------
@@ -749,11 +742,11 @@ def test_the_environment_and_the_command_line_set_the_default(tmp_path, monkeypa
     assert Hookline(home=tmp_path, workspace=tmp_path, overrides=said).policy.default == "ask"
 
 
-def test_wrong_settings_are_named(place):
+def test_wrong_settings_are_named(place, hookline):
     (place.home / "config.toml").write_text(
         '[policy]\nfail_closd = true\n[redaction]\ndetectors = ["keyz"]\n[audit]\npayload = true\n'
     )
-    told = hookline(place, "config", "show").stderr
+    told = hookline("config", "show").stderr
     assert "policy.fail_closd: unknown key 'fail_closd'; did you mean 'fail_closed'" in told
     assert "redaction.detectors" in told
     assert "audit.payload: unknown key 'payload'; did you mean 'payloads'" in told

@@ -17,6 +17,8 @@ from hookline.policy.approvals import call_hash
 from hookline.policy.audit import AuditError, AuditLog
 from hookline.policy.chain import ROOT, files_of, head_file, records, verify
 
+from .. import forks
+
 WRITER = """
 import sys
 from pathlib import Path
@@ -327,10 +329,8 @@ async def test_nothing_is_written_unless_it_is_on(tmp_path):
 
 
 def hookline(home, *arguments, **env):
-    return subprocess.run(
-        [sys.executable, "-m", "hookline", *arguments], capture_output=True, text=True, check=False,
-        env={**os.environ, "HOOKLINE_HOME": str(home), **env}, cwd=home,
-    )  # fmt: skip
+    environment = {**os.environ, "HOOKLINE_HOME": str(home), **env}
+    return forks.run(forks.MAIN, *arguments, env=environment, cwd=home)
 
 
 async def test_show_and_verify(tmp_path, capsys):

@@ -384,7 +384,8 @@ def uses(name: str) -> list[str]:
     return [
         f"{path.relative_to(root)}:{node.lineno}"
         for path in sorted(root.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        if name in (source := path.read_text())  # to parse the rest takes a second
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Attribute) and node.attr == name
     ]
 

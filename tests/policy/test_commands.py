@@ -1,30 +1,25 @@
-"""`hookline policy check|test|explain`, and `run` with and without `--yes`, as processes."""
+"""`hookline policy check|test|explain`, and `run` with and without `--yes`."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
+from .. import commandline
 from .conftest import write_pack
 
 
 @pytest.fixture
-def hookline(tmp_path):
+def hookline(tmp_path, monkeypatch, capsys):
     home = tmp_path / "home"
     home.mkdir()
     workspace = tmp_path / "work"
     workspace.mkdir()
+    here = commandline.here(home, workspace, monkeypatch, capsys)
 
     def run(*words, config=""):
         if config:
             (home / "config.toml").write_text(config)
-        env = {**os.environ, "HOOKLINE_HOME": str(home), "HOME": str(tmp_path)}
-        command = [sys.executable, "-m", "hookline", *words]
-        return subprocess.run(
-            command, cwd=workspace, env=env, capture_output=True, text=True, timeout=60, check=False
-        )
+        return here(*words, HOME=str(tmp_path))
 
     run.home, run.workspace = home, workspace
     return run

@@ -20,7 +20,7 @@ from hookline.tape.settings import TapeSettings
 
 from .. import postgres
 from ..cli.test_chat import Terminal, environment
-from ..proxy import Proxy
+from ..proxy import through
 from .test_approvals import SCRIPT, at_once, request
 
 
@@ -44,18 +44,6 @@ def shared(schema, tmp_path):
     yield open_
     for each in made:
         each.close()
-
-
-@pytest.fixture
-async def proxy():
-    async with Proxy(postgres.socket_path()) as running:
-        yield running
-        running.forward.set()
-        running.backward.set()
-
-
-def through(proxy):
-    return f"postgresql://postgres:hunter2@127.0.0.1:{proxy.port}/postgres"
 
 
 def configure(home, schema, url=None, **more):

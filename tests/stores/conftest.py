@@ -1,8 +1,6 @@
 """The providers that the contracts are tested with. Another one joins here."""
 
-import os
 import subprocess
-import sys
 import textwrap
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,6 +10,8 @@ import pytest
 
 from hookline.specs import StoreSpec
 from hookline.stores import Stores
+
+from .. import forks
 
 PROVIDERS: dict[str, dict[str, dict[str, Any]]] = {
     "doc": {"sqlite": {}},
@@ -50,17 +50,9 @@ def providers(protocol: str) -> Any:
     return store
 
 
-def run(code: str, *arguments: object) -> subprocess.Popen[str]:
+def run(code: str, *arguments: object) -> forks.Forked:
     """Run Python code in another process."""
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(
-                str(Path(__file__).parents[2] / part) for part in ("src", ".")
-            ),
-        },
-    )
+    return forks.start(
+        textwrap.dedent(code), *arguments, imports=["tests.stores.test_every_store"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip

@@ -93,7 +93,7 @@ async def test_writers_at_the_same_time_lose_nothing(tmp_path, protocol, provide
 async def test_several_processes_write_to_one_file(tmp_path, protocol, provider):
     processes = [run(WRITER, tmp_path, protocol, provider, mark, 10) for mark in "ab"]
     for process in processes:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate()
         assert process.returncode == 0, errors
     stores = stores_in(tmp_path, protocol, provider)
     assert (await stores.get("s").health()).count == 20

@@ -1,10 +1,8 @@
 """Moving tapes between SQLite and PostgreSQL: everything arrives, and it is proved."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +11,7 @@ from hookline.tape.copying import CopyRefused, copy, digest
 from hookline.tape.postgres import PostgresStore
 from hookline.tape.settings import home_id
 
-from .. import postgres
+from .. import commandline, postgres
 from .conftest import chain, note
 
 
@@ -123,19 +121,15 @@ def test_a_home_keeps_its_id(tmp_path: Path):
 # --- On the command line ---
 
 
-def hookline(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hookline", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=home,
-        env={**os.environ, "HOOKLINE_HOME": str(home), **variables},
-        check=False,
-    )
+@pytest.fixture
+def hookline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def run(home: Path, *arguments: str, **variables: str) -> SimpleNamespace:
+        return commandline.here(home, home, monkeypatch, capsys)(*arguments, **variables)
+
+    return run
 
 
-@pytest.mark.slow
-def test_a_home_on_the_command_line_goes_to_postgres_and_back(tmp_path: Path, schema: str):
+def test_a_home_on_the_command_line_goes_to_postgres_and_back(tmp_path: Path, schema: str, hookline):
     home = tmp_path / "home"
     home.mkdir()
     script = tmp_path / "script.toml"
@@ -173,7 +167,7 @@ def test_a_home_on_the_command_line_goes_to_postgres_and_back(tmp_path: Path, sc
         assert "s3cret" not in done.stdout + done.stderr
 
 
-def test_a_second_home_on_the_same_schema_is_refused(tmp_path: Path, schema: str):
+def test_a_second_home_on_the_same_schema_is_refused(tmp_path: Path, schema: str, hookline):
     homes = [tmp_path / "one", tmp_path / "two"]
     for home in homes:
         home.mkdir()
@@ -188,15 +182,11 @@ def test_a_second_home_on_the_same_schema_is_refused(tmp_path: Path, schema: str
     assert hookline(homes[1], "tape", "list", HOOKLINE_TAPE__HOME=name).returncode == 0
 
 
-def test_a_project_does_not_say_where_conversations_go(tmp_path: Path):
+def test_a_project_does_not_say_where_conversations_go(tmp_path: Path, monkeypatch, capsys):
     home, project = tmp_path / "home", tmp_path / "project"
     home.mkdir()
     (project / ".hookline").mkdir(parents=True)
     (project / ".hookline" / "config.toml").write_text('[tape]\nurl = "postgresql://evil.example/x"\n')
-    environment = {**os.environ, "HOOKLINE_HOME": str(home)}
-    command = [sys.executable, "-m", "hookline", "tape", "list"]
-    done = subprocess.run(
-        command, cwd=project, env=environment, capture_output=True, text=True, check=False
-    )
+    done = commandline.here(home, project, monkeypatch, capsys)("tape", "list")
     assert done.returncode == 0, done.stderr
     assert (home / "tape.db").exists()

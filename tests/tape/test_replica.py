@@ -119,6 +119,8 @@ def test_the_command_line_reads_a_replica_and_refuses_a_turn_there(servers: Pair
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.count("\n") == 1
     assert "is read-only, as a replica is; name the primary in [tape] url" in refused.stderr
+    examined = hookline(servers.replica, "doctor")
+    assert (examined.returncode, "name the primary in [tape] url" in examined.stdout) == (1, True)
     assert hookline(servers.primary, "tape", "export", "-").stdout == whole.stdout
 
 

@@ -1,10 +1,8 @@
 """`hookline triggers` on the command line."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+
+from .. import commandline
 
 SETTINGS = """
 model = "scripted:{script}"
@@ -21,22 +19,17 @@ message = "Do {{task}}"
 
 
 @pytest.fixture
-def hookline(tmp_path):
+def hookline(tmp_path, monkeypatch, capsys):
     script = tmp_path / "script.toml"
     script.write_text('[[turns]]\ntext = "All done."\n')
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text(SETTINGS.format(script=script))
 
+    here = commandline.here(home, tmp_path, monkeypatch, capsys)
+
     def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "hookline", "triggers", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-            env={**os.environ, "HOOKLINE_HOME": str(home)},
-        )
+        return here("triggers", *arguments)
 
     return run
 

@@ -1,7 +1,6 @@
 """Cron triggers: one turn for each moment, whatever clocks and processes do."""
 
 import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from hookline.config import ConfigError
 from hookline.testing import VirtualClock
 from hookline.triggers import Triggers
 
+from .. import forks
 from .conftest import said
 
 HOUR = 3600.0
@@ -158,14 +158,19 @@ def test_a_wrong_section_is_refused_by_name(app, settings, wrong, says):
     assert not (app.home / "triggers.db").exists()
 
 
+def racing(home: Path) -> forks.Forked:
+    """A process that is ready for twenty moments."""
+    return forks.start(
+        Path(__file__).with_name("racing.py").read_text(), home, NOON - 60,
+        imports=["hookline.testing", "hookline.triggers", "croniter"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
 @pytest.mark.usefixtures("hourly")
 def test_of_two_processes_one_fires_a_moment(tmp_path):
     home = tmp_path / "home"
-    program = [sys.executable, str(Path(__file__).with_name("racing.py")), str(home), str(NOON - 60)]
-    processes = [
-        subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
+    processes = [racing(home) for _ in range(3)]
     for process in processes:
         assert process.stdout.readline() == "ready\n"
     for process in processes:  # all wake at once: twenty moments, one after the other

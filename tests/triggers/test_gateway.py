@@ -51,6 +51,9 @@ async def test_a_webhook_is_served_without_the_gateways_token_and_answered_in_a_
     gateway = Gateway(app, settings=given)
     started = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(serve(gateway, started=started.set_result))
+    await asyncio.wait([serving, started], return_when=asyncio.FIRST_COMPLETED)
+    if serving.done():
+        await serving  # why it did not start
     address = await started
     body = b'{"id": 17}'
     async with asyncio.timeout(30), aiohttp.ClientSession(address) as client:

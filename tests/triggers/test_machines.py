@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -16,9 +15,10 @@ from hookline.triggers import TriggerEvent
 from hookline.triggers.postgres_ledger import LOOK_EVERY, PostgresLedger
 from hookline.triggers.webhook import sign
 
-from .. import postgres
+from .. import forks, postgres
 from ..proxy import Proxy
 from .machines import Machine, write_settings
+from .test_cron import racing
 
 HOUR = 3600.0
 NOON = datetime(2026, 6, 15, 12, 0, tzinfo=UTC).timestamp()
@@ -121,19 +121,11 @@ async def test_machines_whose_clocks_differ_fire_each_moment_once(machine):
 
 
 def test_processes_with_homes_of_their_own_fire_each_moment_once(tmp_path, schema):
-    program = str(Path(__file__).with_name("racing.py"))
     processes = []
     for number in range(3):
         home = tmp_path / f"machine-{number}"
         write_settings(home, schema, HOURLY)
-        processes.append(
-            subprocess.Popen(
-                [sys.executable, program, str(home), str(NOON - 60)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        )
+        processes.append(racing(home))
     for process in processes:
         assert process.stdout.readline() == "ready\n"
     for process in processes:
@@ -355,11 +347,8 @@ def test_the_commands_of_all_machines_see_one_ledger(tmp_path, schema):
         file.write_text(f'model = "scripted:{script}"\n' + file.read_text())
 
     def hookline(name, *arguments):
-        command = [sys.executable, "-m", "hookline", "triggers", *arguments]
         environment = {**os.environ, "HOOKLINE_HOME": str(tmp_path / name)}
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
-        )
+        done = forks.run(forks.MAIN, "triggers", *arguments, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

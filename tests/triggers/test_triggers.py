@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from hookline.models.script import Fault, Turn
 from hookline.triggers import TriggerError, TriggerEvent, Triggers, TriggersStopping
 from hookline.triggers.sqlite_ledger import SQLiteLedger
 
-from .. import postgres
+from .. import forks, postgres
 from .conftest import said
 
 QUEUE = """
@@ -266,8 +264,7 @@ def test_an_event_of_a_process_that_died_has_its_turn_at_the_next_start(tmp_path
 
 def run_crashing(home, point):
     program = Path(__file__).with_name("crashing.py")
-    command = [sys.executable, str(program), str(home), point]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return forks.run(program.read_text(), home, point)
 
 
 @pytest.mark.usefixtures("orders_at_home")

@@ -1,14 +1,11 @@
 """`[stt]` and `[tts]`, and the commands that try them."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from hookline.config import Config
 from hookline.voice import SpeechToTextSettings
 
+from .. import commandline
 from .recordings import SENTENCE, is_sentence
 
 
@@ -54,18 +51,17 @@ def test_a_project_can_choose_among_what_is_known(tmp_path):
     assert config.section("tts") == {"voice": "en-us+Michael", "model": "local"}
 
 
-def hookline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hookline", *arguments]
-    environment = {"HOOKLINE_HOME": str(home), "PATH": ""}
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+@pytest.fixture
+def hookline(tmp_path, monkeypatch, capsys):
+    return commandline.here(tmp_path, tmp_path, monkeypatch, capsys)
 
 
-def test_a_text_is_said_into_a_file_and_heard_from_it(tmp_path):
+def test_a_text_is_said_into_a_file_and_heard_from_it(tmp_path, hookline):
     file = tmp_path / "lights.ogg"
-    said = hookline(tmp_path, "voice", "say", SENTENCE, str(file))
+    said = hookline("voice", "say", SENTENCE, str(file))
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout.startswith(f"written to {file} (audio/ogg, ")
-    heard = hookline(tmp_path, "voice", "hear", str(file))
+    heard = hookline("voice", "hear", str(file))
     assert (heard.returncode, heard.stderr) == (0, "")
     assert is_sentence(heard.stdout)
 
@@ -81,19 +77,19 @@ def test_a_text_is_said_into_a_file_and_heard_from_it(tmp_path):
     ],
     ids=["absent", "no sound", "format", "nothing", "folder"],
 )
-def test_what_cannot_be_done_is_told_in_a_line(tmp_path, arguments, message):
-    done = hookline(tmp_path, "voice", *arguments)
+def test_what_cannot_be_done_is_told_in_a_line(hookline, arguments, message):
+    done = hookline("voice", *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith(f"hookline: {message}")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_wrong_setting_is_refused_before_it_is_written(tmp_path):
+def test_a_wrong_setting_is_refused_before_it_is_written(tmp_path, hookline):
     for key, value, message in (
         ("tts.sped", "1", "unknown key 'sped'; did you mean 'speed'?"),
         ("tts.format", "aiff", "tts.format: must be"),
         ("stt.enabled", "perhaps", "stt.enabled: must be"),
     ):
-        done = hookline(tmp_path, "config", "set", key, value)
+        done = hookline("config", "set", key, value)
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "config.toml").exists()

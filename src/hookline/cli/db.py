@@ -33,17 +33,42 @@ def show_status(app: Hookline) -> None:
         file = app.home / FILE
         typer.echo(f"sqlite  {file}{'' if file.exists() else ' (made when first used)'}")
         return
-    from hookline.tape.postgres_status import status_of
+    from hookline.tape.postgres_status import parts_of, status_of
 
-    status = asyncio.run(status_of(settings.url.get_secret_value(), settings.schema_))
+    url = settings.url.get_secret_value()
+    status = asyncio.run(status_of(url, settings.schema_))
+    versions = asyncio.run(parts_of(url, settings.schema_, parts()))
     typer.echo(f"postgres  {status.place} schema {settings.schema_}")
     typer.echo(f"server    PostgreSQL {status.server}{', read-only' if status.read_only else ''}")
     typer.echo(f"version   {status.version.present} of {status.version.known}: {status.advice}")
     if status.home:
         typer.echo(f"home      {status.home}")
     typer.echo(f"sessions  {status.sessions}, with about {status.entries} entries")
+    for name, version in versions.items():
+        said = f"version {version.present} of {version.known}: {version.advice}"
+        typer.echo(f"{name:<9} {said if version.present else 'no tables; made when first used'}")
+    if any(version.present not in (0, version.known) for version in versions.values()):
+        raise typer.Exit(1)
     if status.version.present != status.version.known:
         raise typer.Exit(1)
+
+
+def parts() -> dict[str, list[str]]:
+    """The tables beside the tape's, each with what leads from one version to the next."""
+    from hookline.policy import postgres_approvals
+    from hookline.trace import postgres as trace
+    from hookline.triggers import postgres_ledger
+
+    found = {
+        postgres_approvals.PART: postgres_approvals.MIGRATIONS,
+        postgres_ledger.PART: postgres_ledger.MIGRATIONS,
+        trace.PART: trace.MIGRATIONS,
+    }
+    try:
+        from hookline.cluster import schema
+    except ImportError:  # a plain tape: whoever runs workers has what they need
+        return found
+    return {schema.PART: schema.steps(), **found}
 
 
 def migrate_database(app: Hookline) -> None:
@@ -55,13 +80,16 @@ def migrate_database(app: Hookline) -> None:
         return
 
     async def run() -> str:
+        from hookline.tape.postgres import private
+        from hookline.tape.postgres_schema import check, migrate, version_of
+
         store = await open_postgres(app.home, settings, migrate=True)
         try:
-            from hookline.cluster import prepare
-        except ImportError:  # a plain tape: whoever runs workers has what they need
-            pass
-        else:
-            await prepare(store, allowed=True)
+            async with private(store.database) as connection:
+                for part, steps in parts().items():
+                    await migrate(connection, store.schema, part, steps)
+                    version = await version_of(connection, store.schema, part, steps)
+                    check(version, store.schema, store.database.place)
         finally:
             await store.close()
         return store.place

@@ -13,6 +13,7 @@ from hookline.hookfiles import inert_text
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.mcp.plugin import leave_servers_alone
+from hookline.tape.opening import postgres_of
 
 from . import FAILED
 from .config import problems
@@ -145,7 +146,13 @@ async def check_tape(app: Hookline) -> str | None:
     leave_servers_alone(app)
     try:
         async with app.running():
-            await app.store().sessions(limit=1)
+            store = app.store()
+            await store.sessions(limit=1)
+            if (postgres := postgres_of(store)) is not None:
+                from hookline.tape.postgres_schema import check_writable
+
+                async with postgres.connection("look at") as connection:
+                    await check_writable(connection, postgres.place)
     except Exception as error:
         return error_text(error)
     return None

@@ -10,13 +10,13 @@ import asyncio
 import logging
 import random
 import zlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import psycopg
 from procrastinate import App
-from procrastinate.connector import BaseAsyncConnector, Notify
+from procrastinate.connector import BaseAsyncConnector
 from procrastinate.exceptions import ConnectorException, NoResult, UniqueViolation
 from psycopg import sql
 from psycopg.rows import dict_row
@@ -61,46 +61,30 @@ class Connector(BaseAsyncConnector):
 
     async def execute_query_async(self, query: str, **arguments: Any) -> None:
         """Run a statement."""
-        await self._rows(None, query, arguments)
+        await self._rows(query, arguments)
 
     async def execute_query_one_async(self, query: str, **arguments: Any) -> dict[str, Any]:
         """The first row of a statement."""
         for _ in range(_TRIES):
             try:
-                return _first(await self._rows(None, query, arguments))
+                return _first(await self._rows(query, arguments))
             except UniqueViolation:  # two workers took jobs of one session at once: one was faster
                 continue
-        return _first(await self._rows(None, query, arguments))
+        return _first(await self._rows(query, arguments))
 
     async def execute_query_all_async(self, query: str, **arguments: Any) -> list[dict[str, Any]]:
         """The rows of a statement."""
-        return await self._rows(None, query, arguments)
+        return await self._rows(query, arguments)
 
-    async def execute_query_one_async_with_connection(
-        self, connection: Any, query: str, **arguments: Any
-    ) -> dict[str, Any]:
-        """The first row of a statement, as part of somebody's transaction."""
-        return _first(await self._rows(connection, query, arguments))
-
-    async def execute_query_all_async_with_connection(
-        self, connection: Any, query: str, **arguments: Any
-    ) -> list[dict[str, Any]]:
-        """The rows of a statement, as part of somebody's transaction."""
-        return await self._rows(connection, query, arguments)
-
-    async def _rows(
-        self, connection: Connection | None, query: Any, arguments: dict[str, Any]
-    ) -> list[dict[str, Any]]:
+    async def _rows(self, query: Any, arguments: dict[str, Any]) -> list[dict[str, Any]]:
         values = {name: _sent(value) for name, value in arguments.items()}
 
-        async def rows(used: Connection) -> list[dict[str, Any]]:
-            async with used.cursor(row_factory=dict_row) as cursor:
+        async def rows(connection: Connection) -> list[dict[str, Any]]:
+            async with connection.cursor(row_factory=dict_row) as cursor:
                 await cursor.execute(query, values)
                 return await cursor.fetchall() if cursor.description else []
 
         try:
-            if connection is not None:
-                return await rows(connection)
             return await self._store.database.run("use", rows)
         except psycopg.errors.UniqueViolation as error:
             raise UniqueViolation(
@@ -108,14 +92,6 @@ class Connector(BaseAsyncConnector):
             ) from error
         except (TapeError, psycopg.Error) as error:
             raise ConnectorException(str(error)) from error
-
-    async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        """Tell of notices, until cancelled."""
-
-        async def heard(channel: str, payload: str) -> None:
-            await on_notification(channel=channel, payload=payload)
-
-        await listen(self._store, [*channels], heard)
 
 
 async def listen(

@@ -7,13 +7,15 @@ gives it back says whose it is: what has become another's is left alone.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 
+from procrastinate.connector import BaseConnector
 from procrastinate.exceptions import ConnectorException
-from procrastinate.jobs import Job, Notification, Status
+from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager, NotificationCallback
 
 log = logging.getLogger("hookline.cluster")
@@ -28,8 +30,18 @@ _MINE: Final = """
         FOR UPDATE
     )
 """
+# Whoever takes a job or ends it need not wait for the disk. What a turn does is on the tape, which is
+# waited for; where the database loses what was before that, the job is there again and nothing is done.
+_UNHURRIED: Final = "set_config('synchronous_commit', 'off', true)"
+_FETCH: Final = f"""
+    SELECT {_UNHURRIED}, id, status, task_name, priority, lock, queueing_lock, args, scheduled_at,
+        queue_name, attempts, worker_id, EXISTS (
+            SELECT FROM procrastinate_jobs others WHERE others.status = 'todo' AND others.id != job.id
+        ) AS has_more
+    FROM procrastinate_fetch_job_v2(%(queues)s::varchar[], %(worker)s::bigint) AS job
+"""
 _FINISH: Final = f"""
-    {_MINE} SELECT procrastinate_finish_job_v1(
+    {_MINE} SELECT {_UNHURRIED}, procrastinate_finish_job_v1(
         id, %(status)s::procrastinate_job_status, %(delete)s::boolean
     ) FROM mine
 """
@@ -48,73 +60,116 @@ _TAKE_OVER: Final = f"""
 """
 # Whoever was silent for long is no longer on the list of workers: it is put there again.
 _ALIVE: Final = """
-    WITH alive AS (
-        INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(worker)s)
-        ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()
-    )
-    SELECT count(*) FILTER (WHERE id < %(worker)s) AS before, count(*) AS others
-    FROM procrastinate_workers
-    WHERE id != %(worker)s AND last_heartbeat > now() - %(silence)s * interval '1 second'
+    INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(worker)s)
+    ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()
 """
-SECOND_LOOK: Final = 0.5
-"""Seconds after which a worker looks for a job that is another's to take, or that it missed."""
+_PASS_ON: Final = """
+    SELECT pg_notify(%(channel)s || id, %(said)s) FROM (
+        SELECT id FROM procrastinate_workers
+        WHERE id != ALL(%(told)s::bigint[])
+        AND last_heartbeat > now() - %(silence)s * interval '1 second'
+        ORDER BY id < %(worker)s, id LIMIT 1
+    ) AS next
+"""
+PASSED_ON: Final = 0.5
+"""Seconds in which a worker that has enough to do passes on one notice of jobs."""
 
 
 class Jobs(JobManager):
     """Procrastinate's jobs. Where the database is away, a worker waits for it, and ends nothing."""
 
-    silence: float = 30.0
-    """Seconds without a sign of life after which a worker is not counted on."""
-    _place: int = 0
-    _workers: int = 1
+    def __init__(self, connector: BaseConnector) -> None:
+        super().__init__(connector)
+        self.silence = 30.0
+        """Seconds without a sign of life after which a worker is not counted on."""
+        self.finished: set[int] = set()
+        """Jobs that were ended with the last message in them."""
+        self._tell: NotificationCallback | None = None
+        self._is_asking = False
+        self._has_missed = False
+        self._has_more = True
+        """Whether there may be a job beside the one that was taken last."""
+        self._told: set[int] | None = None
+        """Workers that were told of the jobs of which another is about to be told."""
+        self._passed_on = -PASSED_ON
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def listen_for_jobs(
         self, *, on_notification: NotificationCallback, queues: Iterable[str] | None = None
     ) -> None:
-        """Hear of new jobs, until cancelled.
-
-        All workers hear of each job, and one can have it: so they take turns. The one whose turn it is
-        asks at once; the others look a little later, once for all that came meanwhile.
-        """
-        looking: set[asyncio.Task[None]] = set()
-
-        async def look(channel: str, notification: Notification) -> None:
-            await asyncio.sleep(SECOND_LOOK)
-            await on_notification(channel=channel, notification=notification)
-
-        async def heard(*, channel: str, notification: Notification) -> None:
-            if notification["type"] != "job_inserted" or self._is_next(notification["job_id"]):
-                await on_notification(channel=channel, notification=notification)
-            if not looking:
-                task = asyncio.get_running_loop().create_task(look(channel, notification))
-                looking.add(task)
-                task.add_done_callback(looking.discard)
-
+        """Have the engine told of jobs, until cancelled: of each, one worker hears, by `look`."""
+        self._tell = on_notification
         try:
-            await super().listen_for_jobs(on_notification=heard, queues=queues)
+            await asyncio.Event().wait()
         finally:
-            for task in looking:
-                task.cancel()
+            self._tell = None
 
-    def _is_next(self, job: int) -> bool:
-        return job % self._workers == self._place
+    async def look(self) -> None:
+        """Have the engine ask for jobs. It forgets what it hears while it asks: that is told again."""
+        self._has_missed = self._is_asking
+        self._has_more = True
+        if self._tell is not None:
+            await self._tell(channel="", notification={"type": "job_inserted", "job_id": 0})
+
+    def pass_on(self, channel: str, told: Iterable[int], worker_id: int) -> None:
+        """Have another worker look for jobs, where this one and some others have enough to do."""
+        if self._told is not None:
+            self._told &= {*told, worker_id}
+            return
+        self._told = {*told, worker_id}
+        self._start(self._pass_on(channel, worker_id))
+
+    async def _pass_on(self, channel: str, worker_id: int) -> None:
+        clock = asyncio.get_running_loop().time
+        await asyncio.sleep(self._passed_on + PASSED_ON - clock())
+        told, self._told, self._passed_on = self._told or set[int](), None, clock()
+        values: dict[str, Any] = {
+            "channel": channel,
+            "said": json.dumps({"jobs": [*told]}),
+            "told": [*told],
+            "worker": worker_id,
+            "silence": self.silence,
+        }
+        await self._patiently(_PASS_ON, **values)
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
         """The next job for a worker; None where there is none, or no telling."""
+        if not self._has_more:  # whoever took a job asks for the next at once
+            self._has_more = True
+            return None
+        self._is_asking, self._has_missed = True, False
         try:
-            return await super().fetch_job(queues, worker_id)
+            values = {"queues": queues, "worker": worker_id}
+            row = await self.connector.execute_query_one_async(_FETCH, **values)
         except ConnectorException as error:
             log.warning("jobs.not_fetched error=%s", error)
             return None
+        finally:
+            self._is_asking = False
+        if row["id"]:
+            self._has_more = row["has_more"] or self._has_missed
+            return Job.from_row(row)
+        if self._has_missed:
+            asyncio.get_running_loop().call_soon(self._look_again)
+        return None
+
+    def _look_again(self) -> None:
+        self._start(self.look())
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def update_heartbeat(self, worker_id: int) -> None:
-        """Give a sign of life, and see which of how many workers this one is."""
-        rows = await self._patiently(_ALIVE, worker=worker_id, silence=self.silence)
-        for row in rows:
-            self._place, self._workers = row["before"], row["others"] + 1
+        """Give a sign of life."""
+        await self._patiently(_ALIVE, worker=worker_id)
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
-        """End a job, unless it has become another's."""
+        """End a job, unless it has become another's or was ended already."""
+        if job.id in self.finished:
+            self.finished.discard(job.id)
+            return
         await self._patiently(
             _FINISH, job=job.id, worker=job.worker_id, status=status.value, delete=delete_job
         )

@@ -8,14 +8,10 @@ queue is as long as there are sessions that wait, however much was said in them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 from uuid import uuid4
-
-from procrastinate.exceptions import ConnectorException
-from psycopg import Rollback
 
 from hookline.catalog.envelope import Envelope, EnvelopeError
 from hookline.inbox import key_of, keys_of, packed, unpacked
@@ -27,39 +23,37 @@ from .engine import engine, name_of, queue_of
 
 TASK: Final = "hookline.turn"
 """The name of the jobs' task."""
-_KEPT: Final = """
-    INSERT INTO {schema}.inbox (id, ticket, session_id, gateway, alone, envelope)
-    VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO NOTHING RETURNING number
+_ACCEPT: Final = """
+    SELECT {schema}.hookline_accept(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
-# Nobody takes the job before the message is there: to take one, it must be locked.
-_JOB: Final = """
-    SELECT id FROM {schema}.procrastinate_jobs
-    WHERE lock = %s AND status = 'todo' AND queue_name = %s ORDER BY id LIMIT 1 FOR SHARE
+# What is asked of a turn is kept until its worker took it: a notice may find nobody who listens.
+_CANCEL: Final = """
+    WITH had AS (
+        SELECT lock, worker_id FROM {schema}.procrastinate_jobs
+        WHERE lock = %(session)s AND status = 'doing' AND worker_id IS NOT NULL
+    ), kept AS (
+        INSERT INTO {schema}.orders (session_id) SELECT lock FROM had
+        ON CONFLICT (session_id) DO UPDATE SET made = excluded.made
+    )
+    SELECT pg_notify(%(channel)s || worker_id, json_build_object('cancel', lock)::text) FROM had
 """
-_WAKE: Final = """
-    SELECT pg_notify('procrastinate_queue_v1#' || %s,
-        json_build_object('type', 'job_inserted', 'job_id', %s::bigint)::text)
-"""
-_TICKET: Final = "SELECT ticket FROM {schema}.inbox WHERE id = %s"
-_TELL_WORKER: Final = """
-    SELECT pg_notify(%s || worker_id, %s) FROM {schema}.procrastinate_jobs
-    WHERE lock = %s AND status = 'doing' AND worker_id IS NOT NULL
-"""
+_ORDERS: Final = "DELETE FROM {schema}.orders WHERE session_id = ANY(%s::text[]) RETURNING session_id"
 _COLUMNS: Final = "id, number, session_id, gateway, alone, accepted, deaths, envelope"
 _FOLLOWING: Final = f"""
     SELECT {_COLUMNS} FROM {{schema}}.inbox
     WHERE session_id = %s AND outcome IS NULL AND number > %s ORDER BY number LIMIT %s
 """
 # Only the worker that has the session's job may settle. One that was silent for too long, and is told
-# so by this, may have been replaced: it notes nothing and delivers nothing.
+# so by this, may have been replaced: it notes nothing and delivers nothing. With the last message that
+# waits, the job is done as well.
 _SETTLE: Final = """
-    WITH done AS (
+    WITH mine AS MATERIALIZED (
+        SELECT id FROM {schema}.procrastinate_jobs
+        WHERE lock = %(session)s AND status = 'doing' AND worker_id = %(worker)s FOR UPDATE
+    ), done AS (
         UPDATE {schema}.inbox
         SET outcome = %(outcome)s, settled = extract(epoch FROM clock_timestamp()), envelope = NULL
-        WHERE id = ANY(%(ids)s::text[]) AND outcome IS NULL AND EXISTS (
-            SELECT FROM {schema}.procrastinate_jobs j
-            WHERE j.lock = session_id AND j.status = 'doing' AND j.worker_id = %(worker)s
-        )
+        WHERE id = ANY(%(ids)s::text[]) AND outcome IS NULL AND EXISTS (SELECT FROM mine)
         RETURNING id
     ), sent AS (
         INSERT INTO {schema}.deliveries (gateway, channel, item)
@@ -68,8 +62,16 @@ _SETTLE: Final = """
     ), told AS (
         SELECT pg_notify(%(to)s || gateway, CASE WHEN octet_length(item) < %(most)s
             THEN 'd' || id || ' ' || item ELSE 'd' || id END) FROM sent
+    ), dropped AS (
+        DELETE FROM {schema}.orders WHERE session_id = %(session)s AND EXISTS (SELECT FROM done)
+    ), ended AS (
+        SELECT procrastinate_finish_job_v1(id, 'succeeded', true) FROM mine
+        WHERE %(alone)s AND EXISTS (SELECT FROM done) AND NOT EXISTS (
+            SELECT FROM {schema}.inbox
+            WHERE session_id = %(session)s AND outcome IS NULL AND id != ALL(%(ids)s::text[])
+        )
     )
-    SELECT id, (SELECT count(*) FROM told) FROM done
+    SELECT (SELECT count(*) FROM ended), (SELECT count(*) FROM told) FROM done LIMIT 1
 """
 _OUTCOME: Final = "SELECT outcome FROM {schema}.inbox WHERE id = %s"
 _FORGET: Final = """
@@ -79,6 +81,8 @@ _FORGET: Final = """
 _WAITING: Final = "SELECT count(*) FROM {schema}.inbox WHERE outcome IS NULL"
 MOST_BYTES: Final = 7500
 """What a notice may carry; PostgreSQL's own limit is 8000."""
+Settled: TypeAlias = Literal["settled", "over", "too late"]
+"""Whether a message is settled, with its session's job perhaps; or was before, or is another's now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +121,12 @@ class Queue:
         self._name = queue_of(store)
         self._worker = name_of(store, "w")
         self._gateway = name_of(store, "g")
+        self.silence = 30.0
+        """Seconds without a sign of life after which a worker is not told of messages."""
         statements = (
-            _KEPT,
-            _TICKET,
-            _TELL_WORKER,
-            _JOB,
-            _WAKE,
+            _ACCEPT,
+            _CANCEL,
+            _ORDERS,
             _FOLLOWING,
             _SETTLE,
             _OUTCOME,
@@ -131,8 +135,8 @@ class Queue:
         )
         self._sql = {text: within(text, store.schema) for text in statements}
 
-    def worker_channel(self, worker: int) -> str:
-        """What a worker listens to."""
+    def worker_channel(self, worker: int | str) -> str:
+        """What a worker listens to; for `""`, how that begins."""
         return f"{self._worker}{worker}"
 
     def gateway_channel(self, gateway: str) -> str:
@@ -148,53 +152,18 @@ class Queue:
         key, ticket, said = key_of(envelope), uuid4().hex, packed(envelope)
         _check("channel, chat_id or message_id", key)
         _check("session", session_id)
-
-        async def keep(connection: Connection) -> bool:
-            known = await (await connection.execute(self._sql[_TICKET], (key,))).fetchone()
-            if known is not None:
-                return known[0] == ticket
-            async with connection.transaction() as transaction:
-                job = await self._waiting_job(connection, session_id)
-                if job is None:
-                    await self._defer(connection, session_id)
-                row = (key, ticket, session_id, gateway, alone, said)
-                kept = await (await connection.execute(self._sql[_KEPT], row)).fetchone()
-                if kept is None:
-                    raise Rollback(transaction)
-                told = await self._tell(connection, session_id, {"arrived": session_id})
-                if job is not None and not told:  # whoever looked meanwhile found it locked
-                    await connection.execute(self._sql[_WAKE], (self._name, job))
-                return True
-            return False  # another gateway was faster
-
-        return await self.store.database.run("keep a message in", keep)
-
-    async def _waiting_job(self, connection: Connection, session_id: str) -> int | None:
-        """The job of a session that nobody has taken, kept from being taken."""
-        found = await connection.execute(self._sql[_JOB], (session_id, self._name))
-        row = await found.fetchone()
-        return None if row is None else row[0]
-
-    async def _defer(self, connection: Connection, session_id: str) -> None:
-        configured = self.engine.configure_task(
-            TASK, queue=self._name, lock=session_id, connection=connection
-        )
-        try:
-            await configured.defer_async()
-        except ConnectorException as error:  # the pool must see what it was, to try again
-            raise error.__cause__ or error from None
+        message = (key, ticket, session_id, gateway, alone, said)
+        told = (self._name, TASK, self._worker, self.silence)
+        return (await self._fetch(_ACCEPT, (*message, *told), "keep a message in"))[0][0]
 
     async def cancel(self, session_id: str) -> bool:
         """Ask whoever runs a session's turn to stop it; whether there is one."""
+        values = {"session": session_id, "channel": self._worker}
+        return bool(await self._fetch(_CANCEL, values, "stop a turn in"))
 
-        async def ask(connection: Connection) -> bool:
-            return await self._tell(connection, session_id, {"cancel": session_id})
-
-        return await self.store.database.run("stop a turn in", ask)
-
-    async def _tell(self, connection: Connection, session_id: str, what: dict[str, Any]) -> bool:
-        values = (self._worker, json.dumps(what), session_id)
-        return bool((await connection.execute(self._sql[_TELL_WORKER], values)).rowcount)
+    async def cancelled(self, sessions: Sequence[str]) -> list[str]:
+        """Which of these sessions are to have their turns stopped; each is told of once."""
+        return [name for (name,) in await self._fetch(_ORDERS, ([*sessions],))] if sessions else []
 
     # --- out ----------------------------------------------------------------------------------
 
@@ -203,15 +172,25 @@ class Queue:
         return [_queued(row) for row in await self._fetch(_FOLLOWING, (session_id, number, limit))]
 
     async def settle(
-        self, envelope: Envelope, outcome: str, *, worker: int, ends: Sequence[End]
-    ) -> bool:
+        self,
+        envelope: Envelope,
+        outcome: str,
+        *,
+        session_id: str,
+        worker: int,
+        ends: Sequence[End],
+        alone: bool = False,
+    ) -> Settled:
         """Note what became of a message and of those in it, and send their ends on their way.
 
-        False where it was settled before, or is another worker's.
+        With `alone` nothing else is being done in the session: where nothing waits either, its job is
+        done with this.
         """
         values: dict[str, Any] = {
             "outcome": outcome,
+            "session": session_id,
             "worker": worker,
+            "alone": alone,
             "ids": keys_of(envelope),
             "gateways": [end.gateway for end in ends],
             "channels": [end.channel for end in ends],
@@ -219,7 +198,10 @@ class Queue:
             "to": self.gateway_channel(""),
             "most": MOST_BYTES,
         }
-        return bool(await self._fetch(_SETTLE, values))
+        rows = await self._fetch(_SETTLE, values)
+        if not rows:
+            return "too late"
+        return "over" if rows[0][0] else "settled"
 
     async def outcome_of(self, envelope: Envelope) -> str | None:
         """What became of a message; None as long as it is not known."""
@@ -238,11 +220,13 @@ class Queue:
 
         await self.store.database.run("forget messages of", drop)
 
-    async def _fetch(self, statement: str, values: Any) -> list[tuple[Any, ...]]:
+    async def _fetch(
+        self, statement: str, values: Any, doing: str = "use the queue of"
+    ) -> list[tuple[Any, ...]]:
         async def fetch(connection: Connection) -> list[tuple[Any, ...]]:
             return await (await connection.execute(self._sql[statement], values)).fetchall()
 
-        return await self.store.database.run("use the queue of", fetch)
+        return await self.store.database.run(doing, fetch)
 
 
 def _check(what: str, text: str) -> None:

@@ -25,21 +25,27 @@ from .queue import MOST_BYTES, Queue
 
 log = logging.getLogger("hookline.cluster")
 
-_NOTIFY: Final = "SELECT pg_notify(%s, %s)"
+# Pieces are worth no wait for the disk; and what is forgotten as delivered is only sent again.
+_SHOW: Final = """
+    SELECT set_config('synchronous_commit', 'off', true), pg_notify(channel, piece)
+    FROM unnest(%s::text[], %s::text[]) AS pieces (channel, piece)
+"""
 _PIECE: Final = """
     WITH kept AS (INSERT INTO {schema}.pieces (text) VALUES (%s) RETURNING id)
     SELECT pg_notify(%s, 'p' || id) FROM kept
 """
 _TAKE_PIECE: Final = "DELETE FROM {schema}.pieces WHERE id = %s RETURNING text"
-_SEND: Final = """
-    WITH kept AS (
-        INSERT INTO {schema}.deliveries (gateway, channel, item) VALUES ('', %s, %s) RETURNING id
-    )
-    SELECT pg_notify(%s, '') FROM kept
+_KEEP: Final = """
+    INSERT INTO {schema}.deliveries (gateway, channel, item) VALUES (%s, %s, %s) RETURNING id
 """
+_SEND: Final = f"WITH kept AS ({_KEEP}) SELECT pg_notify(%s, '') FROM kept"
+_HAND: Final = f"WITH kept AS ({_KEEP}) SELECT pg_notify(%s, 'd' || id) FROM kept"
 _DELIVERY: Final = "SELECT item FROM {schema}.deliveries WHERE id = %s"
 _MINE: Final = "SELECT id, item FROM {schema}.deliveries WHERE gateway = %s ORDER BY id LIMIT 1000"
-_DELIVERED: Final = "DELETE FROM {schema}.deliveries WHERE id = %s"
+_DELIVERED: Final = """
+    WITH done AS (DELETE FROM {schema}.deliveries WHERE id = ANY(%s::bigint[]))
+    SELECT set_config('synchronous_commit', 'off', true)
+"""
 _OTHERS: Final = """
     SELECT DISTINCT gateway FROM {schema}.deliveries WHERE gateway != %s AND channel = ANY(%s::text[])
 """
@@ -56,6 +62,8 @@ EVERYBODY: Final = "gateways"
 """What all gateways listen to: something is there for whoever has its channel."""
 MISSED: Final = 1.5 * LONGEST_PAUSE
 """Seconds after which a gateway that is not there is taken for gone."""
+NOTED: Final = 2.0
+"""Seconds that the note of what was delivered may take at the end."""
 UNREAD: Final = 300.0
 """Seconds after which a piece that nobody took is thrown away."""
 UNDELIVERED: Final = 7 * 86400.0
@@ -77,29 +85,40 @@ class Relay:
         self._queue = queue
         self._store: PostgresStore = queue.store
         statements = (
-            _PIECE, _TAKE_PIECE, _SEND, _DELIVERY, _MINE, _DELIVERED, _OTHERS, _TAKE_OVER, _FORGET,
-            _FORGET_DELIVERIES,
+            _PIECE, _TAKE_PIECE, _SEND, _HAND, _DELIVERY, _MINE, _DELIVERED, _OTHERS, _TAKE_OVER,
+            _FORGET, _FORGET_DELIVERIES,
         )  # fmt: skip
         self._sql = {text: within(text, self._store.schema) for text in statements}
         self._missed: dict[str, float] = {}
         """Gateways that have something to deliver and are not there, with since when."""
+        self._delivered: list[int] = []
+        self._noting: asyncio.Task[None] | None = None
 
     # --- a worker's end -----------------------------------------------------------------------
 
-    async def show(self, gateway: str, bundle: Bundle) -> None:
-        """Send pieces on their way; where the database is away, they are lost."""
-        text, to = bundle.encode(), self._queue.gateway_channel(gateway)
+    async def show(self, shown: Iterable[tuple[str, Bundle]]) -> None:
+        """Send pieces on their way to gateways; where the database is away, they are lost."""
+        small: list[tuple[str, str]] = []
         try:
-            if len(text) < MOST_BYTES:  # it is ASCII
-                await self._run(_NOTIFY, (to, "s" + text))
-            else:
-                await self._run(_PIECE, (text, to))
+            for gateway, bundle in shown:
+                text, to = bundle.encode(), self._queue.gateway_channel(gateway)
+                if len(text) < MOST_BYTES:  # it is ASCII
+                    small.append((to, "s" + text))
+                else:
+                    await self._run(_PIECE, (text, to))
+            if small:
+                await self._run(_SHOW, [list(column) for column in zip(*small, strict=True)])
         except TapeError as error:
-            log.warning("relay.piece_lost gateway=%s error=%s", gateway, error)
+            log.warning("relay.pieces_lost error=%s", error)
+
+    async def hand(self, gateway: str, channel: str, bundle: Bundle) -> None:
+        """Keep items for a gateway, until it or another that has the channel delivered them."""
+        to = self._queue.gateway_channel(gateway)
+        await self._run(_HAND, (gateway, channel, bundle.encode(), to))
 
     async def send(self, channel: str, bundle: Bundle) -> None:
         """Keep items for a channel, until a gateway that has it delivered them."""
-        await self._run(_SEND, (channel, bundle.encode(), name_of(self._store, EVERYBODY)))
+        await self._run(_SEND, ("", channel, bundle.encode(), name_of(self._store, EVERYBODY)))
 
     # --- a gateway's end ----------------------------------------------------------------------
 
@@ -138,9 +157,28 @@ class Relay:
         now = asyncio.get_running_loop().time()
         return now - self._missed.setdefault(gateway, now) >= MISSED
 
-    async def delivered(self, number: int) -> None:
-        """It need not be kept any more."""
-        await self._run(_DELIVERED, (number,))
+    def delivered(self, number: int) -> None:
+        """It need not be kept any more. What is told while that is being noted is noted together."""
+        self._delivered.append(number)
+        if self._noting is None:
+            self._noting = asyncio.get_running_loop().create_task(self._note())
+
+    async def close(self) -> None:
+        """Note what was delivered, where the database is there."""
+        if self._noting is not None:
+            await asyncio.wait([self._noting], timeout=NOTED)
+        if self._noting is not None:
+            self._noting.cancel()
+
+    async def _note(self) -> None:
+        try:
+            while self._delivered:
+                numbers, self._delivered = self._delivered, []
+                await self._run(_DELIVERED, (numbers,))
+        except TapeError as error:  # they are sent again by whoever comes after this gateway
+            log.warning("relay.not_noted error=%s", error)
+        finally:
+            self._noting = None
 
     async def forget(self) -> None:
         """Throw away what nobody took."""

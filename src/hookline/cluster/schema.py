@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from procrastinate.schema import SchemaManager
+from psycopg.errors import UndefinedTable
 
 from hookline.tape.postgres import PostgresStore, private
 from hookline.tape.postgres_connecting import Connection
-from hookline.tape.postgres_schema import Version, check, check_writable, migrate, version_of
+from hookline.tape.postgres_schema import (
+    MIGRATIONS,
+    TAPE,
+    Version,
+    check,
+    check_writable,
+    migrate,
+    version_of,
+    within,
+)
 
 PART: Final = "cluster"
 
@@ -58,7 +69,62 @@ _INBOX: Final = """
     );
 """
 
+# A message is kept and gets a job by one statement. Who is told of it is chosen there: the worker that
+# has the session, or one of those that gave a sign of life, each in its turn. So the engine need not
+# wake all of them. Nor need it keep the history of its jobs, which are deleted when they are done.
+# `orders` are what people ask of a turn, until the worker that has the session took them.
+_ONE_IS_TOLD: Final = """
+    ALTER TABLE {schema}.procrastinate_jobs
+        DISABLE TRIGGER procrastinate_jobs_notify_queue_job_inserted_v1,
+        DISABLE TRIGGER procrastinate_trigger_status_events_insert_v1,
+        DISABLE TRIGGER procrastinate_trigger_status_events_update_v1,
+        DISABLE TRIGGER procrastinate_trigger_scheduled_events_v1;
+    CREATE TABLE {schema}.orders (
+        session_id text COLLATE "C" PRIMARY KEY,
+        made double precision NOT NULL DEFAULT extract(epoch FROM clock_timestamp())
+    );
+    CREATE FUNCTION {schema}.hookline_accept(
+        _key text, _ticket text, _session text, _gateway text, _alone boolean, _envelope text,
+        _queue text, _task text, _channel text, _silence double precision
+    ) RETURNS boolean LANGUAGE plpgsql AS $$
+    DECLARE
+        _job bigint;
+        _worker bigint;
+        _workers bigint[];
+    BEGIN
+        INSERT INTO inbox (id, ticket, session_id, gateway, alone, envelope)
+        VALUES (_key, _ticket, _session, _gateway, _alone, _envelope) ON CONFLICT (id) DO NOTHING;
+        IF NOT FOUND THEN
+            RETURN (SELECT ticket = _ticket FROM inbox WHERE id = _key);
+        END IF;
+        -- Nobody takes the job before the message is there: to take one, it must be locked.
+        SELECT id INTO _job FROM procrastinate_jobs
+        WHERE lock = _session AND status = 'todo' AND queue_name = _queue
+        ORDER BY id LIMIT 1 FOR SHARE;
+        IF NOT FOUND THEN
+            _job := (procrastinate_defer_jobs_v1(ARRAY[
+                ROW(_queue, _task, 0, _session, NULL, '{{}}', NULL)::procrastinate_job_to_defer_v1
+            ]))[1];
+        END IF;
+        SELECT worker_id INTO _worker FROM procrastinate_jobs
+        WHERE lock = _session AND status = 'doing' AND worker_id IS NOT NULL;
+        IF FOUND THEN
+            PERFORM pg_notify(_channel || _worker, json_build_object('arrived', _session)::text);
+            RETURN true;
+        END IF;
+        SELECT array_agg(id ORDER BY id) INTO _workers FROM procrastinate_workers
+        WHERE last_heartbeat > now() - _silence * interval '1 second';
+        _worker := _workers[1 + _job % cardinality(_workers)];
+        IF _worker IS NOT NULL THEN
+            PERFORM pg_notify(_channel || _worker, '{{"jobs": []}}');
+        END IF;
+        RETURN true;
+    END;
+    $$;
+"""
 
+
+@cache
 def _engine() -> str:
     """Procrastinate's own tables; the braces in them are no places of ours."""
     text = SchemaManager.get_schema().replace("{", "{{").replace("}", "}}")
@@ -67,7 +133,7 @@ def _engine() -> str:
 
 def steps() -> list[str]:
     """What leads from each version of these tables to the next. Never change one that was released."""
-    return [_engine() + _INBOX]
+    return [_engine() + _INBOX, _ONE_IS_TOLD]
 
 
 async def prepare(store: PostgresStore, *, allowed: bool = False) -> Version:
@@ -92,10 +158,15 @@ async def present(connection: Connection, schema: str) -> Version:
 
 async def checked(store: PostgresStore) -> None:
     """Refuse to go on where somebody has brought the tables to a newer version."""
+    statement = within("SELECT part, version FROM {schema}.versions", store.schema)
 
-    async def look(connection: Connection) -> tuple[Version, Version]:
-        tape = await version_of(connection, store.schema)
-        return tape, await present(connection, store.schema)
+    async def look(connection: Connection) -> dict[str, int]:
+        try:
+            return dict(await (await connection.execute(statement)).fetchall())
+        except UndefinedTable:
+            return {}
 
-    for version in await store.database.run("look at", look):
+    found = await store.database.run("look at", look)
+    for part, known in ((TAPE, MIGRATIONS), (PART, steps())):
+        version = Version(found.get(part, 0), len(known))
         check(version, store.schema, store.database.place)

@@ -21,12 +21,21 @@ from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.inbox import key_of, keys_of
 from hookline.slash import written
+from hookline.tape.errors import (
+    TapeCorrupt,
+    TapeDenied,
+    TapeFull,
+    TapeLocked,
+    TapeReadOnly,
+    TapeUnavailable,
+)
 from hookline.turn import TurnResult
 
 from .channel import Channel, inbound
 from .commands import Commands
 from .debounce import Debounce
 from .entrance import Entrances
+from .past import outcome_of
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -34,6 +43,10 @@ if TYPE_CHECKING:
 
 TOGETHER = "taken together with the next message"
 """Why a message has no answer of its own."""
+OUT_OF_ORDER = "messages cannot be kept at the moment; try again later"
+"""What people are told of a store that fails."""
+STORE = (TapeUnavailable, TapeReadOnly, TapeFull, TapeLocked, TapeDenied, TapeCorrupt)
+"""Errors that are the store's, and say where it is."""
 SETTLING = 5.0
 """Seconds that parked turns get to write down where they stopped."""
 
@@ -155,7 +168,7 @@ class Answering:
         else:
             known = "cancelled" if fate == "started" else fate  # somebody left it for another branch
             try:
-                await self._house.settled(message, known, 0.0)
+                await self._house.settled(message, outcome_of(known), 0.0)
             finally:
                 self._house.left(message)
 
@@ -211,7 +224,7 @@ class Answering:
             await self._house.failed(channel.name, error)
             if await self._house.keeps(message, error):
                 return
-            await self._tell(channel, message, told(error))
+            await self._tell(channel, message, told_sender(error))
         except asyncio.CancelledError:
             await self._tell(channel, message, self._house.kept)
         await self._settle(message, outcome, began)
@@ -235,7 +248,7 @@ class Answering:
             await self._house.failed(channel.name, error)
             if await self._house.keeps(message, error):
                 return
-            await self._tell(channel, message, told(error))
+            await self._tell(channel, message, told_sender(error))
         await self._settle(message, outcome, began)
 
     async def _settle(self, message: Envelope, outcome: str, began: float) -> None:
@@ -280,6 +293,11 @@ class Answering:
             await self._house.channel_of(message).notify(message, event.kind, event.text)
 
 
+def told_sender(error: Exception) -> str:
+    """An error as a sender is told it: where the store is, and what ails it, is for the log."""
+    return OUT_OF_ORDER if isinstance(error, STORE) else told(error)
+
+
 def told(error: Exception) -> str:
-    """An error as its sender is told it."""
+    """An error as whoever runs this is told it."""
     return str(error) if isinstance(error, HooklineError) else error_text(error)

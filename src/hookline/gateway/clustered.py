@@ -26,6 +26,7 @@ from hookline.turn import TurnResult
 from .answering import told
 from .channel import Channel, inbound
 from .entrance import Entrances
+from .settings import worker_settings_of
 
 if TYPE_CHECKING:
     from hookline.tape.postgres import PostgresStore
@@ -57,6 +58,7 @@ class Cluster:
         self.id = uuid4().hex[:16]
         """The name of this gateway in the cluster."""
         self.queue = Queue(store)
+        self.queue.silence = worker_settings_of(gateway.app.config).silence
         self.relay = Relay(self.queue)
         self._entrances = Entrances()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -65,7 +67,8 @@ class Cluster:
         self._accepted: dict[str, tuple[Envelope, float]] = {}
         """The messages that were accepted here and not answered yet, with when."""
         self._ended = asyncio.Event()
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._asking: dict[str, tuple[str, asyncio.Task[None]]] = {}
+        """Questions that people here are asked, each with the key of the message that it is about."""
         self._awaited: dict[str, asyncio.Future[TurnResult]] = {}
 
     async def open(self, stack: AsyncExitStack) -> None:
@@ -92,6 +95,7 @@ class Cluster:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.relay.close()
 
     # --- in -----------------------------------------------------------------------------------
 
@@ -198,7 +202,7 @@ class Cluster:
             async with self._entrances.of(message):
                 await self._items(message, parcel.bundle)
             if parcel.number is not None:
-                await self.relay.delivered(parcel.number)
+                self.relay.delivered(parcel.number)
         except TapeError as error:
             log.warning("cluster.delivery_kept error=%s", error)
 
@@ -222,10 +226,10 @@ class Cluster:
                 await channel.notify(message, *said)
             case "ask":
                 if said["id"] not in self._asking:  # a worker may go on for another that asked
-                    self._asking[said["id"]] = self._spawn(self._ask(channel, message, said))
+                    task = self._spawn(self._ask(channel, message, said))
+                    self._asking[said["id"]] = (key_of(message), task)
             case "asked":
-                if task := self._asking.pop(said, None):
-                    task.cancel()
+                self._asked(said)
             case "end":
                 result = result_of(said)
                 self._note(message, result.outcome)
@@ -240,7 +244,16 @@ class Cluster:
             case _:
                 log.warning("cluster.unknown_item kind=%s; update this gateway", kind)
 
+    def _asked(self, question: str) -> None:
+        """Nobody waits for the answer to a question any more."""
+        if question in self._asking:
+            _, task = self._asking.pop(question)
+            task.cancel()
+
     def _note(self, message: Envelope, outcome: str) -> None:
+        for question, (key, _) in [*self._asking.items()]:
+            if key == key_of(message):
+                self._asked(question)
         _, began = self._accepted.pop(key_of(message), (None, None))
         self._gateway.note(message, outcome, 0.0 if began is None else time.monotonic() - began)
 
@@ -267,5 +280,6 @@ class Cluster:
             await self._gateway.failed(channel.name, error)
             log.debug("cluster.ask_failed: %s", told(error))
         finally:
-            if self._asking.get(request["id"]) is asyncio.current_task():
+            _, task = self._asking.get(request["id"], ("", None))
+            if task is asyncio.current_task():
                 del self._asking[request["id"]]

@@ -17,6 +17,7 @@ from procrastinate.jobs import Job
 from hookline.catalog.envelope import Envelope, address_of
 from hookline.catalog.events.gateway import MessageCancelEvent
 from hookline.cluster import Bundle, Queue, Queued, Relay
+from hookline.cluster.gathering import Gathering
 from hookline.cluster.items import address
 from hookline.cluster.queue import End
 from hookline.inbox import Fate, fates_of, keys_of, packed
@@ -32,7 +33,7 @@ from hookline.turn import TurnResult
 
 from .answering import TOGETHER, Answering, told
 from .channel import Channel, inbound
-from .past import ending_of, give_up, outcome_of
+from .past import ending_of, give_up
 from .relaying import Reply
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Line:
     fates: dict[str, Fate] | None = None
     is_broken: bool = False
     """Whether a message could not be finished, so that those after it must wait too."""
+    has_ended: bool = False
+    """Whether its job was ended with its last message."""
 
 
 class Lines:
@@ -87,6 +90,7 @@ class Lines:
         """Whether nothing more is begun here."""
         self._queue = queue
         self._relay = relay
+        self._gathering = Gathering(relay)
         self._lines: dict[str, Line] = {}
         self._queued: dict[str, Queued] = {}
         self._replies: dict[str, Reply] = {}
@@ -94,39 +98,50 @@ class Lines:
 
     # --- sessions -----------------------------------------------------------------------------
 
-    async def have(self, job: Job) -> None:
-        """Have the session of a job until no message of it waits."""
-        line = await self._line(job)
-        if line is not None:
-            await self._have(line)
+    async def have(self, job: Job) -> bool:
+        """Have the session of a job until no message of it waits; whether its job was ended with it."""
+        session_id, worker = job.lock or "", job.worker_id or 0
+        page: list[Queued] = []
+        while session_id in self._lines or not page:
+            known = self._lines.get(session_id)
+            if known is not None:
+                await self._put_away(known, worker)
+            page = await self._queue.following(session_id, 0, PAGE)
+            if not page:
+                return False
+        line = self._lines[session_id] = Line(session_id, worker, job.attempts)
+        await self._have(line, page)
+        return line.has_ended
 
-    async def arrived(self, session_id: str) -> None:
-        """Something came for a session; where it is had here, it is taken."""
+    async def _put_away(self, line: Line, worker: int) -> None:
+        """Wait until a session is no longer had here, of which there is a job again."""
+        if not line.has_ended:  # this worker was silent, and is given the job that it still has
+            line.worker = worker
+        await line.over.wait()
+        if not line.has_ended:
+            raise Parked
+
+    async def arrived(self, session_id: str) -> bool:
+        """Something came for a session; where that is had here, it is taken. Whether it is."""
         line = self._lines.get(session_id)
-        if line is not None:
-            await self.follow(line)
+        if line is None or line.has_ended:
+            return False
+        await self.follow(line)
+        return True
+
+    @property
+    def sessions(self) -> list[str]:
+        """The sessions at hand."""
+        return [*self._lines]
 
     async def look(self) -> None:
         """See what came for all sessions at hand while nobody listened."""
         for line in [*self._lines.values()]:
             await self.follow(line)
 
-    async def _line(self, job: Job) -> Line | None:
-        """The session of a job, to be had from now on; None where nothing is left to do."""
-        session_id, worker = job.lock or "", job.worker_id or 0
-        if not await self._queue.following(session_id, 0, 1):
-            return None
-        known = self._lines.get(session_id)
-        if known is not None:  # this worker was silent, and is given the job that it still has
-            known.worker = worker
-            await known.over.wait()
-            raise Parked
-        line = self._lines[session_id] = Line(session_id, worker, job.attempts)
-        return line
-
-    async def _have(self, line: Line) -> None:
+    async def _have(self, line: Line, page: list[Queued]) -> None:
         try:
-            await self._to_the_end(line)
+            await self._to_the_end(line, page)
         except BaseException:  # what is under way for it must not go on beside whoever takes it next
             line.is_broken = True
             await self.answering.park(line.session_id)
@@ -137,26 +152,32 @@ class Lines:
             for key in line.unsettled:
                 self._queued.pop(key, None)
                 self._replies.pop(key, None)
-        if line.unsettled:
+        # What waits and was not taken may have no other job than this.
+        if line.unsettled or (not line.has_ended and (self.draining or line.is_broken)):
             raise Parked
 
-    async def _to_the_end(self, line: Line) -> None:
+    async def _to_the_end(self, line: Line, page: list[Queued]) -> None:
         await self.app.sessions.refresh(line.session_id)  # another worker may have had it since
-        while True:
-            await self.follow(line)
-            if not line.running:
-                return
+        await self.follow(line, page)
+        while line.running:
             await line.idle.wait()
+            if line.has_ended:
+                return
+            await self.follow(line)
 
-    async def follow(self, line: Line) -> None:
-        """Take the messages of a session that wait, in their order."""
+    async def follow(self, line: Line, page: list[Queued] | None = None) -> None:
+        """Take the messages of a session that wait, in their order; those of a page that was read."""
         async with line.reading:
             # A notice may come when the line is over: then what it tells of has a job of its own.
-            while not (self.draining or line.is_broken or line.over.is_set()):
-                page = await self._queue.following(line.session_id, line.last, PAGE)
+            while not (self.draining or line.is_broken or line.has_ended or line.over.is_set()):
+                if page is None:
+                    page = await self._queue.following(line.session_id, line.last, PAGE)
+                is_last = len(page) < PAGE
                 for queued in page:
                     if self.draining or line.is_broken:  # since these were read
                         return
+                    if queued.number <= line.last:  # taken since these were read
+                        continue
                     line.last = queued.number
                     try:
                         await self._take(line, queued)
@@ -164,12 +185,13 @@ class Lines:
                         line.is_broken = True
                         self.left(queued.envelope)
                         raise
-                if len(page) < PAGE:
+                if is_last:
                     return
+                page = None
 
     async def _take(self, line: Line, queued: Queued) -> None:
         self._queued[queued.id] = queued
-        self._replies[queued.id] = Reply(self._relay, queued)
+        self._replies[queued.id] = Reply(self._relay, self._gathering, queued)
         line.unsettled.add(queued.id)
         line.running.add(queued.id)
         line.idle.clear()
@@ -230,17 +252,24 @@ class Lines:
         ends = [await self._part_of_another(line, name) for name in joined if name in self._replies]
         ends.append(await reply.closed())
         try:
-            known = outcome_of(outcome)
-            in_time = await self._queue.settle(message, known, worker=line.worker, ends=ends)
+            settled = await self._queue.settle(
+                message,
+                outcome,
+                session_id=line.session_id,
+                worker=line.worker,
+                ends=ends,
+                alone=line.running <= {key, *joined},
+            )
         except TapeError as error:  # whoever takes the job next finds on the tape what became of it
             log.warning("worker.not_settled session=%s error=%s", line.session_id, error)
             return
-        if not in_time:
+        if settled == "too late":
             log.warning("worker.too_late session=%s: another worker has it", line.session_id)
             return
         for name in (key, *joined):
             line.unsettled.discard(name)
             self._replies.pop(name, None)
+        line.has_ended = settled == "over"
 
     async def _part_of_another(self, line: Line, key: str) -> End:
         """The end of a message that became part of the one that followed it."""

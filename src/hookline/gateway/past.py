@@ -18,11 +18,12 @@ _OUTCOMES: dict[str, Outcome] = {
     "cancelled": "cancelled",
     "noted": "handled",
     "steered": "steered",
+    "answered": "answered",  # an outcome stays what it is
 }
 
 
 def outcome_of(fate: str) -> str:
-    """What became of a message whose turn ended so; an outcome stays what it is."""
+    """What became of a message whose turn ended so."""
     return _OUTCOMES.get(fate, fate)
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+import logging
+from typing import Any
 
 from hookline.catalog.envelope import Envelope, address_of
 from hookline.catalog.parts import Part
 from hookline.catalog.stream import StreamEvent
 from hookline.cluster import Bundle, Queued, Relay
-from hookline.cluster.items import Item, address, end_item, parts_item, stream_item, together
+from hookline.cluster.gathering import Gathering, Pieces
+from hookline.cluster.items import Item, address, end_item, parts_item, stream_item
 from hookline.cluster.queue import End
 from hookline.inbox import packed
+from hookline.tape.errors import TapeError
 from hookline.turn import TurnResult
 
 from .channel import Channel
 
-PAUSE: Final = 0.02
-"""Seconds for which pieces of an answer are gathered before they are sent on their way."""
+log = logging.getLogger("hookline.worker")
 
 
 class Reply(Channel):
@@ -27,16 +29,15 @@ class Reply(Channel):
     until the message is settled: then both are one transaction.
     """
 
-    def __init__(self, relay: Relay, queued: Queued) -> None:
+    def __init__(self, relay: Relay, gathering: Gathering, queued: Queued) -> None:
         self.name = address_of(queued.envelope)[0]
         self.gateway = queued.gateway
         self.to = address(queued.envelope)
         self._relay = relay
-        self._pieces: list[Item] = []
+        self._gathering = gathering
+        self._pieces = Pieces(self.gateway, self.to)
         self._held: list[Item] = []
         self._ending: Item | None = None
-        self._sending: asyncio.Task[None] | None = None
-        self._closed = asyncio.Event()
 
     @property
     def has_ended(self) -> bool:
@@ -73,7 +74,7 @@ class Reply(Channel):
         """Have the sender asked. The answer is kept with the question, where any process finds it."""
         if self.name.startswith("trigger:"):
             return None  # nobody sent it
-        self._show(("ask", request))
+        await self._hand(("ask", request))
         try:
             await asyncio.Event().wait()
         finally:
@@ -81,25 +82,18 @@ class Reply(Channel):
 
     async def closed(self) -> End:
         """What is left to be delivered, when nothing more comes."""
-        self._closed.set()
-        if self._sending is not None:
-            await self._sending
+        pieces = await self._gathering.rest(self._pieces)
         ending = [] if self._ending is None else [self._ending]
-        bundle = Bundle(self.to, [*together(self._pieces), *self._held, *ending])
+        bundle = Bundle(self.to, [*pieces, *self._held, *ending])
         return End(self.gateway, self.name, bundle.encode())
 
     def _show(self, item: Item) -> None:
-        self._pieces.append(item)
-        if self._sending is None:
-            self._sending = asyncio.get_running_loop().create_task(self._send())
+        self._gathering.show(self._pieces, item)
 
-    async def _send(self) -> None:
-        while self._pieces:
-            try:
-                async with asyncio.timeout(PAUSE):
-                    await self._closed.wait()
-                return  # what is left goes with the end
-            except TimeoutError:
-                pieces, self._pieces = self._pieces, []
-                await self._relay.show(self.gateway, Bundle(self.to, together(pieces)))
-        self._sending = None
+    async def _hand(self, item: Item) -> None:
+        """Send something that the gateway must not miss, after what it was shown."""
+        bundle = Bundle(self.to, [*await self._gathering.rest(self._pieces), item])
+        try:
+            await self._relay.hand(self.gateway, self.name, bundle)
+        except TapeError as error:  # the question may still be answered elsewhere
+            log.warning("reply.not_asked channel=%s error=%s", self.name, error)

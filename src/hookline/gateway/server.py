@@ -104,14 +104,16 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)
     from .routes.health import health_routes
 
-    app.include_router(health_routes(gateway))
-    for router in [_routes(channel) for channel in gateway.channels.values()] + gateway.routers:
-        if router is not None:
-            app.include_router(router)
+    # Routes are taken as they are: `include_router` makes each once more, and half of a start was that.
+    app.router.routes.extend(health_routes(gateway).routes)
+    for router in filter(None, map(_routes, gateway.channels.values())):
+        app.router.routes.extend(router.routes)
+    for router in gateway.routers:
+        app.include_router(router)
     if settings.inspector:
         from hookline.inspector.routes import inspector_routes
 
-        app.include_router(inspector_routes(gateway.app, gateway.leaving))
+        app.router.routes.extend(inspector_routes(gateway.app, gateway.leaving).routes)
     if "web" in gateway.channels and STATIC.is_dir():
         app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False), name="page")
     return app

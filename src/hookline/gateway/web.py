@@ -21,9 +21,12 @@ class WebChannel(FrameChannel):
         from .websocket import websocket_routes
 
         router = APIRouter()
-        router.include_router(message_routes(self))
-        router.include_router(session_routes(self))
-        router.include_router(approval_routes(self.gateway))
-        router.include_router(command_routes(self.gateway))
-        router.include_router(websocket_routes(self))
+        for part in (
+            message_routes(self),
+            session_routes(self),
+            approval_routes(self.gateway),
+            command_routes(self.gateway),
+            websocket_routes(self),
+        ):
+            router.routes.extend(part.routes)
         return router

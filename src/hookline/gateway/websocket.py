@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from hookline.hooks import HooklineError
 
+from .answering import STORE, told_sender
 from .frames import (
     ApprovalFrame,
     CancelFrame,
@@ -90,7 +91,9 @@ class Connection:
                 name = getattr(frame, "id", None)
                 await self._take(frame)
             except HooklineError as error:
-                self._outbox.put({"type": "error", "id": name, "message": str(error)})
+                if isinstance(error, STORE):
+                    await self._gateway.failed(self._channel.name, error)
+                self._outbox.put({"type": "error", "id": name, "message": told_sender(error)})
 
     async def _take(self, frame: Incoming) -> None:
         match frame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -86,6 +86,7 @@ class Worker:
         await prepare(store)
         self._store = store
         self.queue = Queue(store)
+        self.queue.silence = self.settings.silence
         relay, deaths = Relay(self.queue), self.settings.deaths
         self.lines = Lines(self.app, self.queue, relay, debounce=self._debounce, deaths=deaths)
         self._all_jobs.silence = self.settings.silence
@@ -170,14 +171,34 @@ class Worker:
             await asyncio.sleep(0.01)
         await self._all_jobs.update_heartbeat(engine.worker_id)
         channel = self.queue.worker_channel(engine.worker_id)
-        await listen(self._store, [channel], self._heard, opened=self.lines.look)
+        await listen(self._store, [channel], self._heard, opened=self._listens)
+
+    async def _listens(self) -> None:
+        """See what was said while nobody listened."""
+        await self.lines.look()
+        await self._stop_turns(self.lines.sessions)
+        await self._all_jobs.look()
 
     async def _heard(self, channel: str, notice: str) -> None:
-        said: dict[str, str] = json.loads(notice)
-        if "arrived" in said:
-            await self.lines.arrived(said["arrived"])
-        if "cancel" in said:  # what is being stopped may take its time
-            stopping = self._start(self._stop_turn(said["cancel"]))
+        said: dict[str, Any] = json.loads(notice)
+        if "jobs" in said:
+            await self._new_jobs(said["jobs"])
+        if "arrived" in said and not await self.lines.arrived(said["arrived"]):
+            await self._all_jobs.look()  # the session was had here, and is free now
+        if "cancel" in said:
+            await self._stop_turns([said["cancel"]])
+
+    async def _new_jobs(self, told: Sequence[int]) -> None:
+        """Take new jobs, or have them taken by workers that have less to do and were not told yet."""
+        if len(self._jobs) < self.settings.concurrency:
+            await self._all_jobs.look()
+        elif self._engine is not None and self._engine.worker_id is not None:
+            channel, worker_id = self.queue.worker_channel(""), self._engine.worker_id
+            self._all_jobs.pass_on(channel, told, worker_id)
+
+    async def _stop_turns(self, sessions: Sequence[str]) -> None:
+        for session_id in await self.queue.cancelled(sessions):
+            stopping = self._start(self._stop_turn(session_id))  # which may take its time
             self._stopping.add(stopping)
             stopping.add_done_callback(self._stopping.discard)
 
@@ -235,7 +256,8 @@ class Worker:
         assert job.id is not None
         self._jobs.add(job.id)
         try:
-            await self.lines.have(job)
+            if await self.lines.have(job):
+                self._all_jobs.finished.add(job.id)
         except Exception:
             if not self.lines.draining:  # what could not be done may not be possible yet
                 await asyncio.sleep(min(0.05 * 2 ** min(job.attempts, 10), LONGEST_REST))

@@ -6,7 +6,6 @@ A question that one of them asks is answered on any, and a grant counts on all.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,7 @@ from psycopg.rows import TupleRow
 
 from hookline.tape.errors import TapeError
 from hookline.tape.postgres_connecting import Connection as AsyncConnection
-from hookline.tape.postgres_connecting import Database
+from hookline.tape.postgres_connecting import Database, hang_up, options_of
 from hookline.tape.postgres_errors import place_of, told
 from hookline.tape.postgres_schema import check, check_name, claim, lock_of, migrate, version_of
 from hookline.tape.settings import TapeSettings, home_id
@@ -169,16 +168,7 @@ class PostgresApprovals:
 
     def _connect(self) -> _Connection:
         timeout = self._settings.timeout
-        connection = psycopg.connect(
-            self._url,
-            autocommit=True,
-            application_name="hookline",
-            connect_timeout=max(2, round(timeout / 2)),
-            tcp_user_timeout=round(timeout * 1000),
-            keepalives_idle=30,
-            keepalives_interval=5,
-            keepalives_count=3,
-        )
+        connection = psycopg.connect(self._url, **options_of(timeout))
         try:
             limits = (self._settings.statement_timeout, timeout)
             values = [str(max(1, round(seconds * 1000))) for seconds in limits]
@@ -259,19 +249,10 @@ class _Statements:
 
     @contextmanager
     def _hanging_up(self) -> Generator[None]:
-        timer = Timer(self._limit, _hang_up, (self._connection,))
+        timer = Timer(self._limit, hang_up, (self._connection,))
         timer.daemon = True
         timer.start()
         try:
             yield
         finally:
             timer.cancel()
-
-
-def _hang_up(connection: _Connection) -> None:
-    """End the connection under whoever waits for it; a cancellation would wait for the server."""
-    try:
-        with socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
-            line.shutdown(socket.SHUT_RDWR)
-    except (OSError, psycopg.Error):
-        pass  # it ended by itself

@@ -38,7 +38,7 @@ def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    kind = type(value)
+    kind: type[Any] = type(value)
     if kind is str or kind is int or kind is bool or kind is float or value is None:
         return value
     if kind is dict:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hookline.catalog.envelope import field_of
 
@@ -38,7 +38,7 @@ def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    kind: type[Any] = type(value)
+    kind = cast("type[Any]", type(value))
     if kind is str or kind is int or kind is bool or kind is float or value is None:
         return value
     if kind is dict:

@@ -9,13 +9,14 @@ plugin is loaded with its tools. A plugin of the kind that people write is attac
 context before each model call, rewrites the arguments of the tool call, judges it, looks at its result,
 and watches the turn's end. With `--observers`, observers too, on the ten hooks that fire most often.
 
-How it measures. One process, one app for each level. A round takes a sample of every level, in a new
-random order, so that a slow moment of the machine falls on all alike; a sample of a level is compared
-with the sample of "off" of the same round, and the median of these ratios counts. A sample is long
+How it measures. One process, one app for each level. In a round every level makes some turns in a new
+random order, several times, so that a slow moment of the machine falls on all alike; the sum of a level
+is compared with that of "off" in the same round, and the median of these ratios counts. A round is long
 enough for several of SQLite's checkpoints, each of which costs as much as two turns. The apps are made
-anew several times: where in memory one happens to be can make some per cent of difference. CPU is what
-the process used in all its threads. What waits is kept after every 60 turns, which is more often than
-in production, and its cost is counted. The garbage collector is off while the clock runs.
+anew many times, in random order: where in memory one happens to be can make some per cent of
+difference. CPU is what the process used in all its threads. What waits is kept after every 60 turns,
+which is more often than in production, and its cost is counted. The garbage collector is off while the
+clock runs.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -39,8 +40,8 @@ from rows import make_handler
 LEVELS = ("off", "decisions", "full")
 LIMITS = {"decisions": 3.0, "full": 15.0}
 TURNS = 60  # after which what waits is kept
-KEEPINGS = 4  # in a sample
-APPS = 5  # of each level, one after the other
+KEEPINGS = 4  # in a round
+APPS = 15  # of each level, one after the other
 WARM_UP = 60
 
 Turn = Callable[[], Awaitable[None]]
@@ -137,18 +138,17 @@ async def most_fired(hooks: Any, turn: Turn, count: int) -> list[str]:
     return [name for name in names if not name.startswith("around_")][:count]
 
 
-async def sample(turn: Turn, flush: Flush) -> float:
-    await flush()  # what others left
+async def spent(turn: Turn, flush: Flush) -> float:
+    """The CPU of some turns, and of keeping what they left."""
     gc.collect()
     gc.disable()
     started = process_time()
-    for _ in range(KEEPINGS):
-        for _ in range(TURNS):
-            await turn()
-        await flush()
+    for _ in range(TURNS):
+        await turn()
+    await flush()
     used = process_time() - started
     gc.enable()
-    return used / TURNS / KEEPINGS
+    return used
 
 
 async def measure(rounds: int, observers: int) -> dict[str, list[float]]:
@@ -161,20 +161,22 @@ async def measure(rounds: int, observers: int) -> dict[str, list[float]]:
 
 
 async def measure_apps(numbers: range, observers: int, samples: dict[str, list[float]]) -> None:
-    async with (
-        opened("off", observers) as off,
-        opened("decisions", observers) as decisions,
-        opened("full", observers) as full,
-    ):
-        turns = {"off": off, "decisions": decisions, "full": full}
-        for turn, _ in turns.values():
+    async with AsyncExitStack() as stack:
+        turns: dict[str, tuple[Turn, Flush]] = {}
+        for level in random.sample(LEVELS, len(LEVELS)):
+            turns[level] = await stack.enter_async_context(opened(level, observers))
+        for turn, flush in turns.values():
             for _ in range(WARM_UP):
                 await turn()
+            await flush()
         for _ in numbers:
             progress(f"{len(samples['full'])} rounds")
-            for level in random.sample(LEVELS, len(LEVELS)):
-                samples[level].append(await sample(*turns[level]))
-                await asyncio.sleep(0)
+            used = dict.fromkeys(LEVELS, 0.0)
+            for _ in range(KEEPINGS):
+                for level in random.sample(LEVELS, len(LEVELS)):
+                    used[level] += await spent(*turns[level])
+            for level in LEVELS:
+                samples[level].append(used[level] / TURNS / KEEPINGS)
 
 
 def overhead(samples: dict[str, list[float]], level: str) -> float:

@@ -1,5 +1,6 @@
 """Processes that are killed at random moments, and the moments in between that kills seldom hit."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +11,13 @@ from hookline.cluster.queue import TASK
 from hookline.gateway.lines import Line, Lines
 from hookline.inbox import key_of, packed
 
+from .. import postgres
 from .conftest import letter
 
 SUITE = Path(__file__).parents[2] / "benchmarks" / "crash.py"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_random_kills_of_workers_and_gateways_lose_nothing_and_repeat_nothing():
     asked = [str(SUITE), "--postgres", "--workers", "2", "--kills", "6", "--sessions", "3"]
     asked += ["--messages", "8", "--seed", "1"]
@@ -65,3 +67,25 @@ async def test_a_message_is_not_left_behind_when_its_sessions_job_is_taken_meanw
         assert jobs is None, "nobody takes the job before the message is there"
     results = await box.answers("ada-1", "ada-2")
     assert [result.outcome for result in results] == ["answered", "answered"]
+
+
+async def test_what_comes_while_the_last_message_is_settled_has_one_turn(cluster):
+    box = await cluster.gateway()
+    store = box.gateway.app.store()
+    await box.handle(letter())
+    settling = f"query LIKE '%UPDATE%{cluster.schema}%outcome%'"
+    blocked = f"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND {settling}"
+    async with store.connection() as connection, connection.transaction():
+        await connection.execute("SELECT FROM inbox WHERE id = %s FOR UPDATE", (key_of(letter()),))
+        await cluster.worker("mine", "mine")
+        await cluster.worker("yours", "yours")
+        async with asyncio.timeout(30):
+            while not await asyncio.to_thread(postgres.fetch, blocked):
+                await asyncio.sleep(0.01)
+        await box.handle(letter(number=2))
+        for _ in range(30):  # whoever settles the first must not begin with the second
+            await asyncio.sleep(0.01)
+            assert len(await store.entries("mail:ada", kinds={"turn"})) == 2
+    await box.answers("ada-1", "ada-2")
+    turns = await store.entries("mail:ada", kinds={"turn"})
+    assert [turn.payload["status"] for turn in turns] == ["started", "completed"] * 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -127,7 +128,7 @@ class Lines:
         if line is None or line.has_ended:
             return False
         await self.follow(line)
-        return True
+        return not line.has_ended
 
     @property
     def sessions(self) -> list[str]:
@@ -251,15 +252,20 @@ class Lines:
             await ending_of(reply, self.app.store(), line.session_id, message, outcome)
         ends = [await self._part_of_another(line, name) for name in joined if name in self._replies]
         ends.append(await reply.closed())
+        # With the last message of a session its job ends. While it is asked whether that was the last,
+        # nothing more is taken here: what comes meanwhile has a job of its own, which another may have.
+        alone = not line.reading.locked() and line.running <= {key, *joined}
         try:
-            settled = await self._queue.settle(
-                message,
-                outcome,
-                session_id=line.session_id,
-                worker=line.worker,
-                ends=ends,
-                alone=line.running <= {key, *joined},
-            )
+            async with line.reading if alone else nullcontext():
+                settled = await self._queue.settle(
+                    message,
+                    outcome,
+                    session_id=line.session_id,
+                    worker=line.worker,
+                    ends=ends,
+                    alone=alone,
+                )
+                line.has_ended = settled == "over"
         except TapeError as error:  # whoever takes the job next finds on the tape what became of it
             log.warning("worker.not_settled session=%s error=%s", line.session_id, error)
             return
@@ -269,7 +275,6 @@ class Lines:
         for name in (key, *joined):
             line.unsettled.discard(name)
             self._replies.pop(name, None)
-        line.has_ended = settled == "over"
 
     async def _part_of_another(self, line: Line, key: str) -> End:
         """The end of a message that became part of the one that followed it."""

@@ -442,7 +442,7 @@ class TestSessions:
     def test_the_persons_shell_runs_and_the_agent_hears_of_it(self, terminal, place):
         chat = terminal("ask")  # the person's own commands pass the same gates
         chat.type("!echo from me > made\r")
-        chat.see(r"really\?")
+        chat.see(r"allow it\?")  # what is typed before the question is not an answer to it
         chat.type("y\r")
         chat.see_prompt()
         assert (place.workspace / "made").read_text() == "from me\n"

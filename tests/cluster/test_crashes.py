@@ -17,7 +17,7 @@ from .conftest import letter
 SUITE = Path(__file__).parents[2] / "benchmarks" / "crash.py"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_random_kills_of_workers_and_gateways_lose_nothing_and_repeat_nothing():
     asked = [str(SUITE), "--postgres", "--workers", "2", "--kills", "6", "--sessions", "3"]
     asked += ["--messages", "8", "--seed", "1"]

@@ -10,7 +10,7 @@ import pytest
 SUITE = Path(__file__).parents[2] / "benchmarks" / "crash.py"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nothing_is_lost_or_made_twice_when_a_gateway_is_killed_again_and_again(tmp_path):
     result = tmp_path / "result.json"
     done = subprocess.run(

@@ -236,7 +236,7 @@ class TapeMachine(RuleBasedStateMachine):
             shutil.rmtree(self.directory)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_tape_stays_a_tape_through_ten_thousand_operations():
     TapeMachine.operations = 0
     run_state_machine_as_test(

@@ -28,7 +28,7 @@ BAD = {
     "no hooks": ({"Stop": [{}]}, r"hooks.Stop\[1\].hooks: must be a list"),
     "bad matcher": (
         {"PreToolUse": [{"matcher": "Bash(", "hooks": []}]},
-        r"hooks.PreToolUse\[1\].matcher: 'Bash\(' is no regular expression",
+        r"hooks.PreToolUse\[1\].matcher: 'Bash\(' is not a regular expression",
     ),
     "matcher no text": (
         {"PreToolUse": [{"matcher": 5, "hooks": []}]},

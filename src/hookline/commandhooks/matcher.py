@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
+
+from hookline.patterns import Pattern, matches_glob
 
 _NAMES = re.compile(r"[\w\-|, ]+\Z", re.ASCII)
 _CONDITION = re.compile(r"([\w\-]+)(?:\((.*)\))?\Z", re.DOTALL)
@@ -16,7 +17,7 @@ _ASSIGNMENTS = re.compile(r"(?:\w+=\S*\s+)+")
 
 class Matcher:
     """`*` or nothing: everything. Names alone, with `|` between them: exactly these. Otherwise a
-    regular expression, which may match anywhere.
+    regular expression in RE2 syntax, which may match anywhere.
     """
 
     __slots__ = ("_names", "_pattern", "text")
@@ -24,13 +25,13 @@ class Matcher:
     def __init__(self, text: str = "") -> None:
         self.text = text
         self._names: frozenset[str] | None = None
-        self._pattern: re.Pattern[str] | None = None
+        self._pattern: Pattern | None = None
         if text.strip() in ("", "*"):
             return
         if _NAMES.match(text):
             self._names = frozenset(name.strip() for name in re.split(r"[|,]", text))
         else:
-            self._pattern = re.compile(text)
+            self._pattern = Pattern(text)
 
     def matches(self, subjects: tuple[str, ...]) -> bool:
         """Whether one of the names that something has is meant."""
@@ -81,7 +82,7 @@ def _command_matches(command: str, pattern: str) -> bool:
     parts = [command, *_SEPARATORS.split(command)]
     texts = [_ASSIGNMENTS.sub("", part.strip(), count=1) for part in parts]
     bare = pattern.removesuffix(" *")  # `git *` means a bare `git` too
-    return any(fnmatchcase(text, pattern) or text == bare for text in texts)
+    return any(matches_glob(text, pattern) or text == bare for text in texts)
 
 
 def _spellings(path: str, cwd: str) -> Iterator[str]:
@@ -95,4 +96,4 @@ def _path_matches(path: str, pattern: str) -> bool:
     pattern = pattern.removeprefix("./")
     if pattern.startswith("//"):
         pattern = pattern[1:]
-    return fnmatchcase(path, pattern) or fnmatchcase(path, pattern.replace("**/", ""))
+    return matches_glob(path, pattern) or matches_glob(path, pattern.replace("**/", ""))

@@ -5,7 +5,6 @@ One bad entry leaves the others alone.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hookline.config.checking import faults
 from hookline.hooks.errors import suggestion
+from hookline.patterns import PatternError
 
 from .addresses import refusal
 from .matcher import Condition, Matcher
@@ -175,8 +175,8 @@ class _Reader:
             return
         try:
             matcher = Matcher(text)
-        except re.error as error:
-            self.wrong(f"{at}.matcher", f"{text!r} is no regular expression: {error}")
+        except PatternError as error:
+            self.wrong(f"{at}.matcher", str(error))
             return
         if not isinstance(hooks, list):
             self.wrong(f"{at}.hooks", "must be a list of hooks")

@@ -326,11 +326,9 @@ def plain_parameters(function: FunctionType | MethodType) -> list[tuple[str, Any
 
 def matcher(pattern: str | Pattern[str]) -> Callable[[Any], Any]:
     """A predicate on one value: a glob, alternatives separated by `|`, or a regular expression."""
-    if isinstance(pattern, Pattern):
-        compiled = pattern
-    else:
-        import re
-        from fnmatch import translate
+    if isinstance(pattern, str):
+        from hookline.patterns import Glob
 
-        compiled = re.compile("|".join(translate(part) for part in pattern.split("|")))
-    return lambda value: compiled.fullmatch(value if isinstance(value, str) else str(value))
+        globs = [Glob(part) for part in pattern.split("|")]
+        return lambda value: any(glob.matches(str(value)) for glob in globs)
+    return lambda value: pattern.fullmatch(value if isinstance(value, str) else str(value))

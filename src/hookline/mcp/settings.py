@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from hookline.patterns import matches_glob
 from hookline.specs import Namespace, SideEffects
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -71,4 +71,4 @@ class McpSettings(BaseModel):
 
 
 def _among(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return any(matches_glob(name, pattern) for pattern in patterns)

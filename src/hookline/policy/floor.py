@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from hookline.hooks import Decision
+from hookline.patterns import matches_glob
 
 from .facts import Facts
-from .places import path_pattern, plain
+from .places import path_glob, plain
 from .settings import FloorRules, FloorSettings
 
 
@@ -39,10 +39,10 @@ class Floor:
 def _matching(rules: FloorRules, facts: Facts) -> Iterator[tuple[str, str]]:
     action = facts.action
     for pattern in rules.tools:
-        if fnmatchcase(action["tool"], pattern) or fnmatchcase(action["name"], pattern):
+        if matches_glob(action["tool"], pattern) or matches_glob(action["name"], pattern):
             yield f"tools={pattern}", f"the floor names the tool {action['tool']}"
     for pattern in rules.namespaces:
-        if fnmatchcase(action["namespace"], pattern):
+        if matches_glob(action["namespace"], pattern):
             yield f"namespaces={pattern}", f"the floor names the namespace {action['namespace']!r}"
     for effect in rules.effects:
         if action["side_effects"] == effect.value:
@@ -59,7 +59,7 @@ def _matching(rules: FloorRules, facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _path(pattern: str, facts: Facts) -> str | None:
-    matches = path_pattern(pattern, facts.workspace).fullmatch
+    matches = path_glob(pattern, facts.workspace).matches
     touched = next((path for path in facts.paths if matches(plain(path))), None)
     if touched is not None:
         return f"the floor protects {touched}"
@@ -72,7 +72,7 @@ def _command(pattern: str, facts: Facts) -> str | None:
     wanted = " ".join(pattern.split())
     commands = facts.commands
     for line in commands.lines:
-        if fnmatchcase(line, wanted) or fnmatchcase(plain(line), plain(wanted)):
+        if matches_glob(line, wanted) or matches_glob(plain(line), plain(wanted)):
             return f"the floor names the command {line!r}"
     if commands.opaque or (commands.dynamic and wanted.split(" ")[0] in commands.programs):
         return f"it is not clear that this is no {pattern!r}"

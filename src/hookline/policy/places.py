@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import islice
 from stat import S_ISLNK
 from unicodedata import normalize
 from urllib.parse import urlsplit
+
+from hookline.patterns import PathGlob, matches_glob
 
 from .words import Word
 
@@ -131,11 +132,11 @@ def host_of(url: str) -> str:
 
 def host_allowed(host: str, patterns: Iterable[str]) -> bool:
     """Whether a host is one of these; `*.example.org` stands for all below it."""
-    return any(fnmatchcase(host.lower(), pattern.lower()) for pattern in patterns)
+    return any(matches_glob(host.lower(), pattern.lower()) for pattern in patterns)
 
 
 @lru_cache(maxsize=512)
-def path_pattern(glob: str, workspace: str) -> re.Pattern[str]:
+def path_glob(glob: str, workspace: str) -> PathGlob:
     """A glob over absolute paths: `**` crosses folders; one without a slash is a name anywhere."""
     glob = os.path.expanduser(glob)  # noqa: PTH111
     if "/" not in glob:
@@ -144,7 +145,4 @@ def path_pattern(glob: str, workspace: str) -> re.Pattern[str]:
         glob = f"{workspace}/{glob}"
     below = glob.endswith("/**")
     body = glob[:-3] if below else glob.rstrip("/")
-    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", plain(body))
-    expression = "".join(parts.get(piece, re.escape(piece)) for piece in pieces)
-    return re.compile(expression + ("(?:/.*)?" if below else ""), re.DOTALL)
+    return PathGlob(plain(body), sets=False, below=below)

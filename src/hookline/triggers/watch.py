@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -17,6 +16,7 @@ from pydantic import Field
 
 from hookline.catalog.trigger import TriggerEvent
 from hookline.lock import Lock
+from hookline.patterns import matches_glob
 
 from .errors import TriggerError
 from .settings import TemplateText, TriggerSettings
@@ -111,7 +111,7 @@ class WatchTrigger(RunningTrigger[WatchSettings]):
         names = [path.name, *below]
 
         def fits(patterns: Iterable[str]) -> bool:
-            return any(fnmatch(name, pattern) for name in names for pattern in patterns)
+            return any(matches_glob(name, pattern) for name in names for pattern in patterns)
 
         return fits(self.settings.globs) and not fits(self.settings.ignore)
 

@@ -11,7 +11,7 @@ from hookline.tools.context import ToolContext
 from hookline.tools.tool import tool
 
 from .files import files_in
-from .globs import glob_pattern
+from .globs import file_glob
 from .paths import folder, shown
 
 
@@ -30,7 +30,7 @@ def list_files(
 
     """
     place = folder(path, context)
-    matches = glob_pattern(pattern).fullmatch
+    matches = file_glob(pattern).matches
     found = [name for name in files_in(place) if matches(name)]
     if not found:
         return f"[no file matches {pattern}]"

@@ -25,7 +25,7 @@ from hookline.tools.tool import tool
 
 from . import git
 from .files import split
-from .globs import glob_pattern
+from .globs import file_glob
 from .literals import required_literal
 from .paths import folder, reach, shown
 from .process import running
@@ -83,7 +83,7 @@ async def search_files(
 
 async def _candidates(place: Path, glob: str, literal: str, ignore_case: bool) -> tuple[list[str], int]:
     """The files that may have a match, and how many were asked for."""
-    matches = glob_pattern(glob).fullmatch
+    matches = file_glob(glob).matches
     if literal:
         (own, nested), chosen = await asyncio.gather(
             in_thread(lambda: split(place)),

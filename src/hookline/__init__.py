@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # as in `typing`, which is too much to load for one const
 if TYPE_CHECKING:
     from .app import Hookline
     from .catalog import Hooks
+    from .catalog import Hooks as HookRunner
     from .catalog.envelope import content_of, field_of
     from .catalog.stream import AsyncStreamEvents, StreamEvent
     from .hooks import HooklineError, hookimpl, hookspec
@@ -18,6 +19,7 @@ else:
     _HOMES = {
         "AsyncStreamEvents": "hookline.catalog.stream",
         "Hookline": "hookline.app",
+        "HookRunner": "hookline.catalog:Hooks",
         "HooklineError": "hookline.hooks",
         "Hooks": "hookline.catalog",
         "StreamEvent": "hookline.catalog.stream",
@@ -36,7 +38,8 @@ else:
         elif name in _HOMES:
             from importlib import import_module
 
-            value = getattr(import_module(_HOMES[name]), name)
+            module, _, own_name = _HOMES[name].partition(":")
+            value = getattr(import_module(module), own_name or name)
         else:
             raise AttributeError(f"module 'hookline' has no attribute {name!r}")
         globals()[name] = value
@@ -48,6 +51,7 @@ else:
 
 __all__ = [
     "AsyncStreamEvents",
+    "HookRunner",
     "Hookline",
     "HooklineError",
     "Hooks",

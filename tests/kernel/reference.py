@@ -188,7 +188,11 @@ class Dispatch:
         elif self.how == "chain":
             self.pass_on(value)
         elif self.how in ("gate", "patch"):
-            self.judge(impl, value.verdict())
+            try:
+                ruling = value.verdict()
+            except Exception as error:
+                raise hl.WrongResult from error
+            self.judge(impl, ruling)
         elif self.how == "flatten":
             self.values += unseen(value, self.values, reducer.unique) if reducer.unique else value
         elif self.how == "merge" and reducer.into:
@@ -227,12 +231,16 @@ class Dispatch:
             self.values.append(Outcome(impl.name, False, None, error))
         elif "guard" in impl.options and self.spec.reducer.name == "chain" != self.how:
             self.log("failed", impl)  # by this face there is nothing to withhold
-        elif "guard" in impl.options or self.errors is DENY:
+        elif "guard" in impl.options or self.errors is DENY or self.unreadable(error):
             self.deny(impl, error)
         elif self.errors is RAISE and not skipped:
             raise error
         elif not skipped:
             self.log("failed", impl)
+
+    def unreadable(self, error):
+        """Whether a gate got an answer that it cannot read, which counts as a no."""
+        return self.how == "gate" and isinstance(error, hl.WrongResult)
 
     def deny(self, impl, error):
         """A failure closes a gate, withholds what a patch or chain carries, or answers no."""

@@ -134,12 +134,14 @@ class Hooks:
         return decorator(lambda handler: self._register(hook, handler, options))
 
     def unregister(self, hook: str, handler: Handler) -> bool:
-        """Remove a handler, by identity; whether it was there."""
+        """Remove the newest registration of a handler, by identity; return whether there was one."""
         found = self._hooks.get(hook)
         if found is None:
             return False
         with self.lock:
-            return bool(found.detach(lambda i: i.plugin is not None or not i.is_of(handler)))
+            own = [i for i in found.implementations if i.plugin is None and i.is_of(handler)]
+            newest = max(own, key=lambda i: i.seq, default=None)
+            return newest is not None and bool(found.detach(lambda i: i is not newest))
 
     def clear(self, hook: str | None = None) -> None:
         """Remove the handlers of one hook, or all; plugins and subscribers stay."""

@@ -36,7 +36,7 @@ from typing import Any
 
 from .awaiting import awaited, discard, is_awaitable
 from .code import defaults_of, instantiate, known, remember
-from .errors import NotAwaited
+from .errors import NotAwaited, WrongResult
 from .failures import check, denied, deny, not_awaited, note, skip
 from .implementation import Implementation
 from .plan import Bound, Plan, bind, check_of, layout, names_of
@@ -151,5 +151,6 @@ _COMMON: dict[str, Any] = {
     "_check": check, "_note": note, "_skip": skip, "_deny": deny,
     "_denied": denied, "_withheld": withheld_text, "_unsettled": unsettled, "_same": same,
     "_plain": PLAIN, "_clock": perf_counter, "_NotAwaited": NotAwaited, "_Outcome": Outcome,
+    "_WrongResult": WrongResult,
     "_Verdict": Verdict, "_ruled": ruled, "_failed": failed,
 }  # fmt: skip

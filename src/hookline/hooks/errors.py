@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pluggy import PluginValidationError
+
 
 class HooklineError(Exception):
     """The root of every error that Hookline raises on purpose."""
@@ -21,8 +23,12 @@ class UnknownHook(HooklineError, ValueError):
         self.name = name
 
 
-class RegistrationError(HooklineError, ValueError):
-    """A plugin or handler cannot be attached as it is."""
+class RegistrationError(HooklineError, ValueError, PluginValidationError):
+    """A plugin or handler cannot be attached as it is; also an error of pluggy's own class."""
+
+    def __init__(self, message: str, plugin: object = None) -> None:
+        ValueError.__init__(self, message)
+        self.plugin = plugin
 
 
 class CallError(HooklineError, TypeError):
@@ -49,11 +55,11 @@ class Unsettled(HooklineError, RuntimeError):
     """Guards rewrote each other's result and did not come to rest."""
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     """Offer the nearest known names: `; did you mean 'tool_call'?`."""
     from difflib import get_close_matches
 
-    nearest = get_close_matches(name, list(known), n=3, cutoff=0.5)
+    nearest = get_close_matches(name, list(known), n=3, cutoff=cutoff)
     return f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from re import Pattern
@@ -12,6 +13,8 @@ from typing import Any, TypedDict, cast
 from .errors import RegistrationError, suggestion
 from .reducers import DENY, NEWEST
 from .spec import HookSpec, type_name
+
+log = logging.getLogger("hookline.hooks")
 
 When = str | Pattern[str] | Callable[..., Any]
 
@@ -238,7 +241,8 @@ def arguments_of(spec: HookSpec, function: Callable[..., Any], *, by_position: b
     """Map a callable's parameters onto a hook's, or say which one the hook does not have.
 
     A handler of an event takes the event first, whatever it calls it (`by_position`).
-    A parameter with a default whose name starts with `_` is the function's own.
+    A parameter with a default that the hook does not have is the function's own, as in pluggy:
+    `lambda event, word=word: ...`.
     """
     positional: list[tuple[str, str]] = []
     keyword: list[tuple[str, str]] = []
@@ -258,8 +262,12 @@ def arguments_of(spec: HookSpec, function: Callable[..., Any], *, by_position: b
         takes_event = event_first and not positional and kind is not inspect.Parameter.KEYWORD_ONLY
         param = "event" if takes_event else name
         if param not in spec.params:
-            if not (has_default and name.startswith("_")):
+            if not has_default:
                 unknown.append(name)
+            elif near := suggestion(name, spec.params, cutoff=0.85):
+                log.warning(
+                    "%s on hook %r never gets %r%s", callable_name(function), spec.name, name, near
+                )
             continue
         if not has_default or (kind is inspect.Parameter.POSITIONAL_ONLY and not takes_event):
             required.add(param)  # what goes by position alone cannot be left out in the middle

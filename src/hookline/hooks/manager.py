@@ -12,6 +12,7 @@ import pluggy
 from .errors import RegistrationError, UnknownHook
 from .implementation import Implementation, Options, When, callable_location
 from .spec import SPEC, HookSpec
+from .verdict import same
 
 if TYPE_CHECKING:
     from .bus import Hooks
@@ -144,10 +145,14 @@ class PluginManager(pluggy.PluginManager):
             raise RegistrationError(
                 f"another plugin is registered as {name!r}; pass name= to tell them apart"
             )
-        if any(plugin is other for other in self.get_plugins()):
-            raise RegistrationError(
-                f"plugin {name!r} is registered already, as {self.get_name(plugin)!r}"
-            )
+        for other_name, other in self.list_name_plugin():
+            if other is plugin:
+                raise RegistrationError(f"plugin {name!r} is registered already, as {other_name!r}")
+            if other is not None and same(other, plugin):  # pluggy tells plugins apart by equality
+                raise RegistrationError(
+                    f"plugin {name!r} equals plugin {other_name!r}, so the two cannot be told apart; "
+                    "compare them by identity: @dataclass(eq=False)"
+                )
 
     def _implementations(self, plugin: object, name: str) -> list[Implementation]:
         """Every implementation that a plugin has, checked; nothing is changed."""

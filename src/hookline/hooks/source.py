@@ -213,6 +213,10 @@ class Writer:
         if self.plan.sync and not denies and self.plan.errors is not CAPTURE:
             self.add(depth, "except _NotAwaited as _e:")
             self.write(depth + 1, trace or ["pass"], impl)
+        if self.reducer.name == "gate" and not denies:
+            # A handler that answered something unreadable may have meant to block.
+            self.add(depth, "except _WrongResult as _e:")
+            self.write(depth + 1, [*trace, *self.policy(True)], impl)
         self.add(depth, "except Exception as _e:")
         self.write(depth + 1, [*trace, *self.policy(denies)], impl)
 

@@ -35,11 +35,23 @@ from typing import (
     get_args,
     get_origin,
     is_typeddict,
+    overload,
 )
 
 from .errors import DeclarationError, UnknownHook
 from .record import Record
-from .reducers import NEWEST, OLDEST, RAISE, SKIP, Errors, Order, Reducer, legal
+from .reducers import (
+    NEWEST,
+    OLDEST,
+    RAISE,
+    SKIP,
+    Errors,
+    Order,
+    Reducer,
+    collect,
+    first,
+    legal,
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -166,9 +178,14 @@ class Family:
                 setattr(function, SPEC, replace(spec, family=name))
 
 
+@overload
+def hookspec(function: F, /) -> F: ...
+@overload
 def hookspec(
-    reduce: Reducer,
+    reduce: Reducer | None = None,
+    /,
     *,
+    firstresult: bool = False,
     order: Order = NEWEST,
     errors: Errors = RAISE,
     sync: bool = False,
@@ -177,19 +194,45 @@ def hookspec(
     match: str | None = None,
     fires: str = "",
     excludes: tuple[str, ...] = (),
-) -> Callable[[F], F]:
-    """Declare a function-shaped hook: name, parameters, result and doc are the function's own."""
+) -> Callable[[F], F]: ...
+def hookspec(
+    reduce: Any = None,
+    /,
+    *,
+    firstresult: bool = False,
+    order: Order = NEWEST,
+    errors: Errors = RAISE,
+    sync: bool = False,
+    timeout: float | None = None,
+    scope: str | None = None,
+    match: str | None = None,
+    fires: str = "",
+    excludes: tuple[str, ...] = (),
+) -> Any:
+    """Declare a function-shaped hook: name, parameters, result and doc are the function's own.
+
+    Without a reducer it means what it means in pluggy: a bare `@hookspec` collects the results, and
+    `@hookspec(firstresult=True)` gives the first one that is not None.
+    """
+    if reduce is not None and not isinstance(reduce, Reducer):
+        if not callable(reduce):
+            raise DeclarationError(f"hookspec needs a reducer such as `collect`, not {reduce!r}")
+        return hookspec()(reduce)
+    if reduce is not None and firstresult:
+        raise DeclarationError(f"firstresult=True contradicts the reducer `{reduce}`; leave one out")
+    reducer = reduce or (first if firstresult else collect)
 
     def declare(function: F) -> F:
         hints = dict(function.__annotations__)
-        result = plain_result(hints.pop("return", Any))
+        returned = hints.pop("return", Any)
+        like_pluggy = reduce is None and isinstance(returned, str)  # pluggy looks at no annotation
         spec = HookSpec(
             name=function.__name__,
             params=declared_parameters(function),
-            reducer=reduce,
+            reducer=reducer,
             order=order,
             errors=errors,
-            result=result,
+            result=Any if like_pluggy else plain_result(returned),
             sync=sync,
             timeout=timeout,
             scope=scope,

@@ -140,9 +140,7 @@ class Verdict(Generic[E]):
 
     def apply(self, result: Judgeable, by: Implementation) -> E:
         """Fold one result in and return the event that the next handler sees."""
-        ruling = result.verdict()
-        if not isinstance(ruling, Ruling):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise WrongResult(f"{type(result).__name__}.verdict() must return a Ruling")
+        ruling = _ruling_of(result)
         ruling = Ruling(ruling.decision, ruling.reason, ruling.changes, by.name, ruling.error)
         self._patch(ruling.changes)
         self._decide(ruling)
@@ -187,6 +185,17 @@ class Verdict(Generic[E]):
     def __repr__(self) -> str:
         reason = f", reason={self.reason!r}" if self.reason else ""
         return f"Verdict({self.decision.name}{reason}, event={self.event!r})"
+
+
+def _ruling_of(result: Judgeable) -> Ruling:
+    """What a result means; one that cannot say is of the wrong type, whatever its class."""
+    try:
+        ruling = result.verdict()
+    except Exception as error:
+        raise WrongResult(f"{type(result).__name__}.verdict() failed: {error_text(error)}") from error
+    if not isinstance(ruling, Ruling):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise WrongResult(f"{type(result).__name__}.verdict() must return a Ruling")
+    return ruling
 
 
 def emptied(event: E, names: tuple[str, ...]) -> E:

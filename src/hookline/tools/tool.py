@@ -142,7 +142,7 @@ class Tool:
 
 
 @overload
-def tool(function: Function, /) -> Tool: ...
+def tool(function: Function, /, **options: Any) -> Tool: ...
 
 
 @overload
@@ -171,11 +171,13 @@ def tool(function: Function | None = None, /, **options: Any) -> Any:
     The function may be sync, async, or a generator of either kind: what it yields is progress,
     and the last of it the result, unless it returns or yields a `Result`. Name, description and
     parameters come from the function, its docstring and its types. `registry=None` leaves it
-    unregistered.
+    unregistered, and so does a call with options: `tool(function, name="weather")` gives a tool to
+    hand on.
     """
     names = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]  # classes of a function
     if function is not None:
-        return _declare(function, names)
+        # With options this is a call, not a decorator: the caller keeps the tool.
+        return _declare(function, names, **({"registry": None, **options} if options else {}))
 
     def declare(function: Function) -> Tool:
         return _declare(function, names, **options)

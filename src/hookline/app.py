@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hookline.plugins.trust import Trust
     from hookline.policy import Policy
     from hookline.policy.approvals import Approvals
+    from hookline.sandbox import Sandbox
     from hookline.stores import Stores
     from hookline.subagents import Subagents
     from hookline.tape import Entry, Tape, TapeContext, TapeStore
@@ -258,6 +259,18 @@ class Hookline:
             workspace=self.workspace,
             registered=self.plugins.pack_specs,
             spending=Meter(entries).spent,
+        )
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """Confines the children that the agent causes to start, as `[sandbox]` says."""
+        from hookline.sandbox import Sandbox
+        from hookline.sandbox.settings import layered
+
+        return Sandbox(
+            workspace=self.workspace,
+            home=self.home,
+            settings=layered(self.config.own("sandbox"), self.config.of_project("sandbox")),
         )
 
     @property

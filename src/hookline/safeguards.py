@@ -199,10 +199,12 @@ def declare_sections(config: Config) -> None:
     """Make the form of these sections known, so that a review of the settings checks them."""
     from hookline.policy.redaction import RedactionSettings
     from hookline.policy.settings import AuditSettings, PolicySettings
+    from hookline.sandbox import SandboxSettings
     from hookline.trace.settings import OtelSettings, TraceSettings
 
     config.declare("policy", PolicySettings)
     config.declare("audit", AuditSettings)
     config.declare("redaction", RedactionSettings)
+    config.declare("sandbox", SandboxSettings)
     config.declare("trace", TraceSettings)
     config.declare("otel", OtelSettings)

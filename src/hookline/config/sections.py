@@ -32,6 +32,7 @@ OPEN = (
     "otel",
     "policy",
     "redaction",
+    "sandbox",
     "session",
     "skills",
     "stores",

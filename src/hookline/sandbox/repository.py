@@ -1,0 +1,151 @@
+"""What of a workspace runs later outside the sandbox, and therefore stays read-only inside.
+
+Git runs hooks and commands that its configuration names; editors and agents run tasks and hooks of
+their project folders. A confined command must not plant anything there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+GUARDED = (".hookline", ".claude", ".vscode", ".idea")
+"""Folders that a confined command may neither change nor create."""
+
+GUARDED_IF_PRESENT = (
+    ".agents",
+    ".codex",
+    ".cursor",
+    ".gemini",
+    ".windsurf",
+    ".zed",
+    ".fleet",
+    ".devcontainer",
+    ".husky",
+    ".envrc",
+    ".mcp.json",
+    ".gitmodules",
+    ".pre-commit-config.yaml",
+)
+"""Entries that a confined command may not change where they exist."""
+
+_SETTING = re.compile(r"^\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*?)\s*$", re.MULTILINE)
+_NOT_COMMANDS = {"worktree", "url", "pushurl", "merge", "remote", "fetch", "push"}
+_LARGEST = 1 << 20
+
+
+@dataclass(slots=True)
+class Guarded:
+    """How the paths of one writable folder are kept from being changed."""
+
+    pinned: list[Path] = field(default_factory=list[Path])
+    """Writable folders that cannot be renamed or replaced."""
+    readonly: list[Path] = field(default_factory=list[Path])
+    folders: list[Path] = field(default_factory=list[Path])
+    """Missing folders to create for the time being, so that the child cannot."""
+    files: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
+    """Missing files to create for the time being."""
+    reason: str = ""
+    """Why the whole folder has to be read-only; empty if it need not be."""
+
+
+def guard(root: Path, extra: tuple[str, ...] = ()) -> Guarded:
+    """Say what of a writable folder must not change."""
+    guarded = Guarded()
+    for name in (*GUARDED, *GUARDED_IF_PRESENT, *extra):
+        path = root / name
+        if path.is_symlink():
+            guarded.reason = f"{name} is a symbolic link"
+        elif path.exists():
+            guarded.readonly.append(path)
+        elif name in GUARDED:
+            guarded.folders.append(path)
+    _guard_git(root, guarded)
+    return guarded
+
+
+def _guard_git(root: Path, guarded: Guarded) -> None:
+    git = root / ".git"
+    if git.is_symlink():
+        guarded.reason = ".git is a symbolic link"
+    elif git.is_dir():
+        _guard_git_folder(git, root, guarded)
+    elif git.exists():
+        guarded.readonly.append(git)
+        _guard_linked(git, root, guarded)
+    else:
+        guarded.folders.append(git)
+
+
+def _guard_git_folder(git: Path, root: Path, guarded: Guarded) -> None:
+    """Commits work; hooks, configuration and other work trees cannot be changed."""
+    guarded.pinned.append(git)
+    for name in ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees"):
+        path = git / name
+        if path.is_symlink():
+            guarded.reason = f".git/{name} is a symbolic link"
+        elif path.exists():
+            guarded.readonly.append(path)
+        elif name == "hooks":
+            guarded.folders.append(path)
+        elif name == "commondir":
+            # A file of this name sends git to another configuration. "." means this folder.
+            guarded.files[path] = b".\n"
+    text = _text(git / "config")
+    if "worktreeconfig" in text.lower() and not os.path.lexists(git / "config.worktree"):
+        guarded.files[git / "config.worktree"] = b""
+    for key, value in _SETTING.findall(text):
+        _guard_setting(key.lower(), value, git, root, guarded)
+
+
+def _guard_setting(key: str, value: str, git: Path, root: Path, guarded: Guarded) -> None:
+    """Keep what the configuration runs or includes."""
+    if key in _NOT_COMMANDS or not value:
+        return
+    named = value.strip('"').lstrip("!").split()[:1]
+    if not named or named[0].startswith("~"):
+        return
+    base = git if key == "path" else root
+    try:
+        path = (base / named[0].strip("'\"")).resolve()
+        if not path.is_relative_to(root) or path in (root, git) or path in guarded.readonly:
+            return
+        if path.is_file() or (key == "hookspath" and path.is_dir()):
+            guarded.readonly.append(path)
+        elif key == "hookspath" and not path.exists() and path.parent.is_dir():
+            guarded.folders.append(path)
+    except (OSError, ValueError):
+        return
+
+
+def _guard_linked(file: Path, root: Path, guarded: Guarded) -> None:
+    """A linked work tree or a submodule: its repository is elsewhere, and must point back here."""
+    match = re.match(r"gitdir:\s*(.+)", _text(file))
+    if match is None:
+        return
+    folder = (root / match[1].strip()).resolve()
+    if not folder.is_dir():
+        return
+    back = _text(folder / "gitdir").strip()
+    if back and Path(back).resolve() == file:
+        common = (folder / (_text(folder / "commondir").strip() or ".")).resolve()
+        if folder.parent == common / "worktrees":
+            _guard_git_folder(common, root, guarded)
+            guarded.pinned.append(folder)
+            for name in ("commondir", "gitdir", "config.worktree"):
+                if (folder / name).is_file():
+                    guarded.readonly.append(folder / name)
+        return
+    for key, value in _SETTING.findall(_text(folder / "config")):
+        if key.lower() == "worktree" and (folder / value).resolve() == root:
+            _guard_git_folder(folder, root, guarded)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LARGEST).decode("utf-8", "replace")
+    except OSError:
+        return ""

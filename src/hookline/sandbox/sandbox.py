@@ -1,0 +1,289 @@
+"""`Sandbox`: turns the command line of a child into one that confines it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Self
+
+from . import bubblewrap, secrets
+from .environment import filtered
+from .errors import SandboxError
+from .explain import explain
+from .placeholders import Placeholders
+from .settings import Kind, Profile, SandboxSettings, strictest
+from .view import Places, View, guarded, view
+
+_FRESH = 5.0
+"""Seconds for which it is remembered where secrets and toolchains are."""
+
+_loosest: ContextVar[Profile] = ContextVar("loosest profile", default="off")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to start a child. Call `close` when it has ended, also if it could not be started."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: Path
+    profile: Profile
+    pass_fds: tuple[int, ...] = ()
+    note: str = ""
+    """Why the child may do less than its profile says."""
+    _closing: Callable[[], None] | None = field(default=None, repr=False)
+
+    def close(self) -> None:
+        """Release what the child needed."""
+        if self._closing is not None:
+            self._closing()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class Sandbox:
+    """The sandbox of one app."""
+
+    def __init__(
+        self,
+        *,
+        workspace: Path,
+        home: Path,
+        settings: SandboxSettings | None = None,
+        hidden: Sequence[Path] = (),
+    ) -> None:
+        self.settings = settings or SandboxSettings()
+        own = tuple(secrets.unique([home, *hidden]))
+        self.places = Places(workspace.resolve(), own, tuple(secrets.user_homes()))
+        self._placeholders = Placeholders(self.places.workspace)
+        self._views: dict[tuple[Profile, tuple[Path, ...]], tuple[float, View]] = {}
+        self._temporary: dict[str, Path] = {}
+        self._lock = Lock()
+
+    @classmethod
+    def none(cls, workspace: Path | None = None) -> Sandbox:
+        """A sandbox that confines nothing."""
+        return cls(
+            workspace=workspace or Path.cwd(),
+            home=Path("/nonexistent"),
+            settings=SandboxSettings(enabled=False),
+        )
+
+    # --- which one ------------------------------------------------------------------------------
+
+    @cached_property
+    def _found(self) -> tuple[str, str]:
+        """The name of the sandbox that works here, and why there is none."""
+        if not self.settings.enabled:
+            return "none", "[sandbox] enabled = false"
+        return probe()
+
+    @property
+    def name(self) -> str:
+        """`bubblewrap`, `sandlock`, `seatbelt` or `none`."""
+        return self._found[0]
+
+    @property
+    def active(self) -> bool:
+        """Whether children are confined."""
+        return self.name != "none"
+
+    @property
+    def reason(self) -> str:
+        """Why there is no sandbox, and how to get one; empty where there is."""
+        return self._found[1]
+
+    # --- profiles -------------------------------------------------------------------------------
+
+    def profile_of(
+        self, kind: Kind, profile: Profile | None = None, *, project: bool = False
+    ) -> Profile:
+        """The profile in which a child of a kind starts here and now."""
+        chosen = profile or self.settings.profile_of(kind, project=project)
+        if project:
+            chosen = strictest(chosen, "workspace")
+        return strictest(chosen, _loosest.get())
+
+    @contextmanager
+    def at_most(self, profile: Profile | None) -> Generator[None]:
+        """Start no child in a looser profile as long as this lasts."""
+        if profile is None:
+            yield
+            return
+        token = _loosest.set(strictest(_loosest.get(), profile))
+        try:
+            yield
+        finally:
+            _loosest.reset(token)
+
+    # --- launching ------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        profile: Profile | None = None,
+        kind: Kind = "shell",
+        network: Sequence[str] | None = None,
+        secrets: Mapping[str, str] | None = None,
+        read: Sequence[Path] = (),
+        session: str = "",
+        call_id: str = "",
+        project: bool = False,
+    ) -> Launch:
+        """Confine a command.
+
+        argv: The command.
+        cwd: Its working directory.
+        env: The environment to filter by the allow-list.
+        profile: The profile, if it is not the one of the kind.
+        kind: What starts it.
+        network: The hosts that it may reach; None: as the settings say for the kind.
+        secrets: Variables that it gets as they are.
+        read: Files and folders that it needs of Hookline's own home.
+        session: The session that it belongs to; children of one session share a temporary folder.
+        call_id: The tool call that it belongs to.
+        project: Whether a project's configuration brings the command.
+        """
+        chosen = self.profile_of(kind, profile, project=project)
+        if chosen == "off":
+            return Launch(list(argv), {**env, **(secrets or {})}, cwd, chosen)
+        environ = filtered(env, self.settings.environment, secrets)
+        if not self.active:
+            return Launch(list(argv), environ, cwd, chosen)
+        environ["TMPDIR"] = "/tmp"
+        environ.setdefault("XDG_CACHE_HOME", "/tmp/.cache")
+        return self._bubblewrap(argv, cwd, environ, self._view(chosen, tuple(read)), session or kind)
+
+    def _view(self, profile: Profile, read: tuple[Path, ...]) -> View:
+        """What a child sees; where secrets are is looked up anew every few seconds."""
+        now = time.monotonic()
+        until, seen = self._views.get((profile, read), (0.0, None))
+        if seen is None or until < now:
+            seen = view(self.places, self.settings, profile, read=read)
+            self._views[profile, read] = (now + _FRESH, seen)
+        return guarded(seen, self.places.workspace, self.settings.protect)
+
+    def _bubblewrap(
+        self, argv: Sequence[str], cwd: Path, env: dict[str, str], seen: View, scope: str
+    ) -> Launch:
+        bwrap = bubblewrap.program()
+        if bwrap is None:
+            raise SandboxError("bwrap is gone; reinstall bubblewrap, or set [sandbox] enabled = false")
+        folders = [path for each in seen.guarded for path in each.folders]
+        files = {path: text for each in seen.guarded for path, text in each.files.items()}
+        self._placeholders.hold(folders, files)
+        try:
+            if missing := [path for path in (*folders, *files) if not os.path.lexists(path)]:
+                raise SandboxError(f"{missing[0]} cannot be kept from being created")
+            line = bubblewrap.arguments(bwrap, seen, self.temporary(scope), cwd, options=_options())
+        except BaseException:
+            self._placeholders.release()
+            raise
+        return Launch(
+            [*line, *argv],
+            env,
+            Path("/"),
+            seen.profile,
+            note=seen.note,
+            _closing=_once(self._placeholders.release),
+        )
+
+    def explain(self, output: str, launch: Launch) -> str:
+        """One line for the result of a command that failed because of the sandbox; else empty."""
+        return explain(output, launch.profile) if self.active and launch.profile != "off" else ""
+
+    def temporary(self, scope: str) -> Path:
+        """The private temporary folder of a session; it is /tmp for its children."""
+        with self._lock:
+            folder = self._temporary.get(scope)
+            if folder is None or not folder.is_dir():
+                if not self._temporary:
+                    atexit.register(self.close)
+                folder = Path(tempfile.mkdtemp(prefix="hookline-tmp-"))
+                self._temporary[scope] = folder
+        return folder
+
+    def close(self) -> None:
+        """Remove the temporary folders."""
+        with self._lock:
+            folders = list(self._temporary.values())
+            self._temporary.clear()
+        self._placeholders.close()
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _once(call: Callable[[], None]) -> Callable[[], None]:
+    """A function that works only the first time."""
+    waiting = [call]
+
+    def close() -> None:
+        if waiting:
+            waiting.pop()()
+
+    return close
+
+
+_probed: dict[str, tuple[str, str]] = {}
+_supported: list[str] = []
+
+
+def _options() -> Sequence[str]:
+    return _supported
+
+
+def probe() -> tuple[str, str]:
+    """Find the sandbox that works on this machine by running it, once per process."""
+    if "found" not in _probed:
+        _probed["found"] = _probe()
+    return _probed["found"]
+
+
+def _probe() -> tuple[str, str]:
+    if sys.platform == "linux":
+        bwrap = bubblewrap.program()
+        why = "bubblewrap is not installed (Debian, Fedora, Arch: package `bubblewrap`)"
+        if bwrap is not None:
+            error = _try_bubblewrap(bwrap)
+            if error is None:
+                return "bubblewrap", ""
+            why = f"bubblewrap does not work here: {error}"
+        return "none", why
+    return "none", f"there is no sandbox for {sys.platform}"
+
+
+def _try_bubblewrap(bwrap: str) -> str | None:
+    """Run bubblewrap; why it does not work, or None. Finds out which options it knows."""
+    error = ""
+    for options in (["--disable-userns"], []):
+        line = [bwrap, "--unshare-all", "--unshare-user", *options, "--die-with-parent"]
+        line += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--", "/bin/true"]
+        try:
+            done = subprocess.run(line, capture_output=True, timeout=10, check=False)
+        except (OSError, subprocess.SubprocessError) as failure:
+            return str(failure)
+        if done.returncode == 0:
+            _supported[:] = options
+            return None
+        error = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        error = error[0] if error else f"exit code {done.returncode}"
+    return error

@@ -1,0 +1,258 @@
+"""What a confined child sees of the file system, whichever sandbox confines it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from . import secrets
+from .errors import SandboxError
+from .repository import Guarded, guard
+from .settings import Profile, SandboxSettings
+from .words import words
+
+EMPTIED = ("/run", "/var/run", "/sys", "/mnt/wslg", "/lost+found")
+"""Folders of sockets and devices that a child finds empty."""
+
+KEPT = ("/run/current-system", "/run/opengl-driver", "/sys/devices/system")
+"""What programs need of them."""
+
+TEMPORARY = ("/tmp", "/var/tmp")
+
+GIT_FILES = (".gitconfig", ".config/git")
+
+TOOLCHAINS = words(
+    """
+    .pyenv .rbenv .nodenv .jenv .asdf .volta .nvm .fnm .sdkman .rustup .cargo .bun .deno .ghcup
+    .opam .juliaup .dotnet .conda miniconda3 miniforge3 anaconda3 mambaforge go .go .rye .pixi
+    .swiftly .elan .nix-profile .local/bin .local/lib .local/pipx .local/share/uv
+    .local/share/pipx .local/share/mise .local/share/fnm .local/share/pnpm .local/share/rtx
+    .local/share/virtualenvs .local/share/nvm .local/state/nix .cache/uv .virtualenvs
+    .npm-global .yarn/bin .linuxbrew .krew
+    """
+)
+"""Where compilers, interpreters and their packages live in a home."""
+
+_BROAD = {
+    "",
+    ".local",
+    ".config",
+    ".cache",
+    ".local/share",
+    "Library",
+    "Documents",
+    "Desktop",
+    "Downloads",
+}
+"""Folders of a home that hold far more than a toolchain."""
+
+
+@dataclass(slots=True)
+class View:
+    """The file system of one child."""
+
+    profile: Profile
+    emptied: list[Path] = field(default_factory=list[Path])
+    """Folders replaced by empty read-only ones."""
+    readable: list[Path] = field(default_factory=list[Path])
+    """What is put back into them, read-only."""
+    writable: list[Path] = field(default_factory=list[Path])
+    pinned: list[Path] = field(default_factory=list[Path])
+    readonly: list[Path] = field(default_factory=list[Path])
+    """What stays read-only within a writable folder."""
+    masked: list[Path] = field(default_factory=list[Path])
+    """Secrets: files that cannot be opened, folders that are empty."""
+    restored: list[Path] = field(default_factory=list[Path])
+    """What the caller needs of a masked folder, read-only."""
+    restored_writable: list[Path] = field(default_factory=list[Path])
+    guarded: list[Guarded] = field(default_factory=list[Guarded])
+    note: str = ""
+    """Why the child may do less than its profile says."""
+
+    def shows(self, path: Path) -> bool:
+        """Whether a path would be visible before anything is masked."""
+        if any(path.is_relative_to(folder) for folder in (*self.readable, *self.writable)):
+            return True
+        return not any(path.is_relative_to(folder) for folder in (*self.emptied, *TEMPORARY))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The fixed points of one app: its workspace, its own home, the user's home."""
+
+    workspace: Path
+    own: tuple[Path, ...]
+    """Hookline's own folders and sockets."""
+    homes: tuple[Path, ...]
+
+
+def view(
+    places: Places,
+    settings: SandboxSettings,
+    profile: Profile,
+    *,
+    read: Sequence[Path] = (),
+) -> View:
+    """Put together what a child of a profile sees."""
+    seen = View(profile)
+    _hide_homes(seen, places)
+    seen.emptied += _folders(EMPTIED)
+    seen.readable += _folders(KEPT)
+    if profile == "open":
+        seen.writable += places.homes
+    else:
+        seen.readable += _toolchains(places.homes)
+        seen.readable += _given(settings.read, places, "read")
+    _add_workspace(seen, places, settings)
+    _mask(seen, places)
+    _restore(seen, places, read)
+    return seen
+
+
+def _hide_homes(seen: View, places: Places) -> None:
+    """Hide every home; in `open` the user's own is put back as a whole."""
+    found = _folders(secrets.HOMES)
+    for home in (*places.homes, *secrets.other_homes()):
+        covered = any(home.is_relative_to(folder) for folder in found)
+        if not covered and home.is_dir() and home != Path("/"):
+            found.append(home)
+    seen.emptied += found
+
+
+def _folders(names: Iterable[str]) -> list[Path]:
+    """The folders that exist and are no links."""
+    return [path for path in map(Path, names) if path.is_dir() and not path.is_symlink()]
+
+
+def _add_workspace(seen: View, places: Places, settings: SandboxSettings) -> None:
+    folder = places.workspace
+    holds_home = any(home.is_relative_to(folder) for home in places.homes)
+    if seen.profile == "open":
+        if not holds_home:
+            seen.writable.append(folder)
+        seen.writable += _given(settings.write, places, "write")
+        return
+    if holds_home:
+        roots = [entry for home in places.homes for entry in _visible_entries(home)]
+        seen.note = "the workspace holds a home folder, so only the folders in it are writable"
+    else:
+        roots = [folder]
+    if seen.profile == "read-only":
+        seen.readable += roots
+        return
+    roots += _given(settings.write, places, "write")
+    seen.writable += roots
+
+
+def guarded(seen: View, workspace: Path, protect: Sequence[str]) -> View:
+    """Keep what runs later outside from being changed, as the writable folders are at this moment."""
+    if seen.profile != "workspace":
+        return seen
+    fresh = replace(seen, readable=[*seen.readable], writable=[], guarded=[])
+    for root in seen.writable:
+        found = guard(root, tuple(protect) if root == workspace else ()) if root.is_dir() else Guarded()
+        if found.reason:
+            fresh.readable.append(root)
+            fresh.note = f"{root} is read-only, because {found.reason}"
+            continue
+        fresh.writable.append(root)
+        fresh.guarded.append(found)
+    fresh.pinned = [path for each in fresh.guarded for path in each.pinned]
+    fresh.readonly = [
+        path for each in fresh.guarded for path in (*each.readonly, *each.folders, *each.files)
+    ]
+    return fresh
+
+
+def _visible_entries(home: Path) -> Iterator[Path]:
+    """The folders and files at the top of a home that are neither hidden nor links."""
+    try:
+        with os.scandir(home) as entries:
+            found = sorted(
+                entry.path
+                for entry in entries
+                if not entry.name.startswith(".") and not entry.is_symlink() and entry.name != "snap"
+            )
+    except OSError:
+        return
+    yield from map(Path, found)
+
+
+def _mask(seen: View, places: Places) -> None:
+    found = [*secrets.in_system(), *secrets.agent_sockets(), *places.own]
+    for home in places.homes:
+        if any(home.is_relative_to(root) or root.is_relative_to(home) for root in _bound(seen)):
+            found += secrets.in_home(home)
+    masked: list[Path] = []
+    for path in secrets.unique(found):
+        if not path.exists() or any(path.is_relative_to(each) for each in masked):
+            continue
+        if seen.shows(path):
+            masked.append(path)
+    seen.masked = masked
+
+
+def _bound(seen: View) -> Iterable[Path]:
+    return (*seen.readable, *seen.writable)
+
+
+def _restore(seen: View, places: Places, read: Sequence[Path]) -> None:
+    """Put back what lies in a masked folder: a workspace in Hookline's home, a caller's files."""
+    folder = places.workspace
+    hiding = next((each for each in seen.masked if folder.is_relative_to(each)), None)
+    if hiding is not None:
+        if hiding not in places.own or folder == hiding:
+            raise SandboxError(f"the workspace {folder} is in {hiding}, which the sandbox hides")
+        into = seen.restored if folder in seen.readable else seen.restored_writable
+        into.append(folder)
+    for path in secrets.unique(read):
+        if not path.exists():
+            continue
+        hiding = next((each for each in seen.masked if path.is_relative_to(each)), None)
+        if hiding is not None and (hiding not in places.own or path == hiding):
+            continue  # a caller's wish does not open a place of secrets
+        seen.restored.append(path)
+
+
+def _given(names: Iterable[str], places: Places, setting: str) -> list[Path]:
+    """The paths of a setting; one in a place of secrets is an error."""
+    found: list[Path] = []
+    for name in names:
+        path = Path(name).expanduser()
+        path = (path if path.is_absolute() else places.workspace / path).resolve()
+        hidden = [*secrets.in_system(), *places.own]
+        hidden += [each for home in places.homes for each in secrets.in_home(home)]
+        for each in hidden:
+            if path.is_relative_to(each.resolve()):
+                raise SandboxError(
+                    f"[sandbox] {setting}: {name} is in {each}, which the sandbox always hides"
+                )
+        if path.exists():
+            found.append(path)
+    return found
+
+
+@cache
+def _toolchains(homes: tuple[Path, ...]) -> list[Path]:
+    """What programs on the path need to run, as far as it lies in a home."""
+    candidates = [Path(sys.prefix), Path(sys.base_prefix), Path(__file__).resolve().parents[1]]
+    candidates += [home / name for home in homes for name in (*TOOLCHAINS, *GIT_FILES)]
+    for entry in os.environ.get("PATH", "").split(os.pathsep):
+        if Path(entry).is_absolute():
+            candidates.append(Path(entry))
+            if any((Path(entry).parent / name).exists() for name in ("lib", "pyvenv.cfg")):
+                candidates.append(Path(entry).parent)
+    if (git := shutil.which("git")) is not None:
+        candidates.append(Path(os.path.realpath(git)))
+    found: list[Path] = []
+    for path in secrets.unique(each for each in candidates if each.exists()):
+        home = next((each for each in homes if path.is_relative_to(each)), None)
+        if home is None or path.relative_to(home).as_posix() in _BROAD:
+            continue
+        found.append(path)
+    return [path for path in sorted(found) if not any(each in path.parents for each in found)]

@@ -39,6 +39,11 @@ def library(name: str, purpose: str) -> Any:
         raise VoiceUnavailable(f"{purpose} is not installed here: {INSTALL}") from error
 
 
+def _lenient(av: Any) -> dict[str, str]:
+    """The option that ignores titles in unknown encodings; from PyAV 19 on they are ignored anyway."""
+    return {"metadata_errors": "ignore"} if int(av.__version__.partition(".")[0]) < 19 else {}
+
+
 def decoded(
     data: bytes, form: AudioFormat, *, max_seconds: float, stopped: Callable[[], bool]
 ) -> Samples:
@@ -49,7 +54,7 @@ def decoded(
     found: list[Any] = []
     count = 0
     try:
-        with av.open(BytesIO(data), format=form.demuxer, metadata_errors="ignore") as container:
+        with av.open(BytesIO(data), format=form.demuxer, **_lenient(av)) as container:
             if not container.streams.audio:
                 raise BadAudio(f"the {form.name} file has no sound in it")
             stream = container.streams.audio[0]

@@ -58,6 +58,44 @@ def fetch(statement: str) -> list[tuple[Any, ...]]:
         return connection.execute(statement).fetchall()
 
 
+def url_for(role: str, password: str = "", database: str = "postgres") -> str:
+    """Where the server is, for another role."""
+    return f"postgresql://{role}:{password}@/{database}?host={socket_path().parent}"
+
+
+async def restricted(schema: str, *, parts: bool = False) -> tuple[str, str]:
+    """Make the tables as an owner, and admit a role that may only append: both by their addresses.
+
+    With `parts`, the tables of the cluster and the others beside the tape are made, too.
+    """
+    from hookline.cli.db import parts as all_parts
+    from hookline.tape.postgres import PostgresStore
+    from hookline.tape.postgres_roles import admit
+    from hookline.tape.postgres_schema import migrate
+
+    owner, role = f"{schema}_owner", f"{schema}_app"
+    execute(
+        f"CREATE ROLE {owner} LOGIN",
+        f"CREATE ROLE {role} LOGIN",
+        f"CREATE SCHEMA {schema} AUTHORIZATION {owner}",
+    )
+    store = await PostgresStore.open(url_for(owner), schema=schema)
+    async with store.connection() as connection:
+        for part, steps in all_parts().items() if parts else ():
+            await migrate(connection, schema, part, steps)
+        await admit(connection, schema, role)
+    await store.close()
+    return url_for(owner), url_for(role)
+
+
+def drop_roles(schema: str) -> None:
+    """Remove the schema and the roles that `restricted` made."""
+    drop(schema)
+    for role in (f"{schema}_owner", f"{schema}_app"):
+        if fetch(f"SELECT FROM pg_roles WHERE rolname = '{role}'"):
+            execute(f"DROP OWNED BY {role} CASCADE", f"DROP ROLE {role}")
+
+
 def drop(schema: str) -> None:
     """Leave nothing behind."""
     execute("SET client_min_messages = error", f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')

@@ -63,8 +63,9 @@ class Chest(Mailbox):
 class Cluster:
     """Makes gateways and workers on one schema."""
 
-    def __init__(self, folder, schema, stack):
+    def __init__(self, folder, schema, stack, url=None):
         self.folder, self.schema, self._stack = folder, schema, stack
+        self.url = url or postgres.url()
         self._count = 0
 
     def app(self, *replies, url=None, **overrides):
@@ -76,7 +77,7 @@ class Cluster:
             home=home,
             workspace=workspace,
             overrides={
-                "tape": {"url": url or postgres.url(), "schema": self.schema, "home": "team"},
+                "tape": {"url": url or self.url, "schema": self.schema, "home": "team"},
                 "policy": {"default": "allow"},
                 **overrides,
             },
@@ -108,9 +109,10 @@ class Cluster:
 @pytest.fixture
 async def cluster(tmp_path):
     schema = postgres.new_schema()
+    _, url = await postgres.restricted(schema, parts=True)  # as in production: it can only append
     async with AsyncExitStack() as stack:
-        yield Cluster(tmp_path, schema, stack)
-    postgres.drop(schema)
+        yield Cluster(tmp_path, schema, stack, url)
+    postgres.drop_roles(schema)
 
 
 def letter(text="hi", chat="ada", number=1, **fields):

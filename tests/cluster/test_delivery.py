@@ -127,7 +127,8 @@ async def test_an_answer_whose_gateway_is_gone_is_delivered_by_another_once(clus
     other = await cluster.gateway()
     (cluster.folder / "gone").mkdir()
     async with AsyncExitStack() as stack:
-        leaving = await Cluster(cluster.folder / "gone", cluster.schema, stack).gateway(drain=0.0)
+        apart = Cluster(cluster.folder / "gone", cluster.schema, stack, cluster.url)
+        leaving = await apart.gateway(drain=0.0)
         await leaving.handle(letter())
     await cluster.worker("late, but there")
     async with asyncio.timeout(30):

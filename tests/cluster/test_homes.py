@@ -17,7 +17,8 @@ async def test_two_homes_in_one_database_do_not_disturb_each_other(cluster, tmp_
     schema = postgres.new_schema()
     (tmp_path / "other").mkdir()
     async with AsyncExitStack() as stack:
-        neighbour = Cluster(tmp_path / "other", schema, stack)
+        _, url = await postgres.restricted(schema, parts=True)
+        neighbour = Cluster(tmp_path / "other", schema, stack, url)
         boxes = [await cluster.gateway(), await neighbour.gateway()]
         await cluster.worker("ours", "still ours")
         for number in (1, 2):
@@ -30,7 +31,7 @@ async def test_two_homes_in_one_database_do_not_disturb_each_other(cluster, tmp_
         await neighbour.worker("theirs", "still theirs")
         second = await boxes[1].answers("ada-1", "ada-2")
         assert [result.model_output for result in second] == ["theirs", "still theirs"]
-    postgres.drop(schema)
+    postgres.drop_roles(schema)
 
 
 async def test_one_message_at_many_gateways_at_once_has_one_turn(cluster):

@@ -1,5 +1,7 @@
 """The tables of a cluster and their versions: what is there, what is older, bringing it up to date."""
 
+from contextlib import AsyncExitStack
+
 import pytest
 
 from hookline.cluster import prepare
@@ -9,7 +11,7 @@ from hookline.tape.postgres import PostgresStore
 from hookline.tape.postgres_schema import migrate
 
 from .. import commandline, postgres
-from .conftest import letter
+from .conftest import Cluster, letter
 
 
 @pytest.fixture
@@ -51,7 +53,14 @@ def test_parts_that_nobody_used_are_no_fault(hookline):
     assert (status.returncode, status.stdout.count("no tables; made when first used")) == (0, 4)
 
 
-async def test_tables_of_an_older_cluster_are_refused_until_they_are_brought_up_to_date(cluster):
+async def test_tables_of_an_older_cluster_are_refused_until_they_are_brought_up_to_date(
+    tmp_path, schema
+):
+    async with AsyncExitStack() as stack:
+        await check_migration(Cluster(tmp_path, schema, stack))
+
+
+async def check_migration(cluster):
     store = await PostgresStore.open(postgres.url(), schema=cluster.schema, home="team")
     async with store.connection() as connection:
         await migrate(connection, cluster.schema, PART, steps()[:1])

@@ -11,12 +11,16 @@ from hookline.tape.postgres import PostgresStore
 from .. import postgres
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", "postgres", "appender"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TapeStore]:
     if request.param == "memory":
         opened: TapeStore = MemoryStore()
     elif request.param == "sqlite":
         opened = SQLiteStore(tmp_path / "tape.db")
+    elif request.param == "appender":  # PostgreSQL as a role that cannot rewrite anything
+        schema = request.getfixturevalue("schema")
+        _, url = await postgres.restricted(schema)
+        opened = await PostgresStore.open(url, schema=schema, timeout=5.0)
     else:
         schema = request.getfixturevalue("schema")
         opened = await PostgresStore.open(postgres.url(), schema=schema, timeout=5.0)
@@ -29,7 +33,7 @@ def schema() -> Iterator[str]:
     """The name of a schema of the test's own."""
     name = postgres.new_schema()
     yield name
-    postgres.drop(name)
+    postgres.drop_roles(name)
 
 
 @pytest.fixture

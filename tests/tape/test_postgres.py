@@ -34,10 +34,12 @@ from hookline.tape.errors import (
     TapeTooOld,
 )
 from hookline.tape.postgres import PostgresStore
+from hookline.tape.postgres_roles import admit
 from hookline.tape.postgres_schema import MIGRATIONS, migrate, version_of
 from hookline.tape.postgres_status import status_of
 
 from .. import postgres
+from ..postgres import url_for
 from .conftest import chain, note
 
 SOURCE = str(Path(hookline.__file__).parents[1])
@@ -51,10 +53,6 @@ async def filled(schema: str, count: int = 10) -> None:
     store = await opened(schema)
     await store.append(chain(count))
     await store.close()
-
-
-def url_for(user: str, password: str = "", database: str = "postgres") -> str:
-    return f"postgresql://{user}:{password}@/{database}?host={postgres.socket_path().parent}"
 
 
 @pytest.fixture
@@ -275,11 +273,11 @@ async def test_a_server_without_connections_left_is_told(schema: str, role: str)
 
 async def test_a_read_only_server_can_be_read(schema: str, role: str):
     await filled(schema)
-    postgres.execute(
-        f"GRANT ALL ON SCHEMA {schema} TO {role}",
-        f"GRANT ALL ON ALL TABLES IN SCHEMA {schema} TO {role}",
-        f"ALTER ROLE {role} SET default_transaction_read_only = on",
-    )
+    owner = await opened(schema)
+    async with owner.connection() as connection:
+        await admit(connection, schema, role)
+    await owner.close()
+    postgres.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
     store = await PostgresStore.open(url_for(role), schema=schema)
     assert len(await store.entries("s1")) == 10
     assert len(await store.search("number")) == 10  # though nobody searched where it can be indexed

@@ -9,6 +9,16 @@ import typer
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
+Owner = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="HOOKLINE_DB_OWNER_URL",
+        help="Connect as this role, the owner of the tables, instead of [tape] url.",
+    ),
+]
+Role = Annotated[str, typer.Argument(help="A role of the database.")]
+
 
 def add_db(cli: typer.Typer, app: Hookline) -> None:
     """`hookline db`."""
@@ -23,11 +33,49 @@ def add_db(cli: typer.Typer, app: Hookline) -> None:
         show_status(app)
 
     @group.command()
-    def migrate() -> None:
+    def migrate(url: Owner = None) -> None:
         """Make the tables, or bring them to the version of this program."""
         from .db import migrate_database
 
-        migrate_database(app)
+        migrate_database(app, url)
+
+    @group.command()
+    def roles(
+        url: Owner = None,
+        as_sql: Annotated[
+            bool, typer.Option("--sql", help="Print the SQL that creates the two roles.")
+        ] = False,
+        owner: Annotated[str, typer.Option(help="For --sql: the owner.")] = "hookline_owner",
+        role: Annotated[str, typer.Option(help="For --sql: the role that appends.")] = "hookline_app",
+    ) -> None:
+        """Show which roles own the tables and may append to them."""
+        from .db import show_role_sql, show_roles
+
+        if as_sql:
+            show_role_sql(app, owner, role)
+        else:
+            show_roles(app, url)
+
+    @group.command()
+    def grant(role: Role, url: Owner = None) -> None:
+        """Let a role append to the tapes, as the owner of the tables."""
+        from .db import change_role
+
+        change_role(app, role, url, admitted=True)
+
+    @group.command()
+    def revoke(role: Role, url: Owner = None) -> None:
+        """Take all access to the tapes away from a role."""
+        from .db import change_role
+
+        change_role(app, role, url, admitted=False)
+
+    @group.command()
+    def verify(url: Owner = None) -> None:
+        """Check by its hash that no entry in PostgreSQL was changed since it was appended."""
+        from .db import verify_entries
+
+        verify_entries(app, url)
 
     @group.command("copy")
     def copy_(

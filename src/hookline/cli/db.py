@@ -43,6 +43,8 @@ def show_status(app: Hookline) -> None:
     typer.echo(f"version   {status.version.present} of {status.version.known}: {status.advice}")
     if status.home:
         typer.echo(f"home      {status.home}")
+    if status.standing:
+        typer.echo(f"role      {status.standing.summary}")
     typer.echo(f"sessions  {status.sessions}, with about {status.entries} entries")
     for name, version in versions.items():
         said = f"version {version.present} of {version.known}: {version.advice}"
@@ -71,30 +73,121 @@ def parts() -> dict[str, list[str]]:
     return {schema.PART: schema.steps(), **found}
 
 
-def migrate_database(app: Hookline) -> None:
-    """Bring the tables to the version of this program."""
+def migrate_database(app: Hookline, url: str | None) -> None:
+    """Bring the tables to the version of this program; as the owner, where `url` names it."""
     settings = settings_of(app)
-    if settings.url is None:
+    if settings.url is None and url is None:
         open_sqlite(app.home)
         typer.echo(f"{app.home / FILE} is up to date; a SQLite file is brought up to date when opened")
         return
 
     async def run() -> str:
-        from hookline.tape.postgres import private
+        from hookline.tape.postgres import PostgresStore, private
+        from hookline.tape.postgres_roles import secure
         from hookline.tape.postgres_schema import check, migrate, version_of
 
-        store = await open_postgres(app.home, settings, migrate=True)
+        # The owner is no home: the schema is claimed by the first home that opens it to append.
+        if url is not None:
+            store = await PostgresStore.open(url, schema=settings.schema_, migrate=True)
+        else:
+            store = await open_postgres(app.home, settings, migrate=True)
         try:
             async with private(store.database) as connection:
                 for part, steps in parts().items():
                     await migrate(connection, store.schema, part, steps)
                     version = await version_of(connection, store.schema, part, steps)
                     check(version, store.schema, store.database.place)
+                await secure(connection, store.schema)
         finally:
             await store.close()
         return store.place
 
     typer.echo(f"{asyncio.run(run())} is up to date")
+
+
+def show_roles(app: Hookline, url: str | None) -> None:
+    """Who owns the tables, who may append, and what the connecting role may do."""
+    from hookline.tape.postgres_status import status_of
+
+    settings = settings_of(app)
+    status = asyncio.run(status_of(url or configured(app), settings.schema_))
+    if status.standing is None:
+        raise BadInput(f"schema {settings.schema_!r} has no tables yet; run `hookline db migrate`")
+    typer.echo(f"owner     {status.standing.owner}")
+    typer.echo(f"admitted  {', '.join(status.standing.members) or 'no other role'}")
+    typer.echo(f"role      {status.standing.summary}")
+
+
+def show_role_sql(app: Hookline, owner: str, role: str) -> None:
+    """Print what an administrator runs to separate the owner from the role that appends."""
+    try:
+        from psycopg.conninfo import conninfo_to_dict
+
+        from hookline.tape.postgres_roles import creation_sql
+    except ImportError as error:
+        raise BadInput(f"this needs psycopg: pip install 'hookline[postgres]' ({error})") from None
+    settings = settings_of(app)
+    if owner == role:
+        raise BadInput("the owner and the role that appends must be two roles")
+    url = settings.url.get_secret_value() if settings.url else ""
+    database = str(conninfo_to_dict(url).get("dbname") or "hookline")
+    typer.echo(f"-- As an administrator, by psql, in database {database}:")
+    typer.echo(creation_sql(settings.schema_, database, owner, role))
+    typer.echo("-- Then, as the owner:")
+    typer.echo(f"--   hookline db migrate --url postgresql://{owner}@HOST/{database}")
+    typer.echo(f"--   hookline db grant {role} --url postgresql://{owner}@HOST/{database}")
+    typer.echo(f"-- And in the settings: [tape] url = postgresql://{role}:...@HOST/{database}")
+
+
+def change_role(app: Hookline, role: str, url: str | None, *, admitted: bool) -> None:
+    """Admit a role to the schema, or take everything in it away from that role."""
+    schema = settings_of(app).schema_
+    address = url or configured(app)
+
+    async def run() -> bool:
+        from hookline.tape.postgres import private
+        from hookline.tape.postgres_connecting import Database
+        from hookline.tape.postgres_roles import admit, expel
+        from hookline.tape.postgres_schema import check, check_name, version_of
+
+        check_name(schema)
+        database = Database(address)
+        async with private(database) as connection:
+            check(await version_of(connection, schema), schema, database.place)
+            if not admitted:
+                return await expel(connection, schema, role)
+            await admit(connection, schema, role)
+            return True
+
+    if not asyncio.run(run()):
+        raise BadInput(f"role {role!r} is not admitted to schema {schema!r}")
+    done = "may append to" if admitted else "has no access any more to"
+    typer.echo(f"{role} {done} schema {schema}")
+
+
+def verify_entries(app: Hookline, url: str | None) -> None:
+    """Recompute the hash chain of every session; exit with 1 at the first entry that breaks it."""
+    from hookline.tape.postgres_status import broken_entry
+
+    schema = settings_of(app).schema_
+    broken = asyncio.run(broken_entry(url or configured(app), schema))
+    if broken is not None:
+        session, entry, place = broken
+        typer.echo(
+            f"hookline: entry {entry} of session {session or '(removed)'} (number {place + 1}) is not "
+            "as it was appended: it or the one before it was changed, removed or put in",
+            err=True,
+        )
+        raise typer.Exit(1)
+    typer.echo("every entry is as it was appended")
+
+
+def configured(app: Hookline) -> str:
+    """The address that `[tape] url` names."""
+    settings = settings_of(app)
+    if settings.url is None:
+        raise BadInput("no PostgreSQL is configured; set [tape] url, or give --url")
+    return settings.url.get_secret_value()
 
 
 def copy_tapes(app: Hookline, source: str, target: str) -> None:

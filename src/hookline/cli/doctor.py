@@ -149,10 +149,13 @@ async def check_tape(app: Hookline) -> str | None:
             store = app.store()
             await store.sessions(limit=1)
             if (postgres := postgres_of(store)) is not None:
+                from hookline.tape.postgres_roles import standing_of
                 from hookline.tape.postgres_schema import check_writable
 
                 async with postgres.connection("look at") as connection:
                     await check_writable(connection, postgres.place)
+                    standing = await standing_of(connection, postgres.schema)
+                say("database", standing.summary, good=None if standing.powers else True)
     except Exception as error:
         return error_text(error)
     return None

@@ -1,7 +1,7 @@
 """Procrastinate on the tape's database: its connections are the tape's, and so are its errors.
 
-Two homes in one database have schemas of their own. PostgreSQL's notices know no schemas, so the names
-of queues and of what is listened to carry it.
+Two homes in one database have schemas of their own. PostgreSQL's notices know neither schemas nor
+privileges, so the names of queues and channels contain a key that is kept in the schema.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import zlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -38,8 +37,8 @@ QUIET: Final = 30.0
 
 
 def name_of(store: PostgresStore, kind: str) -> str:
-    """The name of something that is this schema's alone."""
-    return f"hookline_{zlib.crc32(store.schema.encode()):08x}_{kind}"
+    """The name of a queue or channel of this schema, which another home cannot guess."""
+    return f"hookline_{store.channel_key[:16]}_{kind}"
 
 
 def queue_of(store: PostgresStore, form: int = FORMAT) -> str:

@@ -17,7 +17,7 @@ from hookline.catalog.envelope import Envelope, EnvelopeError
 from hookline.inbox import key_of, keys_of, packed, unpacked
 from hookline.tape.postgres import PostgresStore
 from hookline.tape.postgres_connecting import Connection
-from hookline.tape.postgres_schema import within
+from hookline.tape.postgres_tables import within
 
 from .engine import engine, name_of, queue_of
 

@@ -17,7 +17,7 @@ from hookline.tape.errors import TapeError
 from hookline.tape.postgres import PostgresStore
 from hookline.tape.postgres_connecting import Connection
 from hookline.tape.postgres_presence import LONGEST_PAUSE, is_present
-from hookline.tape.postgres_schema import within
+from hookline.tape.postgres_tables import within
 
 from .engine import name_of
 from .items import Bundle

@@ -18,8 +18,8 @@ from hookline.tape.postgres_schema import (
     check_writable,
     migrate,
     version_of,
-    within,
 )
+from hookline.tape.postgres_tables import within
 
 PART: Final = "cluster"
 

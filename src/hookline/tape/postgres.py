@@ -15,7 +15,8 @@ from .postgres_appending import Appending, PostgresAppender, storable
 from .postgres_connecting import Connection, Database
 from .postgres_index import WordIndex
 from .postgres_queries import Queries, Run
-from .postgres_schema import PLACES, Version, check, check_name, claim, migrate, version_of
+from .postgres_schema import Version, channel_key, check, check_name, claim, migrate, version_of
+from .postgres_tables import PLACES
 from .store import Hit, SessionInfo
 from .text import matches, phrases_of, text_of, words_of
 
@@ -30,10 +31,12 @@ class PostgresStore:
     that it is neither lost nor made twice.
     """
 
-    def __init__(self, database: Database, schema: str) -> None:
+    def __init__(self, database: Database, schema: str, channel_key: str) -> None:
         self.database = database
         """The pool, which other parts that keep their tables beside the tape may use too."""
         self.schema = schema
+        self.channel_key = channel_key
+        """Part of the name of every notice of this schema, which other homes cannot read."""
         self._appender = PostgresAppender(schema)
         database.on_connect.append(self._appender.forget)
         self._queries = Queries(schema)
@@ -70,7 +73,8 @@ class PostgresStore:
             await _prepare(connection, schema, database.place, allowed=migrate)
             if home is not None:
                 await claim(connection, schema, home, database.place, where=where)
-        return cls(database, schema)
+            key = await channel_key(connection, schema)
+        return cls(database, schema, key)
 
     @property
     def place(self) -> str:

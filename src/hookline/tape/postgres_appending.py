@@ -12,7 +12,7 @@ from psycopg import errors
 from .entry import Row
 from .errors import DuplicateEntry, TapeConflict, TapeLocked, UnknownParent
 from .postgres_connecting import Connection
-from .postgres_schema import PLACES, within
+from .postgres_tables import PLACES, within
 
 _COLUMNS = "id, parent_id, kind, time, meta, payload, seq, jump"
 _INSERT = f"INSERT INTO {{schema}}.entries ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
@@ -161,7 +161,7 @@ class PostgresAppender:
             columns = [list(column) for column in zip(*placed, strict=True)]
             done = await connection.execute(self._insert_first, (session_id, *columns))
             places = [seq for (seq,) in await done.fetchall()]
-        except errors.UniqueViolation:
+        except (errors.UniqueViolation, errors.CheckViolation):  # the leaf is another one by now
             places = []
         self._leaves.pop(session_id, None)
         if places:

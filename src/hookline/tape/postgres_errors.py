@@ -33,7 +33,10 @@ _MEANINGS: Final[dict[str, tuple[type[TapeError], str]]] = {
     "3D000": (TapeUnavailable, "has no such database; make it with `createdb`, or correct [tape] url"),
     "3F000": (TapeTooNew, _STRANGE),
     "40P01": (TapeLocked, "had other writers in the way; try again"),
-    "42501": (TapeDenied, "does not let this user do that; grant it the schema, or use its owner"),
+    "42501": (
+        TapeDenied,
+        "does not let this role do that; the owner admits a role by `hookline db grant ROLE`",
+    ),
     "42703": (TapeTooNew, _STRANGE),
     "42P01": (TapeTooNew, _STRANGE),
     "53100": (TapeFull, "cannot grow, its disk is full; make room and try again"),

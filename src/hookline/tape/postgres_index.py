@@ -9,7 +9,8 @@ from typing import Any
 
 from .index import BATCH, LARGEST_BATCH
 from .postgres_connecting import Connection
-from .postgres_schema import PLACES, lock_of, within
+from .postgres_schema import lock_of
+from .postgres_tables import PLACES, within
 from .text import Phrase, matches, text_of, words_of
 
 _BEHIND = f"""

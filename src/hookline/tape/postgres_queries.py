@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from .outline import HEAD
-from .postgres_schema import PLACES, within
+from .postgres_tables import PLACES, within
 from .store import OPENING
 
 _FROM: Final = f"FROM {{schema}}.entries e JOIN {{schema}}.sessions s ON s.number = e.seq / {PLACES}"

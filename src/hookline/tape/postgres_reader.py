@@ -18,7 +18,7 @@ import psycopg
 
 from .postgres_appending import storable
 from .postgres_errors import place_of, told
-from .postgres_schema import PLACES, within
+from .postgres_tables import PLACES, within
 from .reader import REFUSED, CallRow, SessionSize
 
 _SESSIONS: Final = f"""

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from .postgres import private
 from .postgres_connecting import Database
-from .postgres_schema import Version, check_name, is_read_only, version_of, within
+from .postgres_roles import Standing, standing_of
+from .postgres_schema import Version, check_name, is_read_only, version_of
+from .postgres_tables import BROKEN, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class Status:
     sessions: int
     entries: int
     """As the server estimates: counting a million takes its time."""
+    standing: Standing | None
+    """What the connecting role may do; None where there are no tables."""
 
     @property
     def advice(self) -> str:
@@ -36,8 +40,9 @@ async def status_of(url: str, schema: str) -> Status:
     database = Database(url)
     async with private(database) as connection:
         version = await version_of(connection, schema)
-        home, sessions, entries = None, 0, 0
+        home, sessions, entries, standing = None, 0, 0, None
         if version.present:
+            standing = await standing_of(connection, schema)
             row = await (
                 await connection.execute(within("SELECT id, place FROM {schema}.home", schema))
             ).fetchone()
@@ -53,7 +58,7 @@ async def status_of(url: str, schema: str) -> Status:
         told = await connection.execute("SELECT current_setting('server_version')")
         (server,) = await told.fetchone() or ("",)
         read_only = await is_read_only(connection)
-    return Status(database.place, server, read_only, version, home, sessions, entries)
+    return Status(database.place, server, read_only, version, home, sessions, entries, standing)
 
 
 async def parts_of(url: str, schema: str, parts: Mapping[str, Sequence[str]]) -> dict[str, Version]:
@@ -63,3 +68,11 @@ async def parts_of(url: str, schema: str, parts: Mapping[str, Sequence[str]]) ->
         return {
             part: await version_of(connection, schema, part, steps) for part, steps in parts.items()
         }
+
+
+async def broken_entry(url: str, schema: str) -> tuple[str, str, int] | None:
+    """The first entry that is not as it was appended: its session, id and place; None if all are."""
+    check_name(schema)
+    async with private(Database(url)) as connection, connection.transaction():
+        await connection.execute("SET LOCAL statement_timeout = 0")  # it reads the whole tape
+        return await (await connection.execute(within(BROKEN, schema))).fetchone()  # pyright: ignore[reportReturnType]

@@ -8,7 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
 from hookline.tape.postgres_connecting import Connection
-from hookline.tape.postgres_schema import check, migrate, version_of, within
+from hookline.tape.postgres_schema import check, migrate, version_of
+from hookline.tape.postgres_tables import within
 
 from .settings import TraceSettings
 from .store import Chunk, Growths, Trace, fired_in, parsed, too_many, values_of

@@ -20,7 +20,8 @@ from hookline.tape.postgres import PostgresStore
 from hookline.tape.postgres_appending import storable
 from hookline.tape.postgres_connecting import Connection
 from hookline.tape.postgres_presence import Presence, is_present
-from hookline.tape.postgres_schema import check, migrate, version_of, within
+from hookline.tape.postgres_schema import check, migrate, version_of
+from hookline.tape.postgres_tables import within
 
 from .errors import TriggerError
 from .ledger import KEPT, Record, State

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .view import TEMPORARY, View
@@ -16,12 +17,8 @@ _PROCESS = words(
     """
 )
 
-_KERNEL = words("/proc/sys /proc/sysrq-trigger /proc/irq /proc/bus /proc/mtrr /proc/fs /proc/acpi")
-"""bubblewrap leaves these writable for root: without capabilities it still owns them."""
-
-_UNREADABLE = words(
-    "/proc/kcore /proc/kallsyms /proc/keys /proc/key-users /proc/timer_list /proc/pressure"
-)
+_OWN = ("proc", "dev", "tmp")
+"""Folders at the top that every child gets a fresh one of."""
 
 
 def program() -> str | None:
@@ -39,21 +36,23 @@ def arguments(
     options: Sequence[str] = (),
     shared: Sequence[tuple[Path, str]] = (),
 ) -> list[str]:
-    """The command line up to the child's own; `shared` are files bound under another name."""
-    base = "--bind" if view.profile == "open" else "--ro-bind"
-    line = [bwrap, *_PROCESS, *options, base, "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    for name in _KERNEL:
-        line += ("--ro-bind-try", name, name)
-    for name in _UNREADABLE:
-        if Path(name).exists():
-            line += _mask(Path(name))
+    """The command line up to the child's own; `shared` are files bound under another name.
+
+    The root is a new file system with what the child may see of the old one. Each mount costs a fifth
+    of a millisecond, so that there are as few as possible.
+    """
+    line = [bwrap, *_PROCESS, *options, *_top(view)]
+    # Read-only as a whole: root without capabilities still owns /proc/sys and could write to it.
+    line += ("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
     for folder in view.emptied:
-        line += ("--perms", "0755", "--tmpfs", str(folder))
+        if folder.parent == Path("/"):
+            line += ("--perms", "0755", "--dir", str(folder))
+        else:
+            line += ("--perms", "0555", "--tmpfs", str(folder))
     for name in TEMPORARY:
-        if Path(name).is_dir() and not Path(name).is_symlink():
+        if not Path(name).is_symlink():
             line += ("--bind", str(temporary), name)
-    bind = dict.fromkeys(view.readable, "--ro-bind")
-    bind |= dict.fromkeys(view.writable, "--bind")
+    bind = dict.fromkeys(view.readable, "--ro-bind") | dict.fromkeys(view.writable, "--bind")
     for path in sorted(bind):  # a folder before what is in it
         line += (bind[path], str(path), str(path))
     for path in sorted(view.pinned):
@@ -66,15 +65,24 @@ def arguments(
         line += ("--bind", str(path), str(path))
     for path in view.restored:
         line += ("--ro-bind", str(path), str(path))
-    for folder in view.emptied:
-        line += ("--remount-ro", str(folder))
     for source, target in shared:
         line += ("--ro-bind", str(source), target)
-    return [*line, "--chdir", str(cwd), "--"]
+    return [*line, "--remount-ro", "/", "--chdir", str(cwd), "--"]
+
+
+def _top(view: View) -> Iterator[str]:
+    """Bind what is at the top of the file system, except what the child gets anew or not at all."""
+    bind = "--bind" if view.profile == "open" else "--ro-bind"
+    with os.scandir("/") as entries:
+        for entry in sorted(entries, key=lambda each: each.name):
+            if entry.is_symlink():
+                yield from ("--symlink", str(Path(entry.path).readlink()), entry.path)
+            elif entry.is_dir() and entry.name not in _OWN and Path(entry.path) not in view.emptied:
+                yield from (bind, entry.path, entry.path)
 
 
 def _mask(path: Path) -> Sequence[str]:
-    """An empty folder that cannot be written to, or a file that cannot be opened."""
+    """An empty folder that cannot be entered, or a file that cannot be opened."""
     if path.is_dir():
-        return ("--perms", "0000", "--tmpfs", str(path), "--remount-ro", str(path))
-    return ("--ro-bind-try", "/dev/null", str(path))
+        return ("--perms", "0000", "--tmpfs", str(path))
+    return ("--ro-bind", "/dev/null", str(path))

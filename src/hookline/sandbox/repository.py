@@ -6,7 +6,6 @@ their project folders. A confined command must not plant anything there.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,9 +43,9 @@ class Guarded:
     """Writable folders that cannot be renamed or replaced."""
     readonly: list[Path] = field(default_factory=list[Path])
     folders: list[Path] = field(default_factory=list[Path])
-    """Missing folders to create for the time being, so that the child cannot."""
+    """Read-only folders; missing ones are created for the time being, so that the child cannot."""
     files: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
-    """Missing files to create for the time being."""
+    """The same for files."""
     reason: str = ""
     """Why the whole folder has to be read-only; empty if it need not be."""
 
@@ -58,10 +57,10 @@ def guard(root: Path, extra: tuple[str, ...] = ()) -> Guarded:
         path = root / name
         if path.is_symlink():
             guarded.reason = f"{name} is a symbolic link"
-        elif path.exists():
-            guarded.readonly.append(path)
         elif name in GUARDED:
             guarded.folders.append(path)
+        elif path.exists():
+            guarded.readonly.append(path)
     _guard_git(root, guarded)
     return guarded
 
@@ -70,9 +69,9 @@ def _guard_git(root: Path, guarded: Guarded) -> None:
     git = root / ".git"
     if git.is_symlink():
         guarded.reason = ".git is a symbolic link"
-    elif git.is_dir():
+    elif (git / "HEAD").exists():
         _guard_git_folder(git, root, guarded)
-    elif git.exists():
+    elif git.is_file():
         guarded.readonly.append(git)
         _guard_linked(git, root, guarded)
     else:
@@ -82,20 +81,21 @@ def _guard_git(root: Path, guarded: Guarded) -> None:
 def _guard_git_folder(git: Path, root: Path, guarded: Guarded) -> None:
     """Commits work; hooks, configuration and other work trees cannot be changed."""
     guarded.pinned.append(git)
+    text = _text(git / "config")
+    worktree_config = "worktreeconfig" in text.lower()
     for name in ("hooks", "config", "config.worktree", "commondir", "modules", "worktrees"):
         path = git / name
         if path.is_symlink():
             guarded.reason = f".git/{name} is a symbolic link"
-        elif path.exists():
-            guarded.readonly.append(path)
         elif name == "hooks":
             guarded.folders.append(path)
         elif name == "commondir":
             # A file of this name sends git to another configuration. "." means this folder.
             guarded.files[path] = b".\n"
-    text = _text(git / "config")
-    if "worktreeconfig" in text.lower() and not os.path.lexists(git / "config.worktree"):
-        guarded.files[git / "config.worktree"] = b""
+        elif name == "config.worktree" and worktree_config:
+            guarded.files[path] = b""
+        elif path.exists():
+            guarded.readonly.append(path)
     for key, value in _SETTING.findall(text):
         _guard_setting(key.lower(), value, git, root, guarded)
 
@@ -112,9 +112,9 @@ def _guard_setting(key: str, value: str, git: Path, root: Path, guarded: Guarded
         path = (base / named[0].strip("'\"")).resolve()
         if not path.is_relative_to(root) or path in (root, git) or path in guarded.readonly:
             return
-        if path.is_file() or (key == "hookspath" and path.is_dir()):
+        if path.is_file():
             guarded.readonly.append(path)
-        elif key == "hookspath" and not path.exists() and path.parent.is_dir():
+        elif key == "hookspath" and path.parent.is_dir():
             guarded.folders.append(path)
     except (OSError, ValueError):
         return

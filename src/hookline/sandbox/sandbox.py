@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Self
 
-from . import bubblewrap, secrets
+from . import bubblewrap, limits, seccomp, secrets
 from .environment import filtered
 from .errors import SandboxError
 from .explain import explain
@@ -190,22 +190,29 @@ class Sandbox:
             raise SandboxError("bwrap is gone; reinstall bubblewrap, or set [sandbox] enabled = false")
         folders = [path for each in seen.guarded for path in each.folders]
         files = {path: text for each in seen.guarded for path, text in each.files.items()}
-        self._placeholders.hold(folders, files)
-        try:
+        with ExitStack() as stack:
+            if folders or files:
+                self._placeholders.hold(folders, files)
+                stack.callback(self._placeholders.release)
             if missing := [path for path in (*folders, *files) if not os.path.lexists(path)]:
                 raise SandboxError(f"{missing[0]} cannot be kept from being created")
-            line = bubblewrap.arguments(bwrap, seen, self.temporary(scope), cwd, options=_options())
-        except BaseException:
-            self._placeholders.release()
-            raise
-        return Launch(
-            [*line, *argv],
-            env,
-            Path("/"),
-            seen.profile,
-            note=seen.note,
-            _closing=_once(self._placeholders.release),
-        )
+            options = [*_supported]
+            pass_fds: tuple[int, ...] = ()
+            if (filtering := seccomp.opened()) is not None:
+                stack.callback(os.close, filtering)
+                options += ("--seccomp", str(filtering))
+                pass_fds = (filtering,)
+            line = bubblewrap.arguments(bwrap, seen, self.temporary(scope), cwd, options=options)
+            bounds = self.settings.limits
+            return Launch(
+                [*limits.enter_cgroup(bounds), *line, *limits.prlimit(bounds), *argv],
+                env,
+                Path("/"),
+                seen.profile,
+                pass_fds,
+                note=seen.note,
+                _closing=stack.pop_all().close,
+            )
 
     def explain(self, output: str, launch: Launch) -> str:
         """One line for the result of a command that failed because of the sandbox; else empty."""
@@ -232,23 +239,8 @@ class Sandbox:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _once(call: Callable[[], None]) -> Callable[[], None]:
-    """A function that works only the first time."""
-    waiting = [call]
-
-    def close() -> None:
-        if waiting:
-            waiting.pop()()
-
-    return close
-
-
 _probed: dict[str, tuple[str, str]] = {}
 _supported: list[str] = []
-
-
-def _options() -> Sequence[str]:
-    return _supported
 
 
 def probe() -> tuple[str, str]:

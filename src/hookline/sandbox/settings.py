@@ -57,7 +57,7 @@ class ChildLimits(_Section):
     """`[sandbox.limits]`: what one child and its descendants may use. `None` means no limit."""
 
     memory: Size | None = 8 << 30
-    """Bytes of memory that one process may allocate, and all together where cgroups are writable."""
+    """Bytes of memory that one process may allocate."""
     processes: Annotated[int, Field(gt=0)] | None = 1024
     """Processes and threads at once."""
     open_files: Annotated[int, Field(gt=0)] | None = 8192

@@ -16,7 +16,7 @@ from .repository import Guarded, guard
 from .settings import Profile, SandboxSettings
 from .words import words
 
-EMPTIED = ("/run", "/var/run", "/sys", "/mnt/wslg", "/lost+found")
+EMPTIED = ("/run", "/sys", "/boot", "/lost+found", "/var/run", "/mnt/wslg")
 """Folders of sockets and devices that a child finds empty."""
 
 KEPT = ("/run/current-system", "/run/opengl-driver", "/sys/devices/system")
@@ -190,8 +190,8 @@ def _mask(seen: View, places: Places) -> None:
             found += secrets.in_home(home)
     masked: list[Path] = []
     for path in secrets.unique(found):
-        if not path.exists() or any(path.is_relative_to(each) for each in masked):
-            continue
+        if any(path.is_relative_to(each) for each in masked) or not os.access(path, os.R_OK):
+            continue  # hidden with its folder, gone, or unreadable for this user anyway
         if seen.shows(path):
             masked.append(path)
     seen.masked = masked

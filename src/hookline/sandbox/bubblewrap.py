@@ -48,7 +48,7 @@ def arguments(
         if folder.parent == Path("/"):
             line += ("--perms", "0755", "--dir", str(folder))
         else:
-            line += ("--perms", "0555", "--tmpfs", str(folder))
+            line += ("--perms", "0755", "--tmpfs", str(folder))
     for name in TEMPORARY:
         if not Path(name).is_symlink():
             line += ("--bind", str(temporary), name)
@@ -65,6 +65,9 @@ def arguments(
         line += ("--bind", str(path), str(path))
     for path in view.restored:
         line += ("--ro-bind", str(path), str(path))
+    for folder in view.emptied:
+        if folder.parent != Path("/"):
+            line += ("--remount-ro", str(folder))
     for source, target in shared:
         line += ("--ro-bind", str(source), target)
     return [*line, "--remount-ro", "/", "--chdir", str(cwd), "--"]

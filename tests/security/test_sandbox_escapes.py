@@ -684,7 +684,8 @@ def test_the_child_dies_with_the_process_that_started_it(world: World) -> None:
     program = (
         "import os, subprocess, sys; from pathlib import Path; from hookline.sandbox import Sandbox\n"
         "ws = Path(sys.argv[1]); box = Sandbox(workspace=ws, home=ws / 'none')\n"
-        "launch = box.launch(['sh', '-c', 'sleep 0.3; echo ready; sleep 300'], cwd=ws, env=dict(os.environ))\n"
+        "line = ['sh', '-c', 'sleep 0.3; echo ready; sleep 300']\n"
+        "launch = box.launch(line, cwd=ws, env=dict(os.environ))\n"
         "child = subprocess.Popen(launch.argv, env=launch.env, cwd=launch.cwd,"
         " pass_fds=launch.pass_fds, start_new_session=True)\n"
         "child.wait()\n"

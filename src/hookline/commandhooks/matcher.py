@@ -11,8 +11,6 @@ from hookline.patterns import Pattern, matches_glob
 
 _NAMES = re.compile(r"[\w\-|, ]+\Z", re.ASCII)
 _CONDITION = re.compile(r"([\w\-]+)(?:\((.*)\))?\Z", re.DOTALL)
-_SEPARATORS = re.compile(r"&&|\|\||[;|&\n]")
-_ASSIGNMENTS = re.compile(r"(?:\w+=\S*\s+)+")
 
 
 class Matcher:
@@ -75,14 +73,16 @@ class Condition:
 
 
 def _command_matches(command: str, pattern: str) -> bool:
-    if "$(" in command or "`" in command or "<(" in command:
+    """Whether a line runs a command that is meant, or may run one because it cannot be read."""
+    from hookline.policy.command_pattern import command_pattern
+    from hookline.policy.shell_reader import commands_of
+
+    prefix = pattern.endswith(":*")
+    patterns = [f"{pattern[:-2]}*", f"{pattern[:-2]} *"] if prefix else [pattern]
+    if any(matches_glob(command.strip(), one) for one in patterns):
         return True
-    if pattern.endswith(":*"):
-        pattern = pattern[:-2] + "*"
-    parts = [command, *_SEPARATORS.split(command)]
-    texts = [_ASSIGNMENTS.sub("", part.strip(), count=1) for part in parts]
-    bare = pattern.removesuffix(" *")  # `git *` means a bare `git` too
-    return any(matches_glob(text, pattern) or text == bare for text in texts)
+    found = commands_of(command)
+    return found.opaque or any(command_pattern(one).match(found) is not None for one in patterns)
 
 
 def _spellings(path: str, cwd: str) -> Iterator[str]:

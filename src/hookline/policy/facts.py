@@ -13,7 +13,9 @@ from typing import Any, cast
 from . import places
 from .memo import once
 from .names import COMMANDS, GLOBS, HOSTS, LOCAL_GIT, NETWORK, PATHS, TEXTS
-from .shell import Commands, argv_commands, commands_of
+from .shell_options import FOLDER_READERS
+from .shell_reader import Commands, argv_commands, commands_of, options_of
+from .shell_words import Word
 
 FEW = places.MOST // 8
 """Words of commands, each of which stands for four places at most, and those with symlinks followed."""
@@ -129,6 +131,15 @@ class Facts:
         return self.commands.opaque or (not self._few and self._paths is None)
 
     @property
+    def because(self) -> str:
+        """Why it is opaque or dynamic, as the end of a sentence."""
+        if self.commands.unclear:
+            return f": {self.commands.unclear[0]}"
+        if self.opaque:
+            return ": it names too many files"
+        return ": a word of it is known only when it runs" if self.dynamic else ""
+
+    @property
     def dynamic(self) -> bool:
         """Some word of a command is known only when it runs."""
         return self.commands.dynamic
@@ -142,8 +153,10 @@ class Facts:
         if len(commands.words) > FEW or commands.folders:
             return False
         for word in commands.words:
-            if word.pattern:
+            if word.glob is not None:
                 return False
+        if not FOLDER_READERS.keys().isdisjoint(commands.programs):
+            return False
         for value in self.given.values():
             if isinstance(value, str):
                 if not value.isascii() or "\0" in value:
@@ -151,6 +164,30 @@ class Facts:
             elif value is not None and not isinstance(value, int | float):
                 return False
         return True
+
+    @once
+    def _places(self) -> places.Places | None:
+        """What the words of commands name; None if that cannot be looked up."""
+        commands = self.commands
+        if not commands.words:
+            return places.Places(bases=[self.workspace])
+        try:
+            return places.word_places(commands.words, commands.folders, self.workspace)
+        except (ValueError, OSError):
+            return None
+
+    @once
+    def below(self) -> list[str] | None:
+        """The files below folders that a command reads or changes as a whole; None if too many."""
+        found = self._places
+        folders = [
+            path
+            for call in self.commands.calls
+            for word in folder_words(call)
+            for base in (found.bases if found else [self.workspace])
+            for path in places.place(word, base)[1:]
+        ]
+        return places.files_below(set(folders)) if folders else []
 
     @once
     def _paths(self) -> set[str] | None:
@@ -165,11 +202,19 @@ class Facts:
                 if isinstance(glob, str) and "\0" not in glob:
                     found.update(places.places(os.path.join(folder, glob), self.workspace))  # noqa: PTH118
             if self.commands.words:
-                words = places.word_places(self.commands.words, self.commands.folders, self.workspace)
-                return None if words is None else found | words
+                named, below = self._places, self.below
+                if named is None or below is None:
+                    return None
+                found |= named.paths
+                found.update(path for path in below if places.is_protected(path))
         except (ValueError, OSError):
             return None
         return found
+
+    @property
+    def globs(self) -> set[str]:
+        """Paths with wildcards that a command names, absolute."""
+        return self._places.globs if self._places else set()
 
     @property
     def paths(self) -> list[str]:
@@ -241,6 +286,28 @@ class Facts:
             and bool(self._allow)
             and all(places.host_allowed(host, some) for host in self._hosts for some in self._allow)
         )
+
+
+def folder_words(call: list[Word]) -> Iterator[str]:
+    """The arguments of a program that reads or changes everything below a folder."""
+    program = call[0].text
+    if program not in FOLDER_READERS:
+        return
+    wanted = FOLDER_READERS[program]
+    given = {
+        option
+        for word in call[1:]
+        if word.text[:1] == "-" and word.text != "-"
+        for option in options_of(program, word.text)
+    }
+    if wanted is not None and wanted.isdisjoint(given):
+        return
+    operands = [
+        word.text for word in call[1:] if word.text[:1] != "-" and len(word.text) <= places.LONGEST
+    ]
+    yield from operands
+    if program in ("grep", "egrep", "fgrep", "rg", "ag", "find") and len(operands) < 2:
+        yield "."
 
 
 def texts_in(value: Any, name: str) -> Iterator[tuple[str, str]]:

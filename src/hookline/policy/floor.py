@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hookline.hooks import Decision
 from hookline.patterns import matches_glob
 
+from .command_pattern import command_pattern
 from .facts import Facts
 from .places import path_glob, plain
 from .settings import FloorRules, FloorSettings
+from .shell_glob import may_touch
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +62,26 @@ def _matching(rules: FloorRules, facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _path(pattern: str, facts: Facts) -> str | None:
-    matches = path_glob(pattern, facts.workspace).matches
-    touched = next((path for path in facts.paths if matches(plain(path))), None)
+    glob = path_glob(pattern, facts.workspace)
+    touched = next((path for path in facts.paths if glob.matches(plain(path))), None)
     if touched is not None:
         return f"the floor protects {touched}"
+    wanted = os.path.expanduser(pattern)  # noqa: PTH111
+    if "/" in wanted and not wanted.startswith(("/", "**")):
+        wanted = f"{facts.workspace}/{wanted}"
+    for path in facts.globs:
+        if may_touch(path, wanted):
+            return f"the floor protects {pattern}, and {path} may stand for it"
     if facts.opaque or facts.dynamic:
-        return f"it is not clear that the call leaves {pattern} alone"
+        return f"it is not clear that the call leaves {pattern} alone{facts.because}"
     return None
 
 
 def _command(pattern: str, facts: Facts) -> str | None:
-    wanted = " ".join(pattern.split())
     commands = facts.commands
-    for line in commands.lines:
-        if matches_glob(line, wanted) or matches_glob(plain(line), plain(wanted)):
-            return f"the floor names the command {line!r}"
-    if commands.opaque or (commands.dynamic and wanted.split(" ")[0] in commands.programs):
-        return f"it is not clear that this is no {pattern!r}"
+    line = command_pattern(pattern).match(commands)
+    if line is not None:
+        return f"the floor names the command {line[:200]!r}"
+    if commands.opaque:
+        return f"it is not clear that this is no {pattern!r}{facts.because}"
     return None

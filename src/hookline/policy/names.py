@@ -32,11 +32,33 @@ LOCAL_GIT = names(
     "rev-parse"
 )
 """What git does without the network."""
+HIDDEN = names(
+    ".env .env.local .env.production .env.staging .env.development .env.test .ssh .gnupg .aws "
+    ".azure .kube .netrc .pgpass .npmrc .pypirc .git-credentials .password-store .htpasswd "
+    ".docker .bashrc .bash_profile .profile .zshrc .zshenv"
+)
+"""Hidden files and folders that the shipped packs protect, by their names."""
+SECRET_STARTS = (
+    "id_rsa",
+    "id_ed25519",
+    "id_ecdsa",
+    "secrets.",
+    "credentials.json",
+    ".env.prod",
+    ".env.stag",
+)
+SECRET_ENDS = (".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore")
+"""How names of files with secrets begin and end."""
+MADE = names(
+    "node_modules .venv venv __pycache__ .tox .nox .mypy_cache .pytest_cache .ruff_cache "
+    "site-packages objects"
+)
+"""Folders that tools fill."""
 FACTS = sorted(
     names(
-        "arguments argument_text workspace session source permissions paths path_text outside programs "
-        "command_text options operators opaque dynamic hosts host_text network hosts_allowed "
-        "spent budget"
+        "arguments argument_text workspace session source permissions paths path_text outside "
+        "programs command_text options operators opaque dynamic hosts host_text network "
+        "hosts_allowed spent budget"
     )
 )
 """Everything that a policy can ask for as `context.NAME`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from stat import S_ISLNK
@@ -13,10 +14,18 @@ from urllib.parse import urlsplit
 
 from hookline.patterns import PathGlob, matches_glob
 
-from .words import Word
+from . import shell_glob
+from .names import HIDDEN, MADE, SECRET_ENDS, SECRET_STARTS
+from .shell_words import Word
 
 MOST = 400
 """More places than these in one call are not looked up; the call counts as opaque."""
+MOST_BELOW = 20_000
+"""Files below a folder that are looked at."""
+LONGEST = 4_096
+"""Characters of a path; the system takes no longer one."""
+DEEPEST = 256
+"""Folders in one path."""
 HARMLESS = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"})
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]*")
 UNKNOWN_HOST = "?"
@@ -64,14 +73,13 @@ def places(path: str, base: str) -> tuple[str, ...]:
     return () if found[0] in HARMLESS else found
 
 
-def candidates(word: Word) -> Iterator[str]:
+def candidates(text: str) -> Iterator[str]:
     """What of a word may be a path: all of it, and what follows `=`, `:`, `@` or an option's letter."""
-    text = word.text
-    if "://" in text and "file://" not in text:
+    if len(text) > LONGEST or ("://" in text and "file://" not in text):
         return
     if not text.startswith("-"):
         yield text
-    elif found := re.search(r"[/~.].*", text):
+    elif found := re.search(r"[/~.*?\[].*", text, re.DOTALL):
         yield found[0]
     for mark in "=:@":
         _, found, tail = text.partition(mark)
@@ -79,34 +87,80 @@ def candidates(word: Word) -> Iterator[str]:
             yield tail
 
 
-def word_places(words: Iterable[Word], folders: Iterable[str], workspace: str) -> set[str] | None:
-    """The places that words of a command name; None where they are too many to look up."""
-    found: set[str] = set()
-    bases = [workspace]
+@dataclass(slots=True)
+class Places:
+    """The files that the words of a command may name."""
+
+    paths: set[str] = field(default_factory=set[str])
+    globs: set[str] = field(default_factory=set[str])
+    """Absolute paths with wildcards, which may stand for files that do not exist yet."""
+    bases: list[str] = field(default_factory=list[str])
+    """The folders that relative paths may be relative to."""
+
+
+def word_places(words: Iterable[Word], folders: Iterable[str], workspace: str) -> Places | None:
+    """The places that words of a command name; None if they are too many to look up."""
+    found = Places(bases=[workspace])
     for folder in folders:
-        bases.extend([place(folder, base)[1] for base in bases])
-        if len(bases) > 8:
+        found.bases.extend([place(folder, base)[1] for base in found.bases])
+        if len(found.bases) > 8:
             return None
     for word in words:
-        for text in candidates(word):
-            for base in bases:
-                found.update(places(text, base))
-                if word.pattern:
-                    found |= matching(text, base)
-                if len(found) > MOST:
+        for text in candidates(word.text):
+            if text.count("/") > DEEPEST:
+                return None
+            for base in found.bases:
+                found.paths.update(places(text, base))
+        for text in candidates(word.glob) if word.glob is not None else ():
+            for base in found.bases:
+                if not add_glob(text, base, found):
                     return None
+        if len(found.paths) > MOST:
+            return None
     return found
 
 
-def matching(pattern: str, base: str) -> set[str]:
-    """The files that a word with wildcards stands for."""
-    import glob
+def add_glob(glob: str, base: str, found: Places) -> bool:
+    """Note what a path with wildcards stands for: files that exist, and names that are protected."""
+    if len(glob) > LONGEST or glob.count("/") > DEEPEST:
+        return False
+    whole = os.path.normpath(os.path.join(base, os.path.expanduser(glob)))  # noqa: PTH111, PTH118
+    found.globs.add(whole)
+    try:
+        for name in islice(shell_glob.existing(whole), MOST + 1):
+            found.paths |= {name, os.path.realpath(name)}
+    except shell_glob.TooMany:
+        return False
+    folder, _, last = whole.rpartition("/")
+    for name in shell_glob.could_be(last, HIDDEN):
+        found.paths.add(f"{folder}/{name}")
+    return True
 
-    pattern = os.path.join(base, os.path.expanduser(pattern))  # noqa: PTH111, PTH118
-    found: set[str] = set()
-    for name in islice(glob.iglob(pattern), MOST + 1):  # noqa: PTH207
-        found |= {name, os.path.realpath(name)}
+
+def files_below(folders: Iterable[str]) -> list[str] | None:
+    """Everything below some folders, without what tools put there; None if there is too much of it."""
+    found: list[str] = []
+    left = [folder for folder in folders if os.path.isdir(folder)]  # noqa: PTH112
+    while left:
+        folder = left.pop()
+        try:
+            entries = os.scandir(folder)
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                found.append(entry.path)
+                if len(found) > MOST_BELOW:
+                    return None
+                if entry.name not in MADE and entry.is_dir(follow_symlinks=False):
+                    left.append(entry.path)
     return found
+
+
+def is_protected(path: str) -> bool:
+    """Whether a file has a name that the shipped packs protect."""
+    name = plain(path.rpartition("/")[2])
+    return name in HIDDEN or name.startswith(SECRET_STARTS) or name.endswith(SECRET_ENDS)
 
 
 def listed(values: Iterable[str]) -> str:

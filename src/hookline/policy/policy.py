@@ -9,6 +9,7 @@ answered), the packs, and the operator's floor.
 
 from __future__ import annotations
 
+import re
 from asyncio import timeout
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ Spending: TypeAlias = Callable[[str], Awaitable[Mapping[str, int]]]
 """Gives what a session has spent: calls, tokens, cost in millionths, seconds."""
 
 FLOOR = "floor"
+UNCLEAR = re.compile(r"\bcontext\.(opaque|dynamic)\b")
 PATIENCE = 30.0
 BUDGETS = "budgets"
 SPENT_BY_MODELS = {"tokens": "tokens", "cost": "cost", "seconds": "time"}
@@ -145,8 +147,8 @@ class Policy:
             spent = await self._spent(action) if self._counts else None
             facts = Facts(action, allow=self.allow, budget=self.budget, spent=spent)
             if self._rules and (matches := self._rules.judge(facts)):
-                steps += [step_of(match) for match in matches if not is_floor(match)]
-                steps += [step_of(match) for match in matches if is_floor(match)]
+                steps += [step_of(match, facts) for match in matches if not is_floor(match)]
+                steps += [step_of(match, facts) for match in matches if is_floor(match)]
             if self.floor.lists:
                 steps += [Step(FLOOR, *found) for found in self.floor.judge(facts)]
         except Exception as error:
@@ -203,13 +205,14 @@ def is_floor(match: Match) -> bool:
     return match[2] is not None and match[2].owner == FLOOR
 
 
-def step_of(match: Match) -> Step:
-    """What a rule decided."""
+def step_of(match: Match, facts: Facts) -> Step:
+    """What a rule decided; one that looks at `opaque` or `dynamic` says what is unclear."""
     decision, reason, rule = match
     if rule is None:
         return Step("policy", decision, "policy", f"the policies {reason}")
     stage = FLOOR if rule.owner == FLOOR else "pack"
-    return Step(stage, decision, rule.id, reason or f"{rule.id} forbids it", rule.place)
+    why = facts.because if UNCLEAR.search(rule.text) else ""
+    return Step(stage, decision, rule.id, f"{reason or f'{rule.id} forbids it'}{why}", rule.place)
 
 
 def load_packs(settings: Layered, registered: Iterable[PackSpec]) -> list[Pack]:

@@ -1,0 +1,230 @@
+"""What a command line would run and touch, for policies to judge.
+
+    found = commands_of("sudo git -C . push")
+    found.lines        # ["sudo git -C . push", "git -C . push"]
+
+The reader over-estimates: every command that could run is listed, whether or not a condition leads
+to it. What it cannot understand with certainty makes the whole line opaque; `unclear` says why.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from .shell_options import LONG_OPTIONS, SAME_OPTIONS
+from .shell_programs import WRAPPERS
+from .shell_script import LONGEST, Script, SimpleCommand
+from .shell_syntax import RESERVED, read_script
+from .shell_words import Word
+from .shell_wrappers import effects_of
+
+DEEPEST = 8
+"""Commands within commands that are read."""
+MOST = 4_000
+"""Words that are looked at."""
+MOST_COMMANDS = 1_000
+COMMON = re.compile(
+    r"""
+    [ \t]*+
+    (?: ( (?: [\w./:=@%+,^-]++ | '(?!~)[^'\0\r]*+' | "(?!~)[^"\\$`\0\r]*+" ) (?=[ \t\n|&;]|\Z)
+        | && | \|\| | ;(?!;) | \|(?![&|]) | \n[ \t\n]*+
+        )
+      | .+
+    )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+"""The next word or operator of a line that needs no grammar; nothing where one is needed."""
+SEPARATORS = frozenset(["&&", "||", ";", "|"])
+NEEDS_GRAMMAR = RESERVED | {
+    "time",
+    "coproc",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "unset",
+}
+STEERING = re.compile(
+    r"PATH|IFS|HOME|PWD|OLDPWD|ENV|BASH\w*|SHELL\w*|PS[0-4]|CDPATH|GLOBIGNORE|FIGNORE|EXECIGNORE|PROMPT_COMMAND|"
+    r"LD_\w+|DYLD_\w+|GIT_\w+|PYTHON\w*|PERL\w*|RUBY\w*|NODE_\w+|LUA_\w+|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|\w*EDITOR|"
+    r"\w*PAGER|VISUAL|BROWSER|LESS\w*|MAN\w+|TAR_OPTIONS|RSYNC_\w+|SSH_\w+|SUDO_\w+|MAKE\w*|\w*FLAGS|CC|CXX|CARGO_\w+|"
+    r"RUSTC\w*|GO\w+|NPM_\w+|npm_\w+|PIP_\w+|UV_\w+|DOCKER_\w+|KUBECONFIG|AWS_\w+|GIO_\w+|GCONV_PATH|LOCPATH|NLSPATH|"
+    r"TERMINFO\w*|TERMCAP|HISTFILE|INPUTRC|XDG_\w+|TMPDIR|GREP_OPTIONS|POSIXLY_CORRECT|OPENSSL_\w+|PROMPT|ZDOTDIR|"
+    r"HOSTALIASES|http_proxy|https_proxy|\w+_proxy|\w+_PROXY|COMP_\w+|MAPFILE|TIMEFORMAT"
+)
+"""Variables that change which program runs, or what it does."""
+
+
+@dataclass(slots=True)
+class Commands:
+    """What a command line would run: an over-estimate wherever that is not certain."""
+
+    calls: list[list[Word]] = field(default_factory=list[list[Word]])
+    """Each command that may run: the program, without its folder, and its arguments."""
+    lines: list[str] = field(default_factory=list[str])
+    """The same as text, one blank between words."""
+    programs: set[str] = field(default_factory=set[str])
+    options: set[str] = field(default_factory=set[str])
+    """`rm -r`, `rm --force`: each program with each of its options, bundles taken apart."""
+    words: list[Word] = field(default_factory=list[Word])
+    """Every word that may name a file or an address."""
+    folders: list[str] = field(default_factory=list[str])
+    """Where `cd` may have gone."""
+    operators: set[str] = field(default_factory=set[str])
+    unclear: list[str] = field(default_factory=list[str])
+    """Why some of it cannot be understood with certainty."""
+    dynamic: bool = False
+    """Some word is known only when it runs."""
+
+    @property
+    def opaque(self) -> bool:
+        """Whether some of it cannot be understood with certainty."""
+        return bool(self.unclear)
+
+    def add(self, other: Commands) -> None:
+        """Take in those of another command line."""
+        self.calls += other.calls
+        self.lines += other.lines
+        self.programs |= other.programs
+        self.options |= other.options
+        self.words += other.words
+        self.folders += other.folders
+        self.operators |= other.operators
+        self.unclear += other.unclear
+        self.dynamic |= other.dynamic
+
+
+def commands_of(text: str) -> Commands:
+    """Take a command line apart."""
+    found = Commands([], [], set(), set(), [], [], set(), [])
+    _read(text, found, 0)
+    return found
+
+
+def argv_commands(words: list[str]) -> Commands:
+    """The same for a program with its arguments, which no shell will read."""
+    found = Commands()
+    if sum(map(len, words)) > LONGEST:
+        found.unclear.append(f"it is longer than {LONGEST // 1000} kB")
+    else:
+        _inspect([Word(word, quoted=True) for word in words], None, found, 0)
+    return found
+
+
+def split(text: str) -> Script:
+    """The simple commands of a text: at one look if it is words and operators, else by grammar."""
+    if len(text) > LONGEST:
+        return Script(unclear=[f"it is longer than {LONGEST // 1000} kB"])
+    pieces: list[str] = COMMON.findall(text)
+    if "" in pieces:
+        return read_script(text)
+    if len(pieces) > MOST:
+        return Script(unclear=["it has too many words"])
+    command: list[Word] = []
+    commands = [command]
+    operators: set[str] = set()
+    for piece in pieces:
+        if piece[0] == "\n" or piece in SEPARATORS:
+            if piece[0] != "\n":
+                if not command:
+                    return read_script(text)
+                operators.add(piece)
+            command = []
+            commands.append(command)
+        elif piece[0] in "'\"":
+            command.append(Word(piece[1:-1], quoted=True))
+        else:
+            if not command and (piece in NEEDS_GRAMMAR or "=" in piece):
+                return read_script(text)
+            command.append(Word(piece))
+    return Script([SimpleCommand(one) for one in commands if one], [], operators)
+
+
+def _read(text: str, found: Commands, depth: int) -> None:
+    """Add what a text, given to a shell, would run."""
+    script = split(text)
+    found.operators |= script.operators
+    if "\n" in text.strip():
+        found.operators.add("newline")
+    found.unclear += script.unclear
+    found.dynamic = found.dynamic or script.dynamic
+    found.words += script.targets
+    for command in script.commands:
+        if len(found.calls) > MOST_COMMANDS:
+            found.unclear.append("it has too many commands")
+            break
+        _assign(command.assignments, found)
+        for words in (command.words, command.unexpanded):
+            if words:
+                _inspect(words, command.text, found, depth)
+
+
+def _assign(assignments: list[tuple[str, Word]], found: Commands) -> None:
+    for name, value in assignments:
+        found.words.append(value)
+        if STEERING.fullmatch(name):
+            found.unclear.append(f"it sets {name}, which changes what programs do")
+
+
+def _inspect(words: list[Word], text: str | None, found: Commands, depth: int) -> None:
+    """Add a command, and the commands that it runs in turn."""
+    first, rest = words[0], words[1:]
+    program = first.text.rpartition("/")[2]
+    if program not in WRAPPERS and program.lower() in WRAPPERS:
+        program = program.lower()  # as a file system that ignores case would find it
+    if len(words) > MOST or len(found.calls) > MOST_COMMANDS:
+        found.unclear.append("it has too many words")
+        return
+    _note([Word(program, first.dynamic, first.quoted), *rest], found)
+    if first.dynamic or (first.pattern and program not in ("[", "[[")):
+        found.unclear.append("the program is known only when it runs")
+        return
+    effects = effects_of(program, rest, text)
+    if effects is None:
+        return
+    found.unclear += effects.unclear
+    found.folders += effects.folders
+    _assign(effects.assignments, found)
+    if depth >= DEEPEST and (effects.runs or effects.texts):
+        found.unclear.append("commands within commands are nested too deeply")
+        return
+    for command in effects.runs:
+        if command:
+            _inspect(command, None, found, depth + 1)
+    for line in effects.texts:
+        _read(line, found, depth + 1)
+
+
+def _note(words: list[Word], found: Commands) -> None:
+    """Keep a command with its words and its options."""
+    program = words[0].text
+    texts = [word.text for word in words]
+    line = " ".join(texts)
+    if line.split() != texts:  # there are blanks in some of them
+        line = " ".join([" ".join(text.split()) for text in texts])
+    found.calls.append(words)
+    found.programs.add(program)
+    found.lines.append(line)
+    found.words += words[1:]
+    for word in words:
+        if word.dynamic:
+            found.dynamic = True
+    if " -" in line:
+        for text in texts[1:]:
+            if text[:1] == "-" and text != "-":
+                for option in options_of(program, text):
+                    found.options.add(f"{program} {option}")
+
+
+def options_of(program: str, text: str) -> set[str]:
+    """The options that a word holds: `-rf` are two, and `--recur` is `--recursive`."""
+    if text[1] == "-":
+        name = text.partition("=")[0]
+        known = LONG_OPTIONS.get(program, ())
+        return {name, *[one for one in known if len(name) > 2 and one.startswith(name)]}
+    found = {text} if len(text) == 2 else {text, *[f"-{letter}" for letter in text[1:]]}
+    same = SAME_OPTIONS.get(program)
+    return found | {same[one] for one in found if one in same} if same else found

@@ -125,6 +125,7 @@ class Hookline:
             profile=self._profile,
             project=self.project,
             overrides=self._overrides,
+            trusts=self._trusts_config,
         )
         if config.get("mcp"):
             from hookline.mcp.settings import McpSettings
@@ -135,6 +136,13 @@ class Hookline:
 
             config.declare("tape", TapeSettings)
         return config
+
+    def _trusts_config(self, path: Path, content: bytes) -> bool:
+        """Whether a person trusted the project's settings, and every file that they run."""
+        from hookline.plugins.project import config_item
+        from hookline.plugins.sources import Source
+
+        return self.trust.covers(config_item(Source(path, content), path.parent.parent))
 
     @cached_property
     def models(self) -> Models:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hookline.catalog.events.misc import ResourcesDiscoverEvent
 from hookline.hooks import NEWEST
 from hookline.hooks.errors import HooklineError, error_text
+from hookline.plugins.project import CONFIG
 
 if TYPE_CHECKING:
     from asyncio import Lock
@@ -40,10 +41,13 @@ class Reloaded:
     handlers: int
     problems: list[str] = field(default_factory=list[str])
     inert: int = 0
+    dropped: list[str] = field(default_factory=list[str])
+    """What ran until now and is inert from now on."""
 
     def __str__(self) -> str:
         count = f"{len(self.files)} hook file{'' if len(self.files) == 1 else 's'}"
         lines = [f"{count}, {self.handlers} handler{'' if self.handlers == 1 else 's'}", *self.problems]
+        lines += [f"dropped, because it changed since it was trusted: {name}" for name in self.dropped]
         if self.inert:
             lines.append(inert_text(self.inert))
         return "\n".join(lines)
@@ -102,21 +106,49 @@ class HookFiles:
             await self._discover("startup")
 
     async def reload(self) -> Reloaded:
-        """Read every file again: old handlers and tools go, new ones come; conversations stay.
+        """Read settings and files again: old handlers and tools go, new ones come; conversations stay.
 
-        A file that cannot be used any more is reported, and its last working version stays.
+        A user's file that cannot be used any more is reported, and its last working version stays. What
+        changed in a project since it was trusted is dropped.
         """
         if self._lock is None:
             raise HooklineError("hook files are reloaded only inside `async with app.running()`")
         async with self._lock, self.app.sessions.reloading():
             self.app.plugins.forget_failures(self._names)
             self._names.clear()
+            before = self._running_of_project()
+            faults = self._reload_settings()
             self._load_own()
             await self._discover("reload")
+            await self._drop_servers()
+            dropped = sorted(before - self._running_of_project())
         mine = [f for f in self.app.failures if f.plugin in self._names]
         handlers = sum(len(file.implementations) for file in self.files)
-        problems = [str(failure) for failure in mine]
-        return Reloaded([f.name for f in self.files], handlers, problems, len(self.inert()))
+        problems = [*faults, *(str(failure) for failure in mine)]
+        return Reloaded([f.name for f in self.files], handlers, problems, len(self.inert()), dropped)
+
+    def _running_of_project(self) -> set[str]:
+        """What of the project is in force: its hook files, settings and servers."""
+        names = {file.name for file in self.files if file.name.startswith("project/")}
+        if self.app.config.trusted:
+            names.add(CONFIG.as_posix())
+        return names
+
+    def _reload_settings(self) -> list[str]:
+        """Read the settings again; what is wrong with them. A project's that changed count no more."""
+        config = self.app.config
+        try:
+            config.reload()
+            self.app.subagents.reload()
+        except HooklineError as error:
+            return [str(error)]
+        return [config.fault] if config.fault else []
+
+    async def _drop_servers(self) -> None:
+        """Close what is connected to servers that are not configured any more."""
+        plugin = self.app.hooks.pm.get_plugin("mcp")
+        if plugin is not None:
+            await plugin.drop()
 
     def _load_own(self) -> None:
         self._check_record()
@@ -145,11 +177,9 @@ class HookFiles:
 
     def _extra_folder(self, path: Path) -> HookFolder:
         from hookline.plugins.hookfiles import HookFolder
+        from hookline.plugins.project import belongs
 
-        try:
-            of_project = path.resolve().is_relative_to(self.app.workspace)
-        except (OSError, RuntimeError):
-            of_project = False
+        of_project = belongs(path, self.app.workspace)
         label = str(path.parent if path.suffix == ".py" else path)
         return HookFolder(label, path, self.app.workspace if of_project else None, named=True)
 
@@ -174,16 +204,12 @@ class HookFiles:
         self._exchange(group, after)
 
     def _kept(self, folder: HookFolder, loaded: Loaded, before: dict[str, HookFile]) -> list[HookFile]:
-        """The old versions of files that cannot be used as they are now, where they may still run."""
+        """The old versions of a user's files that cannot be used as they are now."""
+        if folder.project is not None:
+            return []
         names = {name for name, _ in loaded.problems}
-        names |= {f"{folder.label}/{source.path.name}" for source in loaded.inert}
-        return [
-            file
-            for name in names
-            if (file := before.get(name)) is not None
-            and file.source.path.exists()
-            and (folder.project is None or self._allows(file.source))
-        ]
+        found = (before.get(name) for name in names)
+        return [file for file in found if file is not None and file.source.path.exists()]
 
     def _judge(self, folder: HookFolder, source: Source) -> None:
         """Refuse a project's file that was not trusted with exactly these bytes."""
@@ -274,7 +300,7 @@ class HookFiles:
         app = self.app
         if not app.project:
             return []
-        items = project_items(app.workspace)
+        items = project_items(app.workspace, app.config.own_values())
         for path in self._extra:
             items.extend(hook_items_in(path, app.workspace))
         skills = app.hooks.pm.get_plugin("skills")
@@ -319,8 +345,10 @@ class HookFiles:
             tell(f"hook files are no longer watched, /reload still reads them: {error_text(error)}")
 
     def _places(self) -> list[Path]:
+        """The folders of hook files, and the files that the project's commands run from."""
         paths = [*(folder.path for folder in self.folders), *self._extra]
-        return [path.parent if path.suffix == ".py" else path for path in paths]
+        found = [path.parent if path.suffix == ".py" else path for path in paths]
+        return [*found, *self.app.trust.watched()] if self.app.project else found
 
     def _note_stamps(self) -> None:
         from hookline.plugins.watching import stamps

@@ -88,9 +88,18 @@ class Subagents:
     def __init__(self, app: Hookline) -> None:
         self._app = app
         self.roles: dict[str, Role] = {}
+        self._configured: set[str] = set()
         self._places: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        for name in app.config.section("agents"):
-            role = app.config.settings(f"agents.{name}", Role)
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the roles of the configuration again; those that plugins define stay."""
+        config = self._app.config
+        for name in self._configured:
+            self.roles.pop(name, None)
+        self._configured = set(config.section("agents"))
+        for name in self._configured:
+            role = config.settings(f"agents.{name}", Role)
             self.define(role.model_copy(update={"name": name}))
 
     def define(self, role: Role) -> Role:

@@ -104,7 +104,7 @@ class TestSet:
         assert path.read_text() == "[limits]\nsteps = 7\n"
         done = hookline("config", "set", "--project", "providers.openai.base_url", "http://h/v1")
         assert done.returncode == 2
-        assert "cannot be set for a project: only your own files" in done.stderr
+        assert "cannot be set for a project: only your own settings" in done.stderr
 
     def test_what_is_set_below_another_place_says_so(self, hookline):
         done = hookline("config", "set", "model", "local", HOOKLINE_MODEL="openai:x")
@@ -182,10 +182,11 @@ class TestARun:
     def test_the_workspaces_own_settings_count(self, hookline, write, tmp_path, answering):
         other = tmp_path / "other" / ".hookline"
         other.mkdir(parents=True)
-        (other / "config.toml").write_text("[limits]\nsteps = 'x'\n")
+        (other / "config.toml").write_text("[limits\n")
         done = hookline("run", "hi", "--model", answering, "--workspace", other.parent)
         assert done.returncode == 2
-        assert f"{other / 'config.toml'}: limits.steps" in done.stderr
+        assert f"{other / 'config.toml'}, line 1: this is not TOML" in done.stderr
+        assert "`--no-project` leaves the project out" in done.stderr
 
     def test_a_providers_settings_reach_it_with_variables_filled_in(self, hookline, write):
         write("user", '[providers.openai]\napi_key = "${MY_KEY}"\nbase_url = "http://127.0.0.1:9/v1"\n')

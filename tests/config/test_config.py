@@ -36,7 +36,7 @@ class TestSettings:
         assert load().settings("mail", Mail) == Mail()
 
     def test_a_wrong_kind_is_told_with_file_and_key(self, write, load):
-        path = write("project", '[limits]\nsteps = "many"\n')
+        path = write("user", '[limits]\nsteps = "many"\n')
         with pytest.raises(ConfigError) as told:
             load().settings("limits", LimitsSettings)
         assert str(told.value) == f"{path}: limits.steps: must be a valid integer"

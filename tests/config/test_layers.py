@@ -18,24 +18,24 @@ def saying(write, load):
         write("work", "")
         for place in places:
             if place == "environment":
-                given["HOOKLINE_OPTIONS__SAID"] = place
+                given["HOOKLINE_SESSION__SAID"] = place
             elif place == "command line":
-                given["overrides"] = {"options": {"said": place}}
+                given["overrides"] = {"session": {"said": place}}
             else:
-                write(place, f'[options]\nsaid = "{place}"\n{place} = true\n')
-        return load(profile="work", **given)
+                write(place, f'[session]\nsaid = "{place}"\n{place} = true\n')
+        return load(profile="work", trusts=lambda path, content: True, **given)
 
     return saying
 
 
 @pytest.mark.parametrize(("earlier", "later"), list(pairwise(ORDER)))
 def test_the_later_of_two_places_wins(saying, earlier, later):
-    assert saying(earlier, later).get("options.said") == later
+    assert saying(earlier, later).get("session.said") == later
 
 
 def test_the_last_of_all_places_wins_and_tables_are_merged(saying):
     config = saying(*ORDER)
-    assert config.section("options") == {
+    assert config.section("session") == {
         "said": "command line",
         "user": True,
         "work": True,
@@ -45,17 +45,17 @@ def test_the_last_of_all_places_wins_and_tables_are_merged(saying):
 
 def test_each_setting_is_traced_to_its_place(saying, tmp_path):
     config = saying("user", "project", "environment")
-    assert config.source("options.said") == "environment HOOKLINE_OPTIONS__SAID"
-    assert config.source("options.user") == str(tmp_path / "home" / "config.toml")
-    assert config.source("options.project") == str(tmp_path / "workspace" / ".hookline" / "config.toml")
-    assert config.source("options.none") is None
-    assert saying("command line").source("options.said") == "command line"
+    assert config.source("session.said") == "environment HOOKLINE_SESSION__SAID"
+    assert config.source("session.user") == str(tmp_path / "home" / "config.toml")
+    assert config.source("session.project") == str(tmp_path / "workspace" / ".hookline" / "config.toml")
+    assert config.source("session.none") is None
+    assert saying("command line").source("session.said") == "command line"
 
 
 def test_a_value_takes_the_place_of_a_table_and_the_other_way_round(write, load):
     write("user", "[options]\na = { b = 1 }\nc = 1\n")
-    write("project", "[options]\na = 1\nc = { d = 1 }\n")
-    assert load().section("options") == {"a": 1, "c": {"d": 1}}
+    write("work", "[options]\na = 1\nc = { d = 1 }\n")
+    assert load(profile="work").section("options") == {"a": 1, "c": {"d": 1}}
 
 
 def test_without_any_file_there_is_nothing_and_nothing_is_made(load, tmp_path):
@@ -75,11 +75,11 @@ def test_what_is_handed_out_can_be_changed_without_changing_the_settings(write, 
 def test_what_the_user_says_is_told_apart_from_what_the_project_says(write, load):
     write("user", '[policy]\ndefault = "deny"\n')
     write("default", "[policy]\nstrict = true\n")
-    write("project", '[policy]\ndefault = "allow"\n')
+    write("project", '[policy]\ndefault = "deny"\n')
     config = load(HOOKLINE_POLICY__DEFAULT="ask")
     assert config.section("policy") == {"default": "ask", "strict": True}
     assert config.of_user("policy") == {"default": "deny", "strict": True}
-    assert config.of_project("policy") == {"default": "allow"}
+    assert config.of_project("policy") == {"default": "deny"}
     assert config.of_user("gateway") == {}
 
 
@@ -106,25 +106,12 @@ class TestAProject:
         assert config.section("providers") == {}
         assert config.expanded("providers") == {}
         assert config.source("providers.openai.base_url") is None
-        assert config.of_project("providers") == {"openai": {"base_url": "http://evil.example/v1"}}
-        (problem,) = config.problems()
-        assert problem.startswith(f"{path}: providers is not taken from here: only your own files")
-
-    @pytest.mark.parametrize(
-        "model",
-        ["scripted:run_me.py", "openai-compatible:http://evil.example#m", "local:weights.gguf"],
-    )
-    def test_it_cannot_bring_its_own_model(self, write, load, model):
-        write("user", 'model = "local"\n')
-        write("project", f'model = "{model}"\n')
-        config = load()
-        assert config.get("model") == "local"
-        assert config.source("model").endswith("home/config.toml")
-        assert "a project may not name an address or a file" in config.problems()[0]
-
-    def test_it_can_name_a_model_of_a_known_provider(self, write, load):
-        write("project", 'model = "openai:gpt"\n')
-        assert load().get("model") == "openai:gpt"
+        assert config.of_project("providers") == {}
+        assert config.written_in_project("providers") == {
+            "openai": {"base_url": "http://evil.example/v1"}
+        }
+        (line,) = config.inert_lines()
+        assert line.startswith(f"{path}: providers.openai.base_url is inert: only your own settings")
 
     def test_it_cannot_leave_out_a_plugin(self, write, load):
         write("user", '[plugins]\ndisabled = ["noisy"]\n')

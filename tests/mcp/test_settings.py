@@ -149,7 +149,7 @@ class TestProject:
 
     async def test_they_run_once_they_are_trusted_and_not_when_they_change(self, servers):
         servers.write()
-        path = servers.project(table("theirs", **servers.hostile()))
+        path = servers.project(table("theirs", files=[], **servers.hostile()))
         app = servers.app()
         async with servers.running(app):
             assert brought(app) == []
@@ -180,14 +180,15 @@ class TestProject:
         async with servers.running() as app:
             assert brought(app) == ["mine.fine"]
         assert not (servers.workspace / "evil").exists()
-        [item] = project_items(servers.workspace)
-        assert item.runs == ("mcp.servers.mine: changes how this server is run",)
+        assert project_items(servers.workspace, app.config.own_values()) == []
+        [line] = app.config.inert_lines()
+        assert line.endswith("mcp.servers.mine.args is inert: your own settings configure this server")
 
     async def test_what_was_read_before_it_was_trusted_does_not_run(self, servers):
         servers.write()
         path = servers.project(table("theirs", **python("-c", "open('evil', 'w')")))
         app = servers.app()
-        assert app.config.of_project("mcp")  # read now, and changed before it is trusted
+        assert app.config.written_in_project("mcp")  # read now, and changed before it is trusted
         path.write_text(table("theirs", **servers.hostile()))
         app.trust.grant(project_items(servers.workspace))
         async with servers.running(app):

@@ -3,12 +3,13 @@
 import hashlib
 import json
 import stat
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from hookline.events import AgentEndEvent, ResourcesDiscoverResult
-from hookline.plugins.project import commands_in, project_items
+from hookline.plugins.project import config_commands, project_items
 from hookline.plugins.trust import Item, Trust, TrustError
 from hookline.skills import SkillError
 
@@ -145,13 +146,14 @@ class TestHookFiles:
             (project / "a.py").write_text(says("changed"))
             done = await app.hook_files.reload()
             await app.hooks.emit(AgentEndEvent())
-            assert SEEN == ["a", "a"], "the trusted version stays, the changed one waits"
-            assert done.inert == 1
+            assert SEEN == ["a"], "what changed is dropped"
+            assert (done.inert, done.dropped) == (1, ["project/a.py"])
+            assert "dropped, because it changed since it was trusted: project/a.py" in str(done)
             assert "1 thing of this project is inert" in str(done)
             app.trust.revoke(app.workspace)
             await app.hook_files.reload()
             await app.hooks.emit(AgentEndEvent())
-            assert SEEN == ["a", "a"]
+            assert SEEN == ["a"]
 
     async def test_a_changed_file_is_not_loaded_by_the_next_process(self, app, project):
         from hookline.app import Hookline
@@ -284,7 +286,7 @@ class TestSkills:
         skills = app.hooks.pm.get_plugin("skills").skills
         assert "Text." in skills.load("scripted")
         (folder / "data.txt").write_text("a script may read this")
-        with pytest.raises(SkillError, match=r"has scripts \(run.py\) and is not trusted as it is"):
+        with pytest.raises(SkillError, match=r"has files that could run \(run.py\) and is not trusted"):
             skills.load("scripted")
 
     @pytest.mark.parametrize("script", ["run.sh", "run.js", "deep/run.py", "run", ".hidden.sh"])
@@ -345,18 +347,17 @@ args = ["mcp-server-time", "--utc"]
 [mcp.servers.far]
 url = "https://example.org/mcp"
 
-[[hooks.commands]]
-event = "agent_end"
-command = ["make", "clean"]
+[[hooks.commands.Stop]]
+hooks = [{ type = "command", command = "make clean" }]
 """
 
     def test_what_a_configuration_runs_is_found(self):
-        assert commands_in(self.CONFIG.encode()) == [
-            "mcp.servers.time: uvx mcp-server-time --utc",
-            "mcp.servers.far: https://example.org/mcp",
-            "hooks.commands[1]: make clean",
+        tables = tomllib.loads(self.CONFIG)
+        assert [(command.place, str(command)) for command in config_commands(tables)] == [
+            ("hooks.commands.Stop[1].hooks[1]", "make clean"),
+            ("mcp.servers.time", "uvx mcp-server-time --utc"),
+            ("mcp.servers.far", "https://example.org/mcp"),
         ]
-        assert commands_in(b"[[[") == []
 
     def test_one_that_runs_something_needs_trust(self, app):
         file = app.workspace / ".hookline" / "config.toml"
@@ -366,6 +367,6 @@ command = ["make", "clean"]
         file.write_text(self.CONFIG)
         [item] = project_items(app.workspace)
         assert (item.kind, len(item.runs)) == ("config", 3)
-        assert not app.trust.allows(file, file.read_bytes())
+        assert not app.trust.covers(item)
         app.trust.grant([item])
-        assert app.trust.allows(file, file.read_bytes())
+        assert app.trust.covers(item)

@@ -8,6 +8,7 @@ import pytest
 from hookline import hookimpl
 from hookline.app import Hookline
 from hookline.models.script import Call, Turn
+from hookline.plugins.project import project_items
 from hookline.skills.plugin import SkillsPlugin
 from hookline.specs import SkillSpec
 
@@ -94,6 +95,7 @@ async def test_what_cannot_be_done_is_told(app, scripted, write, places, tool, a
     (places / "secret").write_text("secret")
     (folder / "link").symlink_to(places / "secret")
     (folder / "rules.md").write_text("rule")
+    app.trust.grant(project_items(app.workspace))  # a link could run
     app.hooks.register("register_skills", lambda: [SkillSpec(name="described")])
     [answer] = await calls(app, scripted, Call(tool, arguments))
     assert message in answer

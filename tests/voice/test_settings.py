@@ -40,14 +40,16 @@ def test_a_project_cannot_say_where_recordings_go(tmp_path, section, lines):
     (project / "config.toml").write_text(f"[{section}]\n{lines}\n")
     config = Config.load(tmp_path / "home", workspace=project.parent, environ={})
     assert config.section(section) == {}
-    assert "only your own files say where recordings and answers go" in config.problems()[0]
+    assert any("only your own settings say where recordings" in line for line in config.inert_lines())
 
 
-def test_a_project_can_choose_among_what_is_known(tmp_path):
+def test_a_trusted_project_can_choose_among_what_is_known(tmp_path):
     project = tmp_path / "project" / ".hookline"
     project.mkdir(parents=True)
     (project / "config.toml").write_text('[tts]\nvoice = "en-us+Michael"\nmodel = "local"\n')
-    config = Config.load(tmp_path / "home", workspace=project.parent, environ={})
+    given = {"workspace": project.parent, "environ": {}}
+    assert Config.load(tmp_path / "home", **given).section("tts") == {}
+    config = Config.load(tmp_path / "home", **given, trusts=lambda path, content: True)
     assert config.section("tts") == {"voice": "en-us+Michael", "model": "local"}
 
 

@@ -54,6 +54,12 @@ def failed(hook: CommandHook, why: str) -> Answer:
     return Answer(hook, block=True, reason=f"{hook.place} failed: {why}", failure=why)
 
 
+def changed(hook: CommandHook, why: str) -> Answer:
+    """The answer of a project's hook that is no longer as it was trusted: a guard then denies."""
+    block = hook.denies or hook.event == "PreToolUse"
+    return Answer(hook, block=block, reason=f"{hook.place} does not run: {why}", failure=why)
+
+
 def of_command(hook: CommandHook, ended: Ended) -> Answer:
     """What a command's end means."""
     if ended.code is None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from hookline.catalog.context import HookContext
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+from hookline.plugins.reach import unclear_text
 
-from .answer import Answer, failed, of_command, of_output
+from .answer import Answer, changed, failed, of_command, of_output
 from .environment import environment
 from .process import run
 from .settings import CommandHook
@@ -34,11 +35,15 @@ class Asking:
         self._hooks: dict[str, list[CommandHook]] = {}
         self._transcripts = Transcripts(app.home, app.workspace)
         self._environ: dict[bytes, bytes] = {}
+        self._of_project: dict[bytes, bytes] = {}
         self._background: set[asyncio.Task[Any]] = set()
 
     def use(self, hooks: Iterable[CommandHook]) -> None:
         """Have these hooks from now on, in the environment as it is now."""
         self._environ = environment(str(self._app.workspace))
+        # compiled files that lie in a project are not covered by its trust
+        pycache = os.fsencode(self._app.trust.pycache)
+        self._of_project = {**self._environ, b"PYTHONPYCACHEPREFIX": pycache}
         self._hooks = {}
         for hook in hooks:
             self._hooks.setdefault(hook.event, []).append(hook)
@@ -132,13 +137,18 @@ class Asking:
 
     async def _one(self, hook: CommandHook, body: Body) -> Answer:
         """One hook's answer; whatever goes wrong is an answer too."""
+        if hook.obstacle is not None and (why := hook.obstacle()):
+            return changed(hook, why)
+        if hook.unclear and not confines(self._app):
+            return failed(hook, unclear_text(hook.unclear))
         try:
             if hook.url:
                 from .http import post
 
                 return of_output(hook, await post(hook, await body.get(), os.environ))
             words = command_of(hook)
-            ended = await run(words, body.get, self._app.workspace, self._environ, hook.timeout)
+            environ = self._environ if hook.obstacle is None else self._of_project
+            ended = await run(words, body.get, self._app.workspace, environ, hook.timeout)
             return of_command(hook, ended)
         except OSError as error:
             return failed(hook, f"it cannot be started: {error.strerror or error}")
@@ -182,6 +192,12 @@ class Body:
 
 NOTE = "hook"
 """The kind of `notification` by which hooks speak to the person; no hook hears it."""
+
+
+def confines(app: Hookline) -> bool:
+    """Whether command hooks run in a sandbox."""
+    sandbox = getattr(app, "sandbox", None)
+    return bool(sandbox is not None and sandbox.active)
 
 
 def command_of(hook: CommandHook) -> list[str]:

@@ -47,6 +47,8 @@ class Attached:
         self._seq = app.hooks.next_seq()  # a reload keeps the place in the order
         self._implementations: list[Implementation] = []
         self._files: dict[str, HooksFile] = {}
+        self._projects: dict[str, HooksFile] = {}
+        """The project's files whose hooks ran, as they were trusted."""
         self._names: set[str] = set()
         self._prompt: PromptContext | None = None
         self.handlers = Handlers(app)
@@ -64,6 +66,7 @@ class Attached:
         try:
             files = Files(app, home)
             found = [self._kept(file) for file in files.read()]
+            dropped = self._dropped(found)
         except HooklineError as error:
             self._failed("config", error)
             self.handlers.broken = [str(error)]  # nobody can tell whether it would have denied
@@ -71,18 +74,18 @@ class Attached:
             return
         self._files = {file.name: file for file in found}
         problems = [problem for file in found for problem in file.table.problems]
-        self.handlers.broken = problems if files.defaults.on_failure == "deny" else []
+        self.handlers.broken = [*dropped, *(problems if files.defaults.on_failure == "deny" else [])]
         self.handlers.use(self.hooks)
         self._attach()
 
     def _kept(self, file: HooksFile) -> HooksFile:
-        """A file as it is now, or its last working version where it cannot be used any more."""
+        """A file as it is now; a user's file that cannot be read keeps its last working version."""
         before = self._files.get(file.name)
-        inert = bool(file.sha256) and not file.table.hooks and not file.table.problems
         keeps = (
             before is not None
+            and not before.sha256
             and bool(before.table.hooks)
-            and (bool(file.table.problems) or (inert and self._still_trusted(before)))
+            and bool(file.table.problems)
         )
         for problem in file.table.problems:
             more = "; its last working version stays" if keeps else ""
@@ -95,9 +98,27 @@ class Attached:
             return HooksFile(file.name, table, before.sha256)
         return file
 
-    def _still_trusted(self, file: HooksFile) -> bool:
-        path = self._app.workspace / file.name.removeprefix("project/")
-        return self._app.trust.has(path, file.sha256)
+    def _dropped(self, found: list[HooksFile]) -> list[str]:
+        """The project's guards that ran until now and changed, or are gone, without a person's word.
+
+        They may be what the agent would like to get rid of, so tool calls are denied until a person
+        trusts the file again, or revokes its trust.
+        """
+        now = {file.name: file for file in found if file.sha256 and file.table.hooks}
+        told: list[str] = []
+        for name, file in {**self._projects}.items():
+            path = self._app.workspace / name.removeprefix("project/")
+            if name in now:
+                continue
+            if not self._app.trust.has(path, file.sha256):
+                del self._projects[name]
+                continue
+            text = f"{path} changed since it was trusted, so its hooks are dropped"
+            self._failed(name, SettingsError(f"{text}; `hookline trust` shows it and asks"))
+            if any(hook.event == "PreToolUse" for hook in file.table.hooks):
+                told.append(text)
+        self._projects |= now
+        return told
 
     def _failed(self, name: str, error: HooklineError) -> None:
         self._names.add(name)

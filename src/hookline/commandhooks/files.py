@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hookline.plugins.project import CONFIG, commands_in
+from hookline.plugins.project import CONFIG
 from hookline.plugins.settingsfiles import FOLDER, NAMES, settings_item
 from hookline.plugins.sources import Source, SourceError, read_source
 
@@ -62,7 +63,7 @@ class Files:
             for source, name in self._of_user():
                 made, off = self._settings(source, name)
                 yield made
-        own = {k: v for k, v in self._app.config.of_user(SECTION).items() if k not in _SCALARS}
+        own = _events(self._app.config.of_user(SECTION))
         if own:
             place = self._app.config.source(f"{SECTION}.{next(iter(own))}") or "config.toml"
             yield HooksFile("config", self._table(own, place, SECTION))
@@ -87,31 +88,40 @@ class Files:
                 yield HooksFile(shown, Table(problems=[str(source)]))
                 continue
             item = settings_item(source, project)
-            if item is not None and app.trust.has(path, item.sha256):
-                yield HooksFile(shown, self._settings(source, shown)[0].table, item.sha256)
+            if item is not None and app.trust.covers(item):
+                table = self._settings(source, shown)[0].table
+                yield HooksFile(shown, self._watched(table, path), item.sha256)
             elif item is not None:
                 yield HooksFile(shown, Table(), item.sha256)
         if app.config.project_dir is not None:
-            yield from self._of_project_config(project / CONFIG)
+            yield from self._of_project_config(app.config.project_dir / CONFIG.name)
 
     def _of_project_config(self, path: Path) -> Iterator[HooksFile]:
-        """The project's `[hooks.commands]`, from the bytes that were trusted."""
-        source = _read(path, self._app.workspace)
-        if isinstance(source, SourceError) or not commands_in(source.content):
+        """The project's `[hooks.commands]`, as the settings were read and trusted."""
+        config = self._app.config
+        written = _events(config.written_in_project(SECTION))
+        if not written:
             return
-        import tomllib
+        name = f"project/{CONFIG.as_posix()}"
+        item = self._app.trust.item(path)
+        if not config.trusted or item is None:
+            yield HooksFile(name, Table(), "not trusted")
+            return
+        table = self._table(_events(config.of_project(SECTION)), str(path), SECTION)
+        yield HooksFile(name, self._watched(table, path), item.sha256)
 
-        values: Any = tomllib.loads(source.content.decode()).get("hooks", {})
-        table: Any = (
-            cast("dict[str, Any]", values).get("commands") if isinstance(values, dict) else None
-        )
-        if isinstance(table, dict):
-            own = {k: v for k, v in cast("dict[str, Any]", table).items() if k not in _SCALARS}
-            name = f"project/{CONFIG.as_posix()}"
-            if self._app.trust.allows(path, source.content):
-                yield HooksFile(name, self._table(own, str(path), SECTION), source.sha256)
-            else:
-                yield HooksFile(name, Table(), source.sha256)
+    def _watched(self, table: Table, path: Path) -> Table:
+        """The hooks of a trusted file, each checked again right before it starts."""
+        app = self._app
+
+        item = app.trust.item(path)
+        unclear: Mapping[str, str] = item.unclear if item is not None else {}
+        obstacle = partial(app.trust.broken, path)
+        hooks = [
+            replace(hook, obstacle=obstacle, unclear=unclear.get(hook.place.partition(": ")[2], ""))
+            for hook in table.hooks
+        ]
+        return Table(hooks, table.problems, table.warnings)
 
     def _is_users(self, path: Path) -> bool:
         """In the user's home, the project's settings are the user's own."""
@@ -136,6 +146,10 @@ class Files:
     def _table(self, events: Any, file: str, above: str) -> Table:
         defaults = self.defaults
         return read_table(events, file, above, on_failure=defaults.on_failure, timeout=defaults.timeout)
+
+
+def _events(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in _SCALARS}
 
 
 def _read(path: Path, root: Path | None = None) -> Source | SourceError:

@@ -5,7 +5,7 @@ One bad entry leaves the others alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
@@ -51,6 +51,8 @@ class Entry(BaseModel):
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict[str, str])
     allowed: list[str] | None = Field(default=None, alias="allowedEnvVars")
+    files: list[str] | None = None
+    """The project's files that it runs, where they cannot be told from the command."""
     timeout: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     on_failure: OnFailure | None = None
     condition: str | None = Field(default=None, alias="if")
@@ -98,6 +100,10 @@ class CommandHook:
     on_failure: OnFailure = "allow"
     condition: Condition | None = None
     background: bool = False
+    obstacle: Callable[[], str] | None = field(default=None, compare=False)
+    """For a project's hook: says right before each start what changed since it was trusted."""
+    unclear: str = ""
+    """For a project's hook: why its files cannot be told, so that it runs in the sandbox only."""
 
     @property
     def key(self) -> tuple[Any, ...]:

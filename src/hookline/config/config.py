@@ -12,10 +12,10 @@ Later places win: the user's file, the profile's, the project's, the environment
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from .errors import ConfigError
 from .expand import Expanded, expand
@@ -26,12 +26,15 @@ from .layers import (
     leaves,
     merged_all,
     nested,
+    parse_bytes,
+    read_bytes,
     read_environment,
     read_file,
 )
 from .profile import DEFAULT, Profile
+from .project import Inert, admitted
 from .secrets import is_secret, masked
-from .sections import SPELLED, admitted, check_top, known
+from .sections import SPELLED, check_top, known
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -42,6 +45,16 @@ if TYPE_CHECKING:
 
 FILE = "config.toml"
 PROJECT = ".hookline"
+LARGEST_PROJECT = 256_000
+"""Bytes that a project's file may have."""
+LEAVE_OUT = " (`--no-project` leaves the project out)"
+
+Trusts: TypeAlias = Callable[[Path, bytes], bool]
+"""Whether a person trusted the project's file with these bytes."""
+
+
+class _NoFile(ConfigError):
+    """What is in the place of a project's file is none that can be read."""
 
 
 class Config:
@@ -54,6 +67,7 @@ class Config:
         workspace: Path | None,
         overrides: Mapping[str, Any],
         environ: Mapping[str, str],
+        trusts: Trusts,
     ) -> None:
         self.home = home
         self.profiled = profile
@@ -61,6 +75,15 @@ class Config:
         self._workspace: Path | None = workspace
         self._overrides = overrides
         self._environ = environ
+        self._trusts = trusts
+        self.project_dir: Path | None = None
+        self.trusted = False
+        """Whether the project's file counts as one that a person has trusted."""
+        self.inert: list[Inert] = []
+        """What the project's file says that does not count."""
+        self.fault = ""
+        """Why the project's file counts for nothing."""
+        self._written: dict[str, Any] = {}
         self._declared: dict[str, type[BaseModel]] = {}
         self.reload()
 
@@ -74,47 +97,102 @@ class Config:
         project: bool = True,
         overrides: Mapping[str, Any] | None = None,
         environ: Mapping[str, str] | None = None,
+        trusts: Trusts = lambda path, content: False,
     ) -> Config:
         """Read every place. A file that cannot be read or understood is an error that names it.
 
         `overrides` are tables, as in a file, that win over everything; `project=False` leaves the
-        workspace's `.hookline` out. The profile is the one given, or `$HOOKLINE_PROFILE`.
+        workspace's `.hookline` out. The profile is the one given, or `$HOOKLINE_PROFILE`. `trusts`
+        says whether a person trusted the project's file with these bytes; without it nobody did.
         """
         environ = os.environ if environ is None else environ
         chosen = Profile.find(home, profile or environ.get("HOOKLINE_PROFILE") or DEFAULT)
-        return cls(home, chosen, workspace if project else None, overrides or {}, environ)
+        return cls(home, chosen, workspace if project else None, overrides or {}, environ, trusts)
 
     def reload(self, workspace: Path | None = None) -> None:
         """Read every place again, and the project of another workspace if one is given.
 
-        What was declared stays. When a file is wrong nothing changes.
+        What was declared stays. When a file is wrong nothing changes; but a project's file that was
+        read before and is wrong now, or is no regular file in the project, counts for nothing, and
+        `fault` says why.
         """
         if workspace is None or self._workspace is None:  # without a project, none comes later
             workspace = self._workspace
         project_dir = workspace / PROJECT if workspace is not None else None
         if project_dir is not None and project_dir.absolute() == self.home.absolute():
             project_dir = None  # in the folder above the home, `.hookline` is the user's own
-        layers = self._read(project_dir)
-        taken, refused = admitted(merged_all(x.values for x in layers if x.origin == "project"))
-        values = merged_all(taken if x.origin == "project" else x.values for x in layers)
-        check_top(values, layers, self._declared)
-        self._workspace, self.project_dir = workspace, project_dir
-        self._layers, self._refused, self._values = layers, refused, values
+        project, fault = None, ""
+        try:
+            project = self._read_project(project_dir)
+        except _NoFile as error:
+            fault = str(error)
+        except ConfigError as error:
+            if project_dir is None or project_dir != self.project_dir:
+                raise
+            fault = str(error)
+        self._take(project_dir, project)
+        self._workspace, self.project_dir, self.fault = workspace, project_dir, fault
         self._cache: dict[tuple[str, Any], Any] = {}
 
-    def _read(self, project_dir: Path | None) -> list[Layer]:
+    def _read_project(self, project_dir: Path | None) -> tuple[bytes, dict[str, Any]] | None:
+        """The bytes of the project's file and what they say, from one reading."""
+        if project_dir is None:
+            return None
+        path = project_dir / FILE
+        try:
+            real, root = path.resolve(), project_dir.parent.resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise _NoFile(f"cannot read {path}: {error}; it is inert") from None
+        if not real.is_relative_to(root):
+            if not os.path.lexists(path):
+                return None
+            raise _NoFile(f"{path} leads out of the project to {real}; it is inert")
+        try:
+            data = read_bytes(real, LARGEST_PROJECT)
+        except ConfigError as error:
+            raise _NoFile(f"{error}; it is inert") from None
+        try:
+            return None if data is None else (data, parse_bytes(data, path))
+        except ConfigError as error:
+            raise ConfigError(f"{error}{LEAVE_OUT}") from None
+
+    def _take(self, project_dir: Path | None, project: tuple[bytes, dict[str, Any]] | None) -> None:
+        """Read the user's places and put everything together."""
+        below = self._read()
+        content, written = project or (b"", {})
+        above = self._above(below)
+        own = merged_all(layer.values for layer in (*below, *above))
+        trusted, inert = False, list[Inert]()
+        if project_dir is not None and written:
+            path = project_dir / FILE
+            folder = project_dir.parent
+            counts, inert = admitted(written, own, folder=folder)
+            # asking for trust reads every file that a command of the project reaches
+            trusted = any(each.waits for each in inert) and self._trusts(path, content)
+            if trusted:
+                counts, inert = admitted(written, own, trusted=True, folder=folder)
+            below.append(Layer("project", counts, path))
+            above = self._above(below)
+        layers = [*below, *above]
+        values = merged_all(layer.values for layer in layers)
+        check_top(values, layers, self._declared)
+        self._layers, self._values, self._written = layers, values, written
+        self.trusted, self.inert = trusted, inert
+
+    def _read(self) -> list[Layer]:
+        """The files of the user."""
         layers: list[Layer] = []
         files = [("user", self.home / FILE), ("profile", self.profiled.config_file)]
-        if project_dir is not None:
-            files.append(("project", project_dir / FILE))
         for origin, path in files:
             values = read_file(path)
             if values is not None:
                 layers.append(Layer(cast("Any", origin), values, path))
-        below = [SPELLED, *(layer.values for layer in layers)]
-        layers.append(read_environment(self._environ, below))
-        layers.append(Layer("command line", deepcopy(dict(self._overrides))))
         return layers
+
+    def _above(self, below: list[Layer]) -> list[Layer]:
+        """What wins over files; variables find the names that files use."""
+        environment = read_environment(self._environ, [SPELLED, *(layer.values for layer in below)])
+        return [environment, Layer("command line", deepcopy(dict(self._overrides)))]
 
     def __repr__(self) -> str:
         return f"Config(home={str(self.home)!r}, profile={self.profile!r})"
@@ -150,21 +228,25 @@ class Config:
         return self._table(merged_all(own), name)
 
     def own(self, name: str) -> dict[str, Any]:
-        """What everybody but the project says of a section: files, environment, command line."""
+        """What every place but the project says of a section."""
         return self._table(merged_all(self._own_layers()), name)
+
+    def own_values(self) -> dict[str, Any]:
+        """The settings of every place but the project."""
+        return merged_all(self._own_layers())
 
     def _own_layers(self) -> list[dict[str, Any]]:
         return [layer.values for layer in self._layers if layer.origin != "project"]
 
     def of_project(self, name: str) -> dict[str, Any]:
-        """What the project's file says of a section: a stranger's words until they are trusted."""
+        """What counts of what the project's file says of a section."""
         own = [layer.values for layer in self._layers if layer.origin == "project"]
         return self._table(merged_all(own), name)
 
-    def beside_project(self, name: str) -> dict[str, Any]:
-        """What everybody but the project says of a section."""
-        own = [layer.values for layer in self._layers if layer.origin != "project"]
-        return self._table(merged_all(own), name)
+    def written_in_project(self, name: str) -> dict[str, Any]:
+        """What the project's file says of a section, to be shown and for nothing else."""
+        found = find(self._written, name, {})
+        return deepcopy(cast("dict[str, Any]", found)) if isinstance(found, dict) else {}
 
     def disabled_plugins(self) -> list[str]:
         """The plugins that are left out. A project has no say: it might leave out what guards it."""
@@ -209,8 +291,6 @@ class Config:
     def source(self, dotted: str) -> str | None:
         """Where a setting stands: a file, a variable of the environment, or the command line."""
         for layer in reversed(self._layers):
-            if layer.origin == "project" and dotted.partition(".")[0] in self._refused:
-                continue
             if layer.has(dotted):
                 return layer.label(dotted)
         return None
@@ -244,20 +324,32 @@ class Config:
         return known(self._declared)
 
     def problems(self, plugins: Iterable[str] = ()) -> list[str]:
-        """Everything that is wrong, one line each; `plugins` are the names of those loaded."""
+        """Everything that is wrong, one line each; `plugins` are the names of those loaded.
+
+        What is inert in a project's file is not wrong: `inert_lines` has it.
+        """
         found = [*self._review().problems(set(plugins))] if self._values else []
-        for layer in self._layers:
-            if layer.origin == "project":
-                told = self._refused.items()
-                found += [f"{layer.path}: {name} is not taken from here: {why}" for name, why in told]
-        return found
+        return [*found, self.fault] if self.fault else found
+
+    def inert_lines(self, most: int | None = None) -> list[str]:
+        """What the project's file says that does not count and why, in at most so many lines."""
+        if self.project_dir is None:
+            return []
+        path = self.project_dir / FILE
+        lines = [f"{path}: {each.dotted} is inert: {each.reason}" for each in self.inert]
+        if most is not None and len(lines) > most:
+            lines = [*lines[: most - 1], f"{path}: {len(lines) - most + 1} more settings are inert"]
+        return lines
 
     def check(self, dotted: str, value: Any, *, project: bool = False) -> None:
         """Refuse a setting that means nothing, before it is written anywhere."""
         self._review().check(dotted, value)
-        if project and (refused := admitted(nested(dotted, value))[1]):
-            reason = refused[dotted.partition(".")[0]]
-            raise ConfigError(f"{dotted} cannot be set for a project: {reason}")
+        if not project or self.project_dir is None:
+            return
+        own = merged_all(self._own_layers())
+        inert = admitted(nested(dotted, value), own, trusted=True, folder=self.project_dir.parent)[1]
+        if inert:
+            raise ConfigError(f"{dotted} cannot be set for a project: {inert[0].reason}")
 
     def _review(self) -> Review:
         from .review import Review

@@ -8,6 +8,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from hookline.untrusted import TooComplex, TooLarge, load_toml, read_regular_file
+
 from .errors import ConfigError
 from .secrets import is_secret
 
@@ -102,19 +104,30 @@ def leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
 
 def read_file(path: Path) -> dict[str, Any] | None:
     """The settings of a file; None when there is none."""
+    data = read_bytes(path)
+    return None if data is None else parse_bytes(data, path)
+
+
+def read_bytes(path: Path, largest: int = LARGEST) -> bytes | None:
+    """What a file of settings holds; None when there is none. A pipe or a device is refused."""
     try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+        return read_regular_file(path, largest)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    if len(data) > LARGEST:
-        raise ConfigError(f"{path} has more than {LARGEST:,} bytes: this is no file of settings")
+    except TooLarge:
+        text = f"{path} has more than {largest:,} bytes: this is no file of settings"
+        raise ConfigError(text) from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def parse_bytes(data: bytes, path: Path) -> dict[str, Any]:
+    """The settings that some bytes hold; the path is named where they are wrong."""
     try:
-        return parse(data.decode("utf-8-sig"), str(path))
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    return parse(text, str(path))
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
@@ -122,15 +135,15 @@ def parse(text: str, where: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(text)
+        return load_toml(text)
     except tomllib.TOMLDecodeError as error:
         told = str(error)
         at = re.search(r" \(at line (\d+), column (\d+)\)", told)
         line = at[1] if at else str(text.count("\n") + 1)
         what = told.partition(" (at ")[0]
         raise ConfigError(f"{where}, line {line}: this is not TOML: {what}") from None
-    except RecursionError:
-        raise ConfigError(f"{where}: the tables are nested too deep") from None
+    except TooComplex as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def parse_value(dotted: str, text: str) -> Any:

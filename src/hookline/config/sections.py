@@ -1,9 +1,9 @@
-"""The sections that there are, and what a project's file may say."""
+"""The sections of a configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from hookline.hooks.errors import suggestion
 
@@ -76,56 +76,3 @@ def _check_scalar(name: str, value: Any, place: str) -> None:
     if name == "thinking" and value not in THINKING:
         levels = ", ".join(THINKING)
         raise ConfigError(f"{place}thinking must be one of {levels}{suggestion(value, THINKING)}")
-
-
-def admitted(project: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What a project's file may say without being trusted, and the rest with the reason.
-
-    A repository is a stranger's: it must not decide where keys and conversations are sent, nor name
-    a model that is a program of its own.
-    """
-    taken = dict(project)
-    refused: dict[str, str] = {}
-    if "providers" in taken:
-        del taken["providers"]
-        refused["providers"] = "only your own files say where requests and keys go"
-    for name in ("audit", "otel", "redaction", "trace"):
-        if name in taken:
-            del taken[name]
-            refused[name] = "only your own files say what is kept"
-    if "triggers" in taken:
-        del taken["triggers"]
-        refused["triggers"] = "only your own files start turns that nobody asked for"
-    for name in ("gateway", "channels"):
-        if taken.pop(name, None) is not None:
-            refused[name] = "only your own files say who may come in, and how"
-    if taken.pop("tape", None) is not None:
-        refused["tape"] = "only your own files say where conversations are kept"
-    for name in ("agent_hooks", "streaming"):
-        if taken.pop(name, None) is not None:
-            refused[name] = "only your own files say how answers and calls are judged"
-    model = taken.get("model")
-    if isinstance(model, str) and _brought(model):
-        del taken["model"]
-        refused["model"] = "a project may not name an address or a file as the model; use --model"
-    for name in ("stt", "tts"):
-        if "://" in _engine(taken.get(name)):
-            del taken[name]
-            refused[name] = "only your own files say where recordings and answers go"
-    return taken, refused
-
-
-def _engine(table: object) -> str:
-    """What a table of speech names as its engine; the halves may stand apart."""
-    values = cast("dict[str, Any]", table if isinstance(table, dict) else {})
-    return f"{values.get('provider')}:{values.get('model')}"
-
-
-def _brought(model: str) -> bool:
-    """Whether a model is named by an address or a file instead of by a name."""
-    provider, _, rest = model.partition(":")
-    return (
-        provider in ("scripted", "openai-compatible")
-        or "://" in rest
-        or (provider == "local" and bool(rest))
-    )

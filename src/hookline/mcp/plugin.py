@@ -52,11 +52,14 @@ class McpPlugin:
 
     def servers(self) -> list[Server]:
         """Every server that is configured, used or not."""
-        if not self.app.config.get("mcp"):
+        config = self.app.config
+        if not config.get("mcp") and not config.written_in_project("mcp"):
             return []
         from .servers import configured
 
-        return configured(self.app.config, self.app.trust)
+        sandbox = getattr(self.app, "sandbox", None)
+        confines = sandbox is not None and sandbox.active
+        return configured(self.app.config, self.app.trust, confines)
 
     # --- the running scope --------------------------------------------------------------------
 
@@ -85,6 +88,14 @@ class McpPlugin:
                 made.start()
         if self._off is None:
             self._off = self.app.hooks.register("load_state", self._before_a_turn)
+
+    async def drop(self) -> None:
+        """Close the connections of servers that are not configured, enabled or trusted any more."""
+        usable = {server.name for server in self.servers() if server.enabled and not server.obstacle()}
+        for name in [name for name in self.connections if name not in usable]:
+            await self.connections.pop(name).close()
+            self._take_back(name)
+            self._say(f"the MCP server {name!r} is dropped: it is not configured and trusted any more")
 
     async def ready(self) -> None:
         """Wait until each server is connected, or its first attempt has failed."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
+
+from hookline.plugins.reach import unclear_text
 
 from .errors import McpError
 
@@ -16,7 +18,12 @@ if TYPE_CHECKING:
 
     from .settings import ServerSettings
 
+FILE = "config.toml"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+
+
+def _none() -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,10 @@ class Server:
     """Its settings as they are written; `${VAR}` is filled in when it is started."""
     origin: Literal["user", "project"] = "user"
     trusted: bool = True
+    obstacle: Callable[[], str] = _none
+    """Says right before each start why a project's server must not run."""
+    pycache: str = ""
+    """Where Python compiles a project's server to: compiled files in a project are not trusted."""
 
     @property
     def enabled(self) -> bool:
@@ -53,29 +64,51 @@ class Server:
         from .settings import ServerSettings
 
         where = f"mcp.servers.{self.name}"
+        if why := self.obstacle():
+            raise McpError(f"{where}: {why}")
         if not NAME.fullmatch(self.name):
             raise McpError(f"{where}: a server's name has letters, digits, - and _, at most 64 of them")
         values = expand(dict(self.table), where=where)
+        if self.pycache and "command" in values:
+            values["env"] = {"PYTHONPYCACHEPREFIX": self.pycache, **_table(values.get("env"))}
         if wrong := faults(ServerSettings, values, where):
             raise McpError("; ".join(f"{fault.dotted}: {fault.text}" for fault in wrong))
         return ServerSettings.model_validate(values)
 
 
-def configured(config: Config, trust: Trust) -> list[Server]:
+def configured(config: Config, trust: Trust, confines: bool = False) -> list[Server]:
     """Every server of the settings.
 
-    What a project says of servers counts once it is trusted. Until then its own are listed as not
-    trusted, and those of the user are as the user has them.
+    A project's servers count once it is trusted; until then they are listed as not trusted.
+    `confines` says that programs run in a sandbox, which is needed for those whose files are unclear.
     """
-    projects = _servers(config.of_project("mcp"))
-    trusted = not projects or _is_trusted(config, trust)
-    counting = _servers(config.section("mcp") if trusted else config.beside_project("mcp"))
+    written = _table(config.written_in_project("mcp").get("servers"))
+    counting = _servers(config.section("mcp"))
+    own = _servers(config.own("mcp"))
     found = [
-        Server(name, _table(value), "project" if name in projects else "user")
+        Server(name, _table(value), *_of_project(name, config, trust, confines))
+        if name not in own
+        else Server(name, _table(value))
         for name, value in counting.items()
     ]
-    inert = [name for name in projects if name not in counting]
-    return found + [Server(n, _table(projects[n]), "project", trusted=False) for n in inert]
+    inert = [name for name in written if name not in counting]
+    return found + [Server(n, _table(written[n]), "project", trusted=False) for n in inert]
+
+
+def _of_project(
+    name: str, config: Config, trust: Trust, confines: bool
+) -> tuple[Literal["project"], bool, Callable[[], str], str]:
+    assert config.project_dir is not None
+    path: Path = config.project_dir / FILE
+
+    def obstacle() -> str:
+        if why := trust.broken(path):
+            return why
+        item = trust.item(path)
+        unclear = item.unclear.get(f"mcp.servers.{name}") if item is not None else None
+        return unclear_text(unclear) if unclear and not confines else ""
+
+    return "project", True, obstacle, trust.pycache
 
 
 def _servers(section: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,21 +121,3 @@ def _servers(section: Mapping[str, Any]) -> dict[str, Any]:
 def _table(value: Any) -> Mapping[str, Any]:
     """A server's table; what is none has no settings, and is refused as such when it is used."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _is_trusted(config: Config, trust: Trust) -> bool:
-    """Whether exactly what was read of the project's file is what a person trusted."""
-    import tomllib
-
-    from hookline.config.config import FILE
-    from hookline.plugins.sources import SourceError, read_source
-
-    if config.project_dir is None:
-        return False
-    path: Path = config.project_dir / FILE
-    try:
-        content = read_source(path, config.project_dir.parent).content
-        said = tomllib.loads(content.decode("utf-8-sig")).get("mcp", {})
-    except (SourceError, ValueError):
-        return False
-    return trust.allows(path, content) and said == config.of_project("mcp")

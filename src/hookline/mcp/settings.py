@@ -40,6 +40,8 @@ class ServerSettings(BaseModel):
     """Where the program runs; by default the workspace."""
     url: str | None = Field(default=None, pattern=r"^https?://")
     headers: dict[str, str] = Field(default_factory=dict)
+    files: list[str] | None = None
+    """The project's files that the program runs from, where they cannot be told from its command."""
     enabled: bool = True
     tools: ToolChoice = Field(default_factory=ToolChoice)
     timeout: Seconds = 60

@@ -1,36 +1,44 @@
-"""What a project brings that would run: its hook files, its configuration, its settings files for
-coding agents, its skills with scripts.
+"""What a project brings that would run: hook files, configuration, settings files, skills.
+
+Each is an `Item` with a hash. Nothing of it counts until a person has trusted the item with that hash.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from .sources import SourceError, files_below, read_source, real_path, sha256_of
+from hookline.untrusted import load_toml, read_regular_file
+
+from .reach import ProjectCommand, Reach
+from .snapshot import MOST, digest
+from .sources import Source, SourceError, files_below, read_source, real_path, sha256_of
 from .trust import Item
 
 HOOKS = Path(".hookline", "hooks")
 CONFIG = Path(".hookline", "config.toml")
 SKILLS = Path(".agents", "skills")
 
-SCRIPTS = {
-    ".bash", ".bat", ".cjs", ".cmd", ".js", ".lua", ".mjs", ".php", ".pl", ".ps1", ".py", ".rb",
-    ".sh", ".ts", ".zsh",
+DOCUMENTS = {
+    ".adoc", ".gif", ".jpeg", ".jpg", ".markdown", ".md", ".png", ".rst", ".svg", ".txt", ".webp",
 }  # fmt: skip
-_RUN = ("command", "url")
+"""Files of a skill that are there to be read. Everything else could be run."""
+_PLAIN_NAMES = {"AUTHORS", "CHANGELOG", "COPYING", "LICENSE", "NOTICE", "README"}
 _LARGEST_OF_SKILL = 20_000_000
 
 
-def project_items(project: Path) -> list[Item]:
-    """Everything of a project that needs trust; what cannot be read, or leads out, is not among it."""
+def project_items(project: Path, own: Mapping[str, Any] | None = None) -> list[Item]:
+    """Everything of a project that needs trust; what cannot be read, or leads out, is not among it.
+
+    `own` holds the user's own settings, which decide what of the project's needs trust.
+    """
     from .settingsfiles import settings_items
 
     return [
         *hook_items(project),
-        *config_items(project),
+        *config_items(project, own or {}),
         *settings_items(project),
         *skill_items(project),
     ]
@@ -42,7 +50,7 @@ def hook_items(project: Path) -> Iterator[Item]:
 
 
 def hook_items_in(place: Path, project: Path) -> Iterator[Item]:
-    """The same for one folder or file, where it lies in the project."""
+    """The same for one folder or file in the project."""
     paths = [place] if place.suffix == ".py" else files_below(place)
     for path in paths if stays(place, project) else ():
         if path.suffix == ".py":
@@ -53,64 +61,116 @@ def hook_items_in(place: Path, project: Path) -> Iterator[Item]:
             yield Item("hook file", project, path, source.sha256)
 
 
-def config_items(project: Path) -> Iterator[Item]:
-    """The project's configuration, where it runs something."""
-    path = project / CONFIG
+# --- the configuration ----------------------------------------------------------------------------
+
+
+def config_items(project: Path, own: Mapping[str, Any]) -> Iterator[Item]:
+    """The project's configuration, where something in it waits for trust."""
+    from hookline.config.project import admitted
+
     try:
-        source = read_source(path, project)
+        source = read_source(project / CONFIG, project)
     except SourceError:
         return
-    runs = commands_in(source.content)
-    if runs:
-        yield Item("config", project, path, source.sha256, tuple(runs))
+    written = tables_of(source.content)
+    waiting = [each.dotted for each in admitted(written, own, folder=project)[1] if each.waits]
+    if waiting:
+        yield config_item(source, project, waiting)
 
 
-def commands_in(config: bytes) -> list[str]:
-    """What a configuration runs or connects to: each table with a `command` or a `url`."""
-    import tomllib
+def config_item(source: Source, project: Path, waiting: Iterable[str] = ()) -> Item:
+    """A configuration with every file that its commands reach; `waiting` are settings to show."""
+    commands = [*config_commands(tables_of(source.content))]
+    shown = [f"{command.place}: {command}" for command in commands]
+    above = tuple(command.place.partition("[")[0] for command in commands)
+    sets = [f"sets {name}" for name in waiting if not name.startswith(above or ("\0",))]
+    return item_of("config", source, project, commands, [*shown, *sets])
 
+
+def tables_of(config: bytes) -> dict[str, Any]:
+    """What a configuration says; nothing where it is no TOML."""
     try:
-        tables = tomllib.loads(config.decode())
+        return load_toml(config.decode("utf-8-sig"))
     except ValueError:
-        return []
-    return [f"{place}: {text}" for place, text in (*_commands("", tables), *_changed_servers(tables))]
+        return {}
 
 
-def _changed_servers(tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Servers of which something is said here, and what they run elsewhere."""
-    found: Any = tables
-    for name in ("mcp", "servers"):
-        found = cast("dict[str, Any]", found).get(name) if isinstance(found, Mapping) else None
-    for name, server in cast("dict[str, Any]", found).items() if isinstance(found, dict) else ():
-        if not isinstance(server, dict) or not any(key in server for key in _RUN):
-            yield f"mcp.servers.{name}", "changes how this server is run"
+def config_commands(tables: Mapping[str, Any]) -> Iterator[ProjectCommand]:
+    """Everything in a configuration that runs or is connected to."""
+    hooks = _table(_table(tables.get("hooks")).get("commands"))
+    yield from hook_commands(hooks, "hooks.commands")
+    for name, server in _table(_table(tables.get("mcp")).get("servers")).items():
+        if isinstance(server, Mapping):
+            yield _server(name, cast("Mapping[str, Any]", server))
 
 
-def _commands(place: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, list):
-        for number, each in enumerate(cast("list[Any]", value), 1):
-            yield from _commands(f"{place}[{number}]", each)
-    if not isinstance(value, Mapping):
-        return
-    table = cast("Mapping[str, Any]", value)
-    for key in _RUN:
-        if key in table:
-            yield place or key, " ".join([*_words(table[key]), *_words(table.get("args", []))])
-    for key, each in table.items():
-        yield from _commands(f"{place}.{key}" if place else key, each)
+def hook_commands(events: Mapping[str, Any], above: str) -> Iterator[ProjectCommand]:
+    """The commands of a table of command hooks, each with its place in the table."""
+    for event, groups in events.items():
+        for number, group in enumerate(_list(groups), 1):
+            for at, hook in enumerate(_list(_table(group).get("hooks")), 1):
+                given = _table(hook)
+                place = f"{above}.{event}[{number}].hooks[{at}]"
+                if "command" in given or "url" in given:
+                    yield _hook(place, given)
 
 
-def _words(value: Any) -> list[str]:
-    return [str(each) for each in cast("list[Any]", value)] if isinstance(value, list) else [str(value)]
+def _hook(place: str, given: Mapping[str, Any]) -> ProjectCommand:
+    command, args = str(given.get("command", "")), given.get("args")
+    shell = not isinstance(args, list)
+    words = () if shell else (command, *map(str, _list(args)))
+    url = str(given.get("url", ""))
+    return ProjectCommand(place, command if shell else "", words, files=_files(given), url=url)
+
+
+def _server(name: str, given: Mapping[str, Any]) -> ProjectCommand:
+    words = (str(given["command"]), *map(str, _list(given.get("args")))) if "command" in given else ()
+    env = {str(key): str(value) for key, value in _table(given.get("env")).items()}
+    return ProjectCommand(
+        f"mcp.servers.{name}",
+        words=words,
+        folder=str(given.get("cwd", "")),
+        env=env,
+        files=_files(given),
+        url=str(given.get("url", "")),
+    )
+
+
+def _files(given: Mapping[str, Any]) -> tuple[str, ...] | None:
+    files = given.get("files")
+    return tuple(map(str, _list(files))) if isinstance(files, list) else None
+
+
+def item_of(
+    kind: str, source: Source, project: Path, commands: Iterable[ProjectCommand], runs: Iterable[str]
+) -> Item:
+    """A file that names commands; its hash covers all that they reach."""
+    reach = Reach(project)
+    unclear = {command.place: why for command in commands if (why := reach.follow(command))}
+    snapshot = reach.snapshot
+    sha256 = digest(kind, source.content, [snapshot])
+    snapshot.add(reach.project / os.path.relpath(source.path, project), source.content)
+    return Item(kind, project, source.path, sha256, tuple(runs), snapshot, unclear)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+# --- skills ---------------------------------------------------------------------------------------
 
 
 def skill_items(project: Path) -> Iterator[Item]:
-    """The project's skills that have scripts."""
+    """The project's skills that have more than documents."""
     yield from skill_items_in(project / SKILLS, project)
 
 
 def skill_items_in(folder: Path, project: Path) -> Iterator[Item]:
-    """The skills with scripts of one folder, where it lies in the project."""
+    """The skills of one folder in the project that have more than documents."""
     if not stays(folder, project) or not folder.is_dir():
         return
     for child in sorted(folder.iterdir()):
@@ -121,30 +181,42 @@ def skill_items_in(folder: Path, project: Path) -> Iterator[Item]:
 
 
 def skill_item(folder: Path, project: Path) -> Item | None:
-    """A skill that has scripts; None for one that is text alone.
+    """A skill that has something to run; None for one that is documents alone.
 
     Its hash covers every file of the folder: a script may read or run any of them.
     """
     files = files_below(folder, every=True)
-    scripts = tuple(p.relative_to(folder).as_posix() for p in files if is_script(p))
+    scripts = tuple(p.relative_to(folder).as_posix() for p in files if not is_document(p))
     if not scripts:
         return None
     lines: list[str] = []
-    for path in files:
+    for path in files[:MOST]:
         name = path.relative_to(folder).as_posix()
         try:
             lines.append(f"{read_source(path, folder, _LARGEST_OF_SKILL).sha256}  {name}")
         except SourceError as error:
             lines.append(f"unreadable  {name}: {error}")
-    content = "\n".join(lines).encode()
+    if len(files) > MOST:  # nothing is trusted that was not read
+        lines.append(f"{os.urandom(16).hex()}  more than {MOST} files")
+    content = "\n".join(lines).encode("utf-8", "surrogateescape")
     return Item("skill", project, folder, sha256_of(content), scripts)
 
 
-def is_script(path: Path) -> bool:
-    """Whether a file of a skill is there to be run."""
-    if path.name == "SKILL.md":
+def is_document(path: Path) -> bool:
+    """Whether a file of a skill is there to be read: text or an image that nothing can start."""
+    if path.is_symlink() or path.name.startswith("."):
         return False
-    return path.suffix.lower() in SCRIPTS or (path.is_file() and os.access(path, os.X_OK))
+    if path.suffix.lower() not in DOCUMENTS and path.name not in _PLAIN_NAMES:
+        return False
+    try:
+        if path.stat().st_mode & 0o111:
+            return False
+        return not read_regular_file(path, _LARGEST_OF_SKILL).startswith(b"#!")
+    except OSError:
+        return False
+
+
+# --- places ---------------------------------------------------------------------------------------
 
 
 def stays(path: Path, folder: Path) -> bool:
@@ -154,3 +226,12 @@ def stays(path: Path, folder: Path) -> bool:
     except SourceError:
         return False
     return True
+
+
+def belongs(path: Path, project: Path) -> bool:
+    """Whether a path is the project's: as it is written, or with all links followed.
+
+    A link in the project that leads out of it is still the project's word.
+    """
+    written = Path(os.path.abspath(path))  # noqa: PTH100
+    return written.is_relative_to(Path(os.path.abspath(project))) or stays(path, project)  # noqa: PTH100

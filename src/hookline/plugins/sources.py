@@ -6,19 +6,21 @@ What is judged by its hash and what is run are the same bytes, because there is 
 from __future__ import annotations
 
 import os
-import stat
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from hookline.hooks.errors import HooklineError
+from hookline.untrusted import NotRegular, TooLarge, read_regular_file
 
 LARGEST = 1_000_000
 """Bytes of one file."""
 
+MOST = 20_000
+"""Files of one folder after which nobody looks further."""
+
 _SKIPPED = {"__pycache__", "node_modules"}
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
 class SourceError(HooklineError):
@@ -49,18 +51,12 @@ def read_source(path: Path, root: Path | None = None, largest: int = LARGEST) ->
     """Read a regular file; where a root is given, it must lie there with all links followed."""
     real = real_path(path, root)
     try:
-        # what was checked is what is opened, and a pipe does not hold up the reader
-        handle = os.open(real, os.O_RDONLY | _NO_LINK | _NO_WAIT)
-        try:
-            about = os.fstat(handle)
-            if not stat.S_ISREG(about.st_mode):
-                raise SourceError(f"{path} is not a regular file")
-            if about.st_size > largest:
-                raise SourceError(f"{path} has {about.st_size:,} bytes; {largest:,} are allowed")
-            with os.fdopen(os.dup(handle), "rb") as file:
-                return Source(path, file.read(largest))
-        finally:
-            os.close(handle)
+        # what was checked is what is opened: the resolved path, without following another link
+        return Source(path, read_regular_file(real, largest, follow=False))
+    except TooLarge:
+        raise SourceError(f"{path} has more than {largest:,} bytes") from None
+    except NotRegular:
+        raise SourceError(f"{path} is not a regular file") from None
     except FileNotFoundError:
         raise SourceError(f"{path} does not exist") from None
     except OSError as error:
@@ -81,16 +77,20 @@ def real_path(path: Path, root: Path | None) -> Path:
     return real
 
 
-def files_below(folder: Path, *, every: bool = False) -> list[Path]:
+def files_below(folder: Path, *, every: bool = False, skipped: Container[str] = ()) -> list[Path]:
     """The files below a folder, sorted; no folder is entered by a link, which counts as a file.
 
-    Hidden ones and caches are left out, unless every file is asked for.
+    Hidden ones and caches are left out, unless every file is asked for; folders named in `skipped`
+    are never entered.
     """
     found: list[Path] = []
     for parent, folders, names in os.walk(folder):
         linked = [name for name in folders if Path(parent, name).is_symlink()]
         seen = [name for name in (*names, *linked) if every or not name.startswith(".")]
         found.extend(Path(parent, name) for name in seen)
+        folders[:] = [n for n in folders if n not in skipped]
         if not every:
             folders[:] = [n for n in folders if n not in _SKIPPED and not n.startswith(".")]
+        if len(found) > MOST:
+            break
     return sorted(found)

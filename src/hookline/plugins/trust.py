@@ -8,14 +8,17 @@ trusted again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hookline.hooks.errors import HooklineError
 
 from .sources import SourceError, read_source, sha256_of
+
+if TYPE_CHECKING:
+    from .snapshot import Snapshot
 
 FILE = "trust.json"
 VERSION = 1
@@ -37,6 +40,10 @@ class Item:
     sha256: str
     runs: tuple[str, ...] = ()
     """What would run, for people: commands, servers, scripts."""
+    snapshot: Snapshot | None = field(default=None, compare=False, repr=False)
+    """The files that the hash covers, where the item names commands."""
+    unclear: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    """The commands, by place, whose files cannot be told, and why: they run in the sandbox only."""
 
     @property
     def name(self) -> str:
@@ -49,7 +56,14 @@ class Trust:
 
     def __init__(self, home: Path) -> None:
         self.path = home / FILE
-        self._read: tuple[tuple[int, int, int], dict[str, dict[str, str]]] | None = None
+        self._read: tuple[tuple[int, ...], dict[str, dict[str, str]]] | None = None
+        self._covered: dict[str, Item] = {}
+        """The items that were found trusted, by path."""
+
+    @property
+    def pycache(self) -> str:
+        """Where Python keeps what it compiles for a project's commands, instead of in the project."""
+        return str(self.path.parent / "cache" / "pycache")
 
     def allows(self, path: Path, content: bytes | None = None) -> bool:
         """Whether these bytes of that file were trusted; without bytes, those that are there now.
@@ -76,6 +90,36 @@ class Trust:
             real.is_relative_to(project) and trusted.get(within(Path(project), real)) == sha256
             for project, trusted in projects.items()
         )
+
+    def covers(self, item: Item) -> bool:
+        """Whether an item was trusted as it is; `broken` watches over it from now on."""
+        trusted = self.has(item.path, item.sha256)
+        if trusted:
+            self._covered[str(item.path)] = item
+        else:
+            self._covered.pop(str(item.path), None)
+        return trusted
+
+    def item(self, path: Path) -> Item | None:
+        """The item that was found trusted at a path."""
+        return self._covered.get(str(path))
+
+    def watched(self) -> list[Path]:
+        """The files that what was found trusted runs from."""
+        items = self._covered.values()
+        return [path for item in items if item.snapshot is not None for path in item.snapshot.files]
+
+    def broken(self, path: Path) -> str:
+        """Why what was trusted at a path may run no more; nothing while it may.
+
+        Ask right before each start: a file that the command reaches may have changed meanwhile.
+        """
+        item = self._covered.get(str(path))
+        if item is None or not self.has(item.path, item.sha256):
+            return f"{path} is not trusted; `hookline trust` shows it and asks"
+        if item.snapshot is not None and (changed := item.snapshot.changed()):
+            return f"{changed} changed since it was trusted; `hookline trust` shows it and asks"
+        return ""
 
     def pending(self, project: Path, items: Iterable[Item]) -> list[Item]:
         """Those of a project's items that are not trusted as they are."""
@@ -112,7 +156,9 @@ class Trust:
             return {}
         except OSError as error:
             raise TrustError(f"{self.path} cannot be read: {error.strerror}") from error
-        stamp = (about.st_mtime_ns, about.st_size, about.st_ino)
+        if hasattr(os, "getuid") and (about.st_uid not in (os.getuid(), 0) or about.st_mode & 0o022):
+            raise self._bad("somebody else could have written it")
+        stamp = (about.st_mtime_ns, about.st_ctime_ns, about.st_size, about.st_ino)
         if self._read is None or self._read[0] != stamp:
             self._read = stamp, self._parsed()
         return {project: dict(trusted) for project, trusted in self._read[1].items()}

@@ -18,12 +18,13 @@ LOOK_AGAIN = 1.0
 Stamps = dict[Path, tuple[int, int, int]]
 
 
-def stamps(folders: Iterable[Path], suffix: str = ".py") -> Stamps:
-    """How the files of some folders are now."""
+def stamps(places: Iterable[Path], suffix: str = ".py") -> Stamps:
+    """How the Python files of some folders are now, and the other files among the places."""
     found: Stamps = {}
-    for folder in folders:
-        for path in files_below(folder):
-            if path.suffix == suffix:
+    for place in places:
+        single = not place.is_dir()
+        for path in [place] if single else files_below(place):
+            if single or path.suffix == suffix:
                 try:
                     about = path.stat()
                 except OSError:
@@ -39,7 +40,7 @@ async def changes(
     """Yield each time that files are not as they were known; folders may come and go."""
     while True:
         changed = False
-        present = [folder for folder in folders() if folder.is_dir()]
+        present = sorted({f if f.is_dir() else f.parent for f in folders() if f.parent.is_dir()})
         async with aclosing(reports(present)) as reported:
             async for _ in reported:
                 changed = stamps(folders()) != known()

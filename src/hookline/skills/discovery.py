@@ -18,11 +18,13 @@ Found = Skill | Problem
 
 
 def judged(skill: Skill, workspace: Path, trust: Trust) -> Skill | Inert:
-    """A skill, or why it is inert: one of the project with scripts counts only as it was trusted."""
-    from hookline.plugins.project import skill_item, stays
+    """A skill, or why it is inert: a project's skill with more than documents needs trust."""
+    from hookline.plugins.project import belongs, skill_item, stays
 
-    if skill.path is None or not stays(skill.path, workspace):
+    if skill.path is None or not belongs(skill.path, workspace):
         return skill
+    if not stays(skill.path, workspace):
+        return Inert(skill.source, str(skill.path), "leads out of the project; put a copy in its place")
     item = skill_item(skill.path, workspace)
     if item is None or trust.has(item.path, item.sha256):
         return skill
@@ -30,7 +32,7 @@ def judged(skill: Skill, workspace: Path, trust: Trust) -> Skill | Inert:
     return Inert(
         skill.source,
         str(skill.path),
-        f"has scripts ({scripts}) and is not trusted as it is; `hookline trust` shows them and asks",
+        f"has files that could run ({scripts}) and is not trusted; `hookline trust` shows them",
     )
 
 

@@ -35,7 +35,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Inert(Problem):
-    """A skill that was left out because it has scripts and is not trusted."""
+    """A skill that was left out because it has files that could run and is not trusted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,322 @@
+"""Reach: the files of a project that a command runs from, as far as they can be told.
+
+Trust covers what really runs, so the hash of a command includes the script that it names, everything
+in the script's folder, and whatever project files these name in turn. A command whose files cannot be
+told this way lists them (`files = [...]`); one that does not is `unclear` and runs in the sandbox only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+
+from .shell_commands import ShellText, Unreadable, read_shell
+from .snapshot import Snapshot
+from .sources import SourceError, read_source
+
+MOST_FOLLOWED = 200
+"""Scripts that are read on the way; a command with more is unclear."""
+
+SHELLS = ("ash", "bash", "dash", "ksh", "sh", "zsh")
+INTERPRETERS = (
+    *SHELLS, "bun", "deno", "lua", "node", "nodejs", "perl", "php", "pypy3", "python", "ruby", "tsx",
+)  # fmt: skip
+PLAIN_OPTIONS = {
+    **dict.fromkeys(SHELLS, re.compile(r"-[eux]+|-[eux]*o|pipefail")),
+    "python": re.compile(r"-[uBsIOPq]+"),
+}
+"""The options that change nothing about which files run."""
+
+PLAIN = frozenset({
+    "[", "basename", "break", "cat", "chmod", "continue", "cp", "curl", "cut", "date", "declare",
+    "dirname", "echo", "exit", "export", "false", "grep", "head", "jq", "kill", "local", "logger",
+    "ls", "mkdir", "mv", "notify-send", "printf", "pwd", "read", "readlink", "realpath", "return",
+    "rm", "set", "shift", "sleep", "sort", "tail", "tee", "test", "touch", "tr", "true", "uniq",
+    "unset", "wait", "wc", "wget",
+})  # fmt: skip
+"""Programs that run no file of the project."""
+
+WRAPPERS = ("builtin", "command", "exec", "nohup")
+SYSTEM = ("/bin/", "/opt/", "/sbin/", "/usr/", "/nix/", f"{Path(sys.executable).parent}/")
+"""Where the programs of the system and of this installation lie."""
+STEERING = re.compile(
+    r"PATH|.*_PATH|.*PATH|LD_.*|DYLD_.*|PYTHON.*|NODE_.*|PERL.*|RUBY.*|GIT_.*|BASH_.*|ENV|SHELLOPTS|IFS"
+    r"|.*_OPTIONS|.*OPTS|.*_COMMAND|.*_WRAPPER|HOME|XDG_.*|CDPATH|GLOBIGNORE"
+)
+"""Variables that decide which program or which library a command takes."""
+
+_COMPUTES = re.compile(
+    rb"\b(eval|exec\w*|system|popen|spawn\w*|subprocess|importlib|__import__|runpy|dlopen|ctypes|cffi"
+    rb"|child_process|pickle|marshal|sys\.path|require\s*\(\s*[^'\"\s]|import\s*\(\s*[^'\"\s])|`"
+)
+"""Marks of code that decides at run time which file it runs."""
+
+_NAMES = re.compile(rb"[\w@%+,./~-]{1,300}")
+_QUOTED = re.compile(rb"\"([^\"\n]{1,300})\"|'([^'\n]{1,300})'")
+_SUFFIXES = (
+    "", ".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".json", "/index.js", "/__init__.py",
+)  # fmt: skip
+_BY_SUFFIX = {
+    ".cjs": "node", ".js": "node", ".mjs": "node", ".pl": "perl", ".py": "python", ".rb": "ruby",
+}  # fmt: skip
+_CODE = (".bash", ".cjs", ".js", ".lua", ".mjs", ".php", ".pl", ".py", ".rb", ".sh", ".ts")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectCommand:
+    """A command that a file of a project names."""
+
+    place: str
+    """Where: `hooks.PreToolUse`, `mcp.servers.time`."""
+    line: str = ""
+    """A line for the shell."""
+    words: tuple[str, ...] = ()
+    """A program with its arguments, where there is no shell."""
+    folder: str = ""
+    """Where it runs, relative to the project."""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: tuple[str, ...] | None = None
+    """The files and folders that its author lists."""
+    url: str = ""
+
+    def __str__(self) -> str:
+        return self.url or self.line or " ".join(self.words)
+
+
+class Reach:
+    """What some commands of one file run from."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = Path(os.path.realpath(project))
+        self.snapshot = Snapshot(self.project)
+        self._followed: dict[Path, bool] = {}
+        """The files that were read, and whether as something that runs."""
+
+    def follow(self, command: ProjectCommand) -> str:
+        """Cover a command's files. Returns why they cannot all be told, or nothing."""
+        if command.url and not command.line and not command.words:
+            return ""
+        unclear = self._follow(command)
+        if command.files is None:
+            return unclear
+        return self._listed(command.files)
+
+    def _follow(self, command: ProjectCommand) -> str:
+        base = self.project / command.folder
+        steering = next((name for name in command.env if STEERING.fullmatch(name.upper())), None)
+        reasons = [f"it sets {steering}"] if steering else []
+        if command.words:
+            text = ShellText()
+            reasons += self._simple([*command.words], text, [base])
+            self._named(" ".join(command.words).encode("utf-8", "surrogateescape"), [base])
+        elif command.line:
+            line = command.line.encode("utf-8", "surrogateescape")
+            reasons += self._shell(line, [base])
+            self._named(line, [base])
+        return next(iter(reasons), "")
+
+    def _listed(self, names: Iterable[str]) -> str:
+        """Cover what the author of a command lists."""
+        for name in names:
+            path = self.project / name
+            inside = self._inside(path)
+            if inside is None:
+                return f"`files` names {name!r}, which is not in the project"
+            if inside.is_dir():
+                if not self.snapshot.add_folder(path):
+                    return f"`files` names {name!r}, which has too many files"
+            elif inside.is_file():
+                self.snapshot.add(path)
+            else:
+                return f"`files` names {name!r}, which does not exist"
+        return ""
+
+    # --- a line for the shell, or a script ----------------------------------------------------
+
+    def _shell(self, text: bytes, bases: list[Path]) -> list[str]:
+        try:
+            found = read_shell(text, self.project)
+        except Unreadable as error:
+            return [f"its line cannot be read: {error}"]
+        reasons: list[str] = []
+        if steering := next((name for name in found.variables if STEERING.fullmatch(name)), None):
+            reasons.append(f"it sets {steering}")
+        bases = [*bases]
+        for command in found.commands:
+            reasons += self._simple(command.words, found, bases)
+        for word in found.redirects:
+            if word is not None:
+                self._take(word, bases)
+        return reasons
+
+    def _simple(self, words: list[str | None], text: ShellText, bases: list[Path]) -> list[str]:
+        """Follow one simple command. `cd` adds a folder to `bases`."""
+        while words and words[0] in WRAPPERS:
+            words = words[1:]
+        if not words or words[0] is None:
+            return ["its program is not fixed"]
+        program, arguments = words[0], words[1:]
+        if program in text.functions or program == ":":
+            return []
+        if program in ("cd", "pushd"):
+            return self._enter(arguments, bases)
+        if program in (".", "source"):
+            return self._script("sh", arguments[:1], bases)
+        if "/" in program:
+            taken = self._take(program, bases, run=True)
+            if taken is not None:
+                return taken
+            if not program.startswith(SYSTEM):
+                return [f"{program} is no file of the project"]
+        name = PurePath(program).name
+        name = "python" if re.fullmatch(r"python[\d.]*", name) else name
+        if name in INTERPRETERS:
+            return self._script(name, arguments, bases)
+        if name in PLAIN:
+            for word in arguments:
+                if word is not None:
+                    self._take(word, bases)
+            return []
+        return [f"{program} may run files that the command does not name"]
+
+    def _enter(self, arguments: list[str | None], bases: list[Path]) -> list[str]:
+        if len(arguments) != 1 or arguments[0] is None or arguments[0].startswith("-"):
+            return ["it enters a folder that is not fixed"]
+        bases.extend([base / arguments[0] for base in bases])
+        return ["it enters too many folders"] if len(bases) > 16 else []
+
+    def _script(self, interpreter: str, arguments: list[str | None], bases: list[Path]) -> list[str]:
+        """Follow the script that an interpreter is given."""
+        options = PLAIN_OPTIONS.get(interpreter)
+        while arguments and arguments[0] is not None and options and options.fullmatch(arguments[0]):
+            arguments = arguments[1:]
+        if not arguments or arguments[0] is None or arguments[0].startswith("-"):
+            return [f"the script for {interpreter} is not fixed"]
+        taken = self._take(arguments[0], bases, run=True, interpreter=interpreter)
+        for word in arguments[1:]:
+            if word is not None:
+                self._take(word, bases)
+        return [f"there is no script {arguments[0]!r}"] if taken is None else taken
+
+    # --- files --------------------------------------------------------------------------------
+
+    def _take(
+        self, word: str, bases: Iterable[Path], *, run: bool = False, interpreter: str = ""
+    ) -> list[str] | None:
+        """Cover the project's file that a word names, and follow it; None where it names none."""
+        if "\0" in word or len(word) > 1000:
+            return None
+        reasons: list[str] | None = None
+        for base in bases:
+            path = Path(os.path.normpath(base / os.path.expanduser(word)))  # noqa: PTH111
+            if not os.path.lexists(path):
+                continue
+            within, inside = path.is_relative_to(self.project), self._inside(path)
+            if inside is None:
+                if within:
+                    reasons = [*(reasons or []), f"{word} leads out of the project"]
+                elif run:
+                    system = str(path).startswith(SYSTEM)
+                    reasons = [*(reasons or []), *([] if system else [f"{word} is not in the project"])]
+                continue
+            if inside.is_file():
+                reasons = [*(reasons or []), *self._file(path, inside, interpreter, run=run)]
+            elif run:
+                reasons = [*(reasons or []), f"{word} is a folder"]
+        return reasons
+
+    def _file(self, path: Path, inside: Path, interpreter: str, *, run: bool) -> list[str]:
+        """Cover a file and what it names; why that cannot be told of one that runs."""
+        if path in self._followed and self._followed[path] >= run:
+            return []
+        if len(self._followed) > MOST_FOLLOWED:
+            return ["it reaches too many files"]
+        self._followed[path] = run
+        try:
+            content = read_source(inside, self.project).content
+        except SourceError as error:
+            self.snapshot.add(path)
+            return [str(error)]
+        self.snapshot.add(path, content)
+        bases = [self.project, inside.parent]
+        if not run:
+            self._named(content, bases)
+            return []
+        reasons: list[str] = []
+        whole = self._folder_of(inside, reasons)
+        interpreter = interpreter or _interpreter(path, content)
+        if b"\0" in content or interpreter not in INTERPRETERS:
+            return [*reasons, f"it cannot be told what {path.name} runs"]
+        if interpreter in SHELLS:
+            reasons += self._shell(content, bases)
+        elif _COMPUTES.search(content):
+            reasons.append(f"{path.name} decides at run time what it runs")
+        elif any((base / "node_modules").exists() for base in bases):
+            reasons.append("node_modules has files that no command names")
+        if interpreter == "python" and not whole:
+            self.snapshot.add_folder(inside.parent, "modules")
+        return [*reasons, *self._named(content, bases, code=True)]
+
+    def _folder_of(self, script: Path, reasons: list[str]) -> bool:
+        """Cover everything beside a script, unless that is the whole project."""
+        if script.parent == self.project:
+            return False
+        if self.snapshot.add_folder(script.parent):
+            return True
+        reasons.append(f"the folder of {script.name} has too many files")
+        return False
+
+    def _named(self, text: bytes, bases: list[Path], *, code: bool = False) -> list[str]:
+        """Cover the project's files that a text names, as a path, a module or within quotes.
+
+        In a program (`code`), a program that it names counts as one that it runs.
+        """
+        reasons: list[str] = []
+        for name in _names(text):
+            for suffix in _SUFFIXES if code else ("",):
+                for base in bases:
+                    path = Path(os.path.normpath(base / (name + suffix)))
+                    inside = self._inside(path)
+                    if inside is not None and inside.is_file():
+                        run = code and path.suffix in _CODE
+                        reasons += self._file(path, inside, "", run=run)
+        return reasons
+
+    def _inside(self, path: Path) -> Path | None:
+        """The real place of a path, where that is in the project."""
+        try:
+            real = Path(os.path.realpath(path))
+        except (OSError, ValueError):
+            return None
+        return real if real.is_relative_to(self.project) and real != self.project else None
+
+
+def unclear_text(why: str) -> str:
+    """What to do about a command whose files cannot be told."""
+    return f"{why}, so it runs in the sandbox only, and none is active; list its files in `files`"
+
+
+def _names(text: bytes) -> Iterator[str]:
+    seen: set[bytes] = set()
+    quoted = (one or other for one, other in _QUOTED.findall(text))
+    for found in (*_NAMES.findall(text), *quoted):
+        for name in (found, found.replace(b".", b"/")):
+            if name not in seen and name.strip(b"./~") and len(seen) < 20_000:
+                seen.add(name)
+                yield os.path.expanduser(name.decode(errors="surrogateescape"))  # noqa: PTH111
+
+
+def _interpreter(path: Path, content: bytes) -> str:
+    """What runs a script, by its first line or its name."""
+    if content.startswith(b"#!"):
+        words = content.split(b"\n", 1)[0][2:].decode(errors="replace").split()
+        if not words or not words[0].startswith(SYSTEM):
+            return ""
+        names = [PurePath(word).name for word in words if not word.startswith("-")]
+        name = names[1] if names[:1] == ["env"] and len(names) > 1 else names[0]
+        return "python" if re.fullmatch(r"python[\d.]*", name) else name
+    return _BY_SUFFIX.get(path.suffix, "sh")

@@ -1,0 +1,81 @@
+"""Reading what strangers wrote: files that may be pipes, and TOML that may hang its parser."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any, cast
+
+DEEPEST = 32
+"""Tables and lists in one another."""
+
+MOST_DOTS = 1_000
+"""Dots in one line of TOML."""
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+
+
+class NotRegular(OSError):
+    """The path names a folder, a pipe, a socket or a device."""
+
+
+class TooLarge(OSError):
+    """The file has more bytes than the reader allows."""
+
+
+class TooComplex(ValueError):
+    """TOML that nobody writes by hand: nested too deep, or with names of too many parts."""
+
+
+def read_regular_file(path: Path, largest: int, *, follow: bool = True) -> bytes:
+    """Read a regular file of at most `largest` bytes; raises `OSError` otherwise.
+
+    Opening never blocks, so a pipe without a writer cannot hang the reader. With `follow=False` the
+    last part of the path must not be a link: what the caller resolved is what is opened.
+    """
+    handle = os.open(path, os.O_RDONLY | _NO_WAIT | (0 if follow else _NO_LINK))
+    try:
+        about = os.fstat(handle)
+        if stat.S_ISDIR(about.st_mode):
+            raise IsADirectoryError(21, "Is a directory")
+        if not stat.S_ISREG(about.st_mode):
+            raise NotRegular(22, "it is not a regular file")
+        with os.fdopen(os.dup(handle), "rb") as file:
+            data = file.read(largest + 1)  # the size of a file in /proc is 0, and one may grow
+    finally:
+        os.close(handle)
+    if len(data) > largest:
+        raise TooLarge(27, f"it has more than {largest:,} bytes")
+    return data
+
+
+def load_toml(text: str) -> dict[str, Any]:
+    """TOML as data; raises `TOMLDecodeError` or `TooComplex`, both of which are `ValueError`."""
+    import tomllib
+
+    # `tomllib` takes quadratic time for a name of many parts: `a.a.a.a…`
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > MOST_DOTS:
+            raise TooComplex(f"line {number} has more than {MOST_DOTS} dots")
+    try:
+        values = tomllib.loads(text)
+    except RecursionError:
+        raise TooComplex("the tables are nested too deep") from None
+    if _is_deeper(values, DEEPEST):
+        raise TooComplex("the tables are nested too deep")
+    return values
+
+
+def _is_deeper(values: Any, depth: int) -> bool:
+    """Whether tables and lists are nested deeper, found without recursion."""
+    level: list[Any] = [values]
+    for _ in range(depth):
+        inner: list[Any] = []
+        for each in level:
+            inner += cast("dict[str, Any]", each).values() if isinstance(each, dict) else each
+        level = [cast("Any", each) for each in inner if isinstance(each, dict | list)]
+        if not level:
+            return False
+    return True

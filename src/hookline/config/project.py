@@ -214,7 +214,7 @@ HARMLESS: dict[Names, Rule] = {
     ("sandbox", "required"): _true,
     ("sandbox", "auto_approve"): _false,
 }  # fmt: skip
-"""What counts without trust. Of `[policy]` and `[sandbox]` the stricter of the user's and this holds."""
+"""What counts without trust. `[policy]` and `[sandbox]` take the stricter of the user's and this."""
 
 
 # --- after it is trusted --------------------------------------------------------------------------

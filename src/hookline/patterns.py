@@ -195,6 +195,11 @@ class Pattern:
             if span[0] >= 0:
                 yield span
 
+    def groups(self, text: str) -> Iterator[list[tuple[int, int]]]:
+        """Where each group of each match is; one that takes no part in a match is at -1."""
+        for found in self._compiled.finditer(_encodable(text)):
+            yield [found.span(number) for number in range(1, self._compiled.groups + 1)]
+
 
 class PathGlob:
     """A glob over paths: `*` stays within a folder, `**` crosses them; `{a,b}` is either.
@@ -256,10 +261,10 @@ def _of_usable_length(text: str) -> str:
     return text
 
 
-def _encodable(text: str) -> str:
+def _encodable(text: str) -> str | bytes:
     """The text as RE2 can take it: half a surrogate pair becomes one `?`, so positions stay."""
     if text.isascii():
-        return text
+        return text.encode()  # positions in bytes are those in characters: nothing to convert
     try:
         text.encode()
     except UnicodeEncodeError:

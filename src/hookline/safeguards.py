@@ -42,13 +42,11 @@ class Safeguards:
             if self._fail_closed():
                 app.hooks.fail_closed()
             if self.redaction is not None:
-                from hookline.policy.redaction import RedactionPlugin, check_installed
+                from hookline.policy.redaction import RedactionPlugin
 
-                check_installed(self.redaction.detectors)
-                if "results" in self.redaction.stored:
-                    plugin = RedactionPlugin(lambda: self._redactor, app.home / "outputs")
-                    app.hooks.add(plugin, name=PLUGIN)
-                    stack.callback(app.hooks.remove, PLUGIN)
+                plugin = RedactionPlugin(lambda: self._redactor, app.home / "outputs")
+                app.hooks.add(plugin, name=PLUGIN)
+                stack.callback(app.hooks.remove, PLUGIN)
             if self._budgets():
                 from hookline.policy.budgets import PLUGIN as BUDGETS
                 from hookline.policy.budgets import BudgetGate
@@ -92,6 +90,7 @@ class Safeguards:
             self._shared_storage() or self._app.home / "approvals.db",
             seconds=self._app.policy.seconds or SECONDS,
             told=self.auditor.granted if self.auditor is not None else None,
+            redact=self.redactor.redact if self.redactor is not None else None,
         )
 
     def _shared_storage(self) -> ApprovalStorage | None:
@@ -153,12 +152,17 @@ class Safeguards:
 
     @property
     def exporting(self) -> Redactor | None:
-        """The same, for what leaves this place."""
-        return self.redactor if self.redaction is not None and self.redaction.exported else None
+        """Redacts what leaves the machine: secrets by default, whatever is stored."""
+        from hookline.policy.redaction import RedactionSettings, Redactor
+
+        if not self._app.config.section("redaction"):
+            return Redactor(["secrets"])
+        settings = self._app.config.settings("redaction", RedactionSettings)
+        return Redactor.of(settings) if settings.exported else None
 
     def keeping(self, store: TapeStore) -> TapeStore:
-        """The tape's store, or one before it that keeps no message as it was said."""
-        if self.redaction is None or "messages" not in self.redaction.stored:
+        """The tape's store, or one in front of it that redacts what is written."""
+        if self.redaction is None:
             return store
         from hookline.policy.redaction import RedactedStore
 

@@ -357,7 +357,8 @@ class Engine:
         ]
         again: list[Requested] = []
         for call in open_calls:
-            if call["id"] in cut.started_calls and not self._harmless(call["name"]):
+            started = call["id"] in cut.started_calls and not self._harmless(call["name"])
+            if started or call.get("redacted"):  # its real arguments were not kept
                 await self._interrupted(run, journal, call, emit)
             else:
                 again.append(Requested(call["id"], call["name"], call["arguments"]))

@@ -112,6 +112,7 @@ class SQLiteApprovals:
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             db = sqlite3.connect(self.path, timeout=5.0, isolation_level=None)
             try:
+                db.execute("pragma secure_delete = on")  # what is taken out is not left in free pages
                 db.executescript(SCHEMA)
                 yield _Opened(db)
             finally:

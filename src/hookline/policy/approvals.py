@@ -39,6 +39,8 @@ KEPT = 30 * 86400.0
 POLL = 0.5
 """Seconds between two looks for an answer that another process may have given."""
 
+LINKS = ("id", "hash", "session_id", "call_id", "tool", "workspace", "agent_id", "channel", "user")
+"""Fields of a question that say what it belongs to; they are never redacted."""
 GRANT = "id, hash, tool, call, session_id, call_id, workspace, scope, until, by, made, used, revoked"
 
 
@@ -103,11 +105,14 @@ class Approvals:
         seconds: float = SECONDS,
         told: Told | None = None,
         clock: Callable[[], float] | None = None,
+        redact: Callable[[Any], Any] | None = None,
     ) -> None:
         self.storage = SQLiteApprovals(storage) if isinstance(storage, Path) else storage
         self.seconds = seconds
         self._told = told
         self._clock = clock or self.storage.now
+        self._redact = redact
+        """Applied to a question's call once it was answered; until then people must see all of it."""
 
     def close(self) -> None:
         """Let go of the storage until it is used again."""
@@ -175,7 +180,9 @@ class Approvals:
                 raise ApprovalError(f"the question {question!r} was answered already")
             if not first:
                 raise ApprovalError(f"the question {question!r} is over: it was denied in the meantime")
-            return self._grant(db, question, json.loads(request), answer, by, now)
+            asked = json.loads(request)
+            self._forget_arguments(db, question, asked)
+            return self._grant(db, question, asked, answer, by, now)
 
     def answered(self, question: str) -> tuple[Answer, str] | None:
         """What was answered, and by whom; None as long as nobody did."""
@@ -189,6 +196,16 @@ class Approvals:
             db.write(
                 "update {questions} set expires = ? where id = ? and answered is null", (now, question)
             )
+            for (request,) in db.read("select request from {questions} where id = ?", (question,)):
+                self._forget_arguments(db, question, json.loads(request))
+
+    def _forget_arguments(self, db: ApprovalTransaction, question: str, asked: dict[str, Any]) -> None:
+        """Redact a question that is over."""
+        if self._redact is None:
+            return
+        kept = {name: each for name, each in asked.items() if isinstance(each, str) and name in LINKS}
+        text = json.dumps({**self._redact(asked), **kept})
+        db.write("update {questions} set request = ? where id = ?", (text, question))
 
     async def wait(self, question: str) -> Answer | None:
         """Wait until a question is answered, here or in another process; None when its time is over."""
@@ -210,6 +227,10 @@ class Approvals:
 
     # --- grants ---------------------------------------------------------------------------------
 
+    def _shown(self, request: dict[str, Any]) -> str:
+        arguments = request["arguments"] if self._redact is None else self._redact(request["arguments"])
+        return shown(request["tool"], arguments)
+
     def _grant(
         self,
         db: ApprovalTransaction,
@@ -227,7 +248,7 @@ class Approvals:
             id=new_id("ap"),
             hash=request["hash"],
             tool=request["tool"],
-            call=shown(request["tool"], request["arguments"]),
+            call=self._shown(request),
             session_id=request["session_id"] if once else sessions_of(request)[-1],
             call_id=request["call_id"] if once else None,
             workspace=request["workspace"],

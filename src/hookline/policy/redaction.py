@@ -9,25 +9,29 @@ The plugin puts it before the tape. It is a guard: where it fails, nothing of th
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from pydantic import Field, field_validator
 
 from hookline.hooks import hookimpl
 from hookline.hooks.errors import suggestion
+from hookline.patterns import Pattern
 
-from .detectors import BLOCK, DETECTORS, LIBRARIES, SECRET_NAME, Find, Pattern, Span, missing
+from .detectors import DETECTORS, Find, Shape, Span
 from .errors import PolicyError
+from .names import names
+from .secret_names import is_placeholder, looks_random, strength
 from .settings import Section
 
 REPLACE = "[redacted {kind}]"
-PIECE = 100_000
-"""Characters that are searched in one go, and those up to the end of the line."""
+IN_A_THREAD = 20_000
+"""Characters of entries that are redacted in a thread; fewer take less time than the change to one."""
 WITHHELD = "[withheld: it could not be redacted]"
 _OUTPUT = re.compile(r'read_output\(id="([0-9a-f]{8}-[0-9]{3,7})"')
 
@@ -36,17 +40,15 @@ class RedactionSettings(Section):
     """`[redaction]`."""
 
     enabled: bool = False
+    """Redact what is stored: the tape, the trace, the audit log, files of long outputs."""
     detectors: list[str] = Field(default_factory=lambda: [*DETECTORS])
     patterns: dict[str, str] = Field(default_factory=dict)
-    """Further expressions, each with the name of what it finds."""
+    """Further expressions in RE2 syntax, each under the name of what it finds."""
     allow: list[str] = Field(default_factory=list)
-    """Expressions; what matches one as a whole is left as it is."""
+    """Expressions in RE2 syntax; a finding that one of them matches as a whole is left as it is."""
     replace: str = REPLACE
-    stored: list[Literal["results", "messages"]] = Field(
-        default_factory=lambda: cast("list[Literal['results', 'messages']]", ["results"])
-    )
-    """What is redacted before it goes on the tape."""
     exported: bool = True
+    """Redact what leaves the machine, also where nothing that is stored is redacted."""
 
     @field_validator("detectors")
     @classmethod
@@ -62,10 +64,7 @@ class RedactionSettings(Section):
     def _compiles(cls, given: Any) -> Any:
         named = cast("dict[str, str] | list[str]", given)
         for text in named.values() if isinstance(named, dict) else named:
-            try:
-                re.compile(text)
-            except re.error as error:
-                raise ValueError(f"{text!r} is no regular expression: {error}") from None
+            Pattern(text)
         return named
 
     @field_validator("replace")
@@ -76,16 +75,6 @@ class RedactionSettings(Section):
         except (LookupError, ValueError):
             raise ValueError("may have {kind} in it and no other braces") from None
         return text
-
-
-def check_installed(detectors: Iterable[str]) -> None:
-    """Refuse detectors whose library is not there; the library itself is loaded when it is needed."""
-    from importlib.util import find_spec
-
-    for name in detectors:
-        module, library = LIBRARIES.get(name, ("", ""))
-        if module and find_spec(module) is None:
-            raise missing(library)
 
 
 class Redactor:
@@ -100,11 +89,10 @@ class Redactor:
         replace: str = REPLACE,
     ) -> None:
         self._find: list[Find] = [find for name in detectors for find in DETECTORS[name]()]
-        self._across: list[Find] = [BLOCK.find] if "secrets" in detectors else []
-        """What may find something that goes over many lines."""
+        self._by_name = "secrets" in detectors
         for kind, text in (patterns or {}).items():
-            self._across.append(Pattern(kind, re.compile(text)).find)
-        self._allow = [re.compile(text) for text in allow]
+            self._find.append(Shape(kind, text).find)
+        self._allow = [Pattern(text) for text in allow]
         self._replace = replace
 
     @classmethod
@@ -120,40 +108,57 @@ class Redactor:
     def redact(self, value: Any) -> Any:
         """A copy of texts, lists, dicts and records without what was found in them.
 
-        The text of a field that is called a password, token or the like goes as a whole.
+        Everything below a field that is called a password, token or the like goes as a whole.
         """
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
             return self._mapping(cast("Mapping[Any, Any]", value))
+        return self._parts(value, self.redact)
+
+    def _parts(self, value: Any, redact: Callable[[Any], Any]) -> Any:
         if isinstance(value, list | tuple | set | frozenset):
-            items = [self.redact(each) for each in cast("Iterable[Any]", value)]
+            items = [redact(each) for each in cast("Iterable[Any]", value)]
             made = cast("Callable[[list[Any]], Any]", type(cast("Any", value)))
             return made(items)
         if is_dataclass(value) and not isinstance(value, type):
-            changed = {f.name: self.redact(getattr(value, f.name)) for f in fields(value) if f.init}
+            changed = {f.name: redact(getattr(value, f.name)) for f in fields(value) if f.init}
             return replace(cast("Any", value), **changed)
         return value
 
     def _mapping(self, value: Mapping[Any, Any]) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
+        named = _named(value)
         for key, each in value.items():
             name = self.text(key) if isinstance(key, str) else key
             while name in found:  # two that are the same once they are redacted
                 name = f"{name} "
-            if isinstance(each, str) and each and isinstance(key, str) and SECRET_NAME.search(key):
-                found[name] = self._word("secret", each)
-            else:
-                found[name] = self.redact(each)
+            says = named if named and key == "value" else key
+            level = strength(says) if self._by_name and isinstance(says, str) else 0
+            found[name] = self._secret(each, level, says) if level else self.redact(each)
         return found
+
+    def _secret(self, value: Any, level: int, name: str, *, direct: bool = True) -> Any:
+        """What is below a secret name; sentences in nested data, such as descriptions, stay."""
+        if isinstance(value, str):
+            random = looks_random(value)
+            is_secret = random or (level == 2 and (direct or " " not in value))
+            return (
+                self._word("secret", value)
+                if value and is_secret and not is_placeholder(value)
+                else self.text(value)
+            )
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            is_secret = level == 2 and "token" not in name.lower()
+            return self._word("secret", str(value)) if is_secret else value
+        if isinstance(value, Mapping):
+            items = cast("Mapping[Any, Any]", value).items()
+            return {key: self._secret(each, level, name, direct=False) for key, each in items}
+        return self._parts(value, lambda each: self._secret(each, level, name))
 
     def text(self, text: str) -> str:
         """A text without what was found in it."""
-        text = self._without(text, self._across)
-        return "".join(self._without(piece, self._find) for piece in pieces(text))
-
-    def _without(self, text: str, finders: Iterable[Find]) -> str:
-        spans = sorted(span for find in finders for span in find(text))
+        spans = sorted(span for find in self._find for span in find(text))
         if not spans:
             return text
         parts: list[str] = []
@@ -164,29 +169,25 @@ class Redactor:
         return "".join([*parts, text[at:]])
 
     def _word(self, kind: str, found: str) -> str:
-        if any(pattern.fullmatch(found) for pattern in self._allow):
+        if any(pattern.matches(found) for pattern in self._allow):
             return found
         return self._replace.format(kind=kind)
 
 
-def pieces(text: str) -> Iterable[str]:
-    """A long text in parts that end with a line: one search in all of it would hold up everybody."""
-    at = 0
-    while len(text) - at > PIECE:
-        end = text.find("\n", at + PIECE) + 1
-        if not end:
-            break
-        yield text[at:end]
-        at = end
-    yield text[at:]
+def _named(value: Mapping[Any, Any]) -> str:
+    """The name in `{"name": "API_KEY", "value": "…"}`, a common form of lists of variables."""
+    said = value.get("name", value.get("key")) if "value" in value else None
+    return said if isinstance(said, str) else ""
 
 
 def _apart(spans: Iterable[Span]) -> list[Span]:
-    """Spans that overlap as one, by the name of the first."""
+    """Spans that overlap as one, by the name of the most telling one."""
     apart: list[Span] = []
     for begin, end, kind in spans:
         if apart and begin < apart[-1][1]:
-            apart[-1] = (apart[-1][0], max(end, apart[-1][1]), apart[-1][2])
+            first = apart[-1]
+            known = kind if first[2] == "secret" else first[2]
+            apart[-1] = (first[0], max(end, first[1]), known)
         else:
             apart.append((begin, end, kind))
     return apart
@@ -235,17 +236,20 @@ def texts(value: Any) -> Iterable[str]:
     return [text for part in parts if isinstance(text := getattr(part, "text", None), str)]
 
 
-ADDRESS = ("channel", "chat_id", "message_id", "joined", "session_id")
-"""The fields of an envelope by which a message is known."""
+STRUCTURE = names(
+    "id role type kind status name tool_call_id call_id entry_id from_id keep_from parent_id "
+    "position session_id turn_id channel chat_id message_id joined delivery_id agent_id "
+    "mime_type data"
+)
+"""Fields that link entries, or say where a message came from and what a value is; they stay."""
+NAMING = ("name", "label")
+"""Kinds of entries whose `name` is a person's own words."""
+REDACTED = "redacted"
+"""Set on a stored call whose arguments were redacted: resuming a turn must not make it again."""
 
 
 class RedactedStore:
-    """A tape's store that keeps no message as it was said; everything else is the store's own.
-
-    Calls stay as they are: a turn that was cut off makes them again, and must not make others.
-    """
-
-    KINDS = ("message", "turn", "inbound", "outbound", "anchor", "switch", "note", "state")
+    """A tape's store that is given nothing unredacted; everything else is the store's own."""
 
     def __init__(self, store: Any, redactor: Redactor) -> None:
         self._store = store
@@ -256,38 +260,85 @@ class RedactedStore:
 
     async def append(self, entries: Sequence[Any], **options: Any) -> None:
         """Keep entries, redacted."""
-        await self._store.append([self._redacted(entry) for entry in entries], **options)
+        size = sum(len(str(entry.payload)) for entry in entries)
+        if size > IN_A_THREAD:
+            kept = await asyncio.to_thread(self._all, entries)
+        else:
+            kept = self._all(entries)
+        await self._store.append(kept, **options)
 
-    def _redacted(self, entry: Any) -> Any:
-        if entry.kind not in self.KINDS:
-            return entry
-        try:
-            return replace(entry, payload=self._payload(entry.kind, entry.payload))
-        except Exception as error:
-            raise PolicyError(f"{WITHHELD}: {error}") from error
+    def _all(self, entries: Sequence[Any]) -> list[Any]:
+        return [redacted_entry(self._redactor, entry) for entry in entries]
 
-    def _payload(self, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
-        redact = self._redactor.redact
-        if kind in ("turn", "inbound") and payload.get("envelope"):
-            return {**redact(payload), "envelope": self._envelope(payload["envelope"])}
-        if kind != "message":
-            return redact(payload)
-        message: dict[str, Any] = payload["message"]
-        calls = {"tool_calls": message["tool_calls"]} if "tool_calls" in message else {}
-        return {**payload, "message": {**redact(message), **calls}}
 
-    def _envelope(self, envelope: dict[str, Any]) -> dict[str, Any]:
-        """Where it came from stays: a turn that was cut off must still find its sender."""
-        kept = {name: envelope[name] for name in ADDRESS if name in envelope}
-        return {**self._redactor.redact(envelope), **kept}
+def redacted_entry(redactor: Redactor, entry: Any) -> Any:
+    """An entry of a tape without what was found in it."""
+    try:
+        payload = _payload(redactor, entry.kind, entry.payload)
+        return replace(entry, payload=payload, meta=_fields(redactor, entry.meta))
+    except Exception as error:
+        raise PolicyError(f"{WITHHELD}: {type(error).__name__}") from error
+
+
+def _payload(redactor: Redactor, kind: str, payload: dict[str, Any]) -> dict[str, Any]:
+    if kind in NAMING:
+        return {**payload, "name": redactor.redact(payload.get("name"))}
+    found = _fields(redactor, payload)
+    if "arguments" in payload and kind == "tool_call":
+        found |= _call(redactor, payload)
+    if isinstance(message := payload.get("message"), dict):
+        found["message"] = _message(redactor, cast("dict[str, Any]", message))
+    if isinstance(envelope := payload.get("envelope"), dict):
+        found["envelope"] = _fields(redactor, cast("dict[str, Any]", envelope))
+    return found
+
+
+def _fields(redactor: Redactor, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with its links as they were."""
+    return {**redactor.redact(given), **{name: given[name] for name in STRUCTURE & given.keys()}}
+
+
+def _message(redactor: Redactor, message: dict[str, Any]) -> dict[str, Any]:
+    found = _fields(redactor, message)
+    if calls := message.get("tool_calls"):
+        found["tool_calls"] = [_call(redactor, call) for call in calls]
+    if isinstance(content := message.get("content"), list):
+        parts = cast("list[Any]", content)
+        found["content"] = [
+            _fields(redactor, cast("dict[str, Any]", part)) if isinstance(part, dict) else part
+            for part in parts
+        ]
+    return found
+
+
+def _call(redactor: Redactor, call: dict[str, Any]) -> dict[str, Any]:
+    """A call without secrets in its arguments, and marked where that changed them."""
+    found = _fields(redactor, call)
+    for name in ("arguments", "requested"):
+        if name in call:
+            found[name] = redacted_arguments(redactor, call[name])
+    if any(found.get(name) != call.get(name) for name in ("arguments", "requested")):
+        found[REDACTED] = True
+    return found
+
+
+def redacted_arguments(redactor: Redactor, arguments: Any) -> Any:
+    """Arguments of a call without secrets; JSON text stays JSON text."""
+    if not isinstance(arguments, str):
+        return redactor.redact(arguments)
+    try:
+        given: Any = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return redactor.text(arguments)
+    found = redactor.redact(given)
+    return arguments if found == given else json.dumps(found)
 
 
 def redacted_line(redactor: Redactor, line: str) -> str:
     """A line of an export without what was found in its payload; ids, which link lines, stay."""
-    import json
-
     value: dict[str, Any] = json.loads(line)
-    for name in ("payload", "meta"):
-        if name in value:
-            value[name] = redactor.redact(value[name])
+    if "payload" in value:
+        value["payload"] = _payload(redactor, str(value.get("kind")), value["payload"])
+    if "meta" in value:
+        value["meta"] = _fields(redactor, value["meta"])
     return json.dumps(value, separators=(",", ":")) + "\n"

@@ -109,6 +109,7 @@ def connect(path: str, synchronous: str, patience: float) -> sqlite3.Connection:
             _check(db, path)
             _write_ahead(db, patience)
             db.execute(f"PRAGMA synchronous = {synchronous}")
+            db.execute("PRAGMA secure_delete = ON")  # a message that is done with leaves no copy behind
             _migrate(db)
             db.execute("PRAGMA busy_timeout = 0")  # from here on, waiting is done without blocking
     except BaseException:

@@ -87,7 +87,9 @@ _WAITING = f"""
 """
 _SETTLE = """
     UPDATE {schema}.trigger_events SET state = %(state)s, note = %(note)s, stamp = %(stamp)s,
-        due = clock_timestamp() + make_interval(secs => %(after)s)
+        due = clock_timestamp() + make_interval(secs => %(after)s),
+        payload = CASE WHEN %(state)s = 'done' THEN '{{}}' ELSE payload END,
+        message = CASE WHEN %(state)s = 'done' THEN 'null' ELSE message END
     WHERE trigger = %(trigger)s AND id = %(id)s
         AND (state = 'started' AND owner = %(owner)s OR stamp = %(stamp)s)
     RETURNING seq

@@ -15,6 +15,10 @@ from hookline.stores.sqlite import SQLiteFile
 from .clock import Clock, SystemClock
 from .ledger import KEPT, Record, State
 
+_LET_GO: Final = (
+    "UPDATE events SET payload = '{}', message = NULL WHERE trigger = ? AND id = ? AND state = 'done'"
+)
+"""An event that is done with is kept for its id alone."""
 _COLUMNS: Final = "trigger, id, state, payload, time, message, owner, tries, note"
 
 
@@ -42,6 +46,7 @@ def _version_1(db: sqlite3.Connection) -> None:
 
 
 def _durable(db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA secure_delete = ON")  # an event that is done with leaves no copy behind
     db.execute("PRAGMA synchronous = FULL")  # what was accepted survives a loss of power too
 
 
@@ -150,6 +155,8 @@ class SQLiteLedger:
                 "WHERE trigger = ? AND id = ? AND state = 'started' AND owner = ?",
                 (state, note, due, event.trigger, event.id, owner),
             )
+            if state == "done":
+                db.execute(_LET_GO, (event.trigger, event.id))
             return changed.rowcount == 1
 
         return await self._file.write(put)

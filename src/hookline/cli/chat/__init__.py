@@ -46,14 +46,18 @@ async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -
     from rich.console import Console
 
     from .completion import ChatCompleter
-    from .keys import Keyboard, unechoed
+    from .history import ChatHistory
+    from .keys import Keyboard, private, unechoed
     from .screen import Screen
 
     no_color = bool(os.environ.get("NO_COLOR"))
     screen = Screen(Console(color_system=None if no_color else "auto", highlight=False))
     chat = Chat(app, session_id, screen, latest=latest)
     completer = ChatCompleter(chat.commands.names, lambda: app.workspace, chat.choices)
-    keyboard = Keyboard(screen, app.home / "chat_history", completer, chat.status)
+    redactor = app.safeguards.redactor
+    redact = redactor.text if redactor is not None else None
+    history = ChatHistory(private(app.home / "chat_history"), redact)
+    keyboard = Keyboard(screen, history, completer, chat.status)
     screen.note("/help shows the commands, Ctrl-D leaves")
     await chat.run(keyboard, unechoed)
 

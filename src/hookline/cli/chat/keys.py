@@ -18,7 +18,6 @@ from prompt_toolkit.completion import (
     get_common_complete_suffix,
 )
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
@@ -26,6 +25,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
 from .approval import PROMPT
+from .history import ChatHistory
 from .view import Stopped
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class Keyboard:
     person = True
 
     def __init__(
-        self, screen: Screen, history: Path, completer: Completer, status: Callable[[], str]
+        self, screen: Screen, history: ChatHistory, completer: Completer, status: Callable[[], str]
     ) -> None:
         self._screen = screen
         self._status = status
         self._session: PromptSession[str] = PromptSession(
             message=FormattedText([("class:prompt", "> ")]),
-            history=FileHistory(str(private(history))),
+            history=history,
             completer=ThreadedCompleter(completer),
             complete_while_typing=True,
             multiline=True,

@@ -1,9 +1,13 @@
-"""HTML as readable text: headings, paragraphs, lists, links and code, without the rest."""
+"""HTML as readable text: headings, paragraphs, lists, links and code, without the rest.
+
+A page is read as a row of tags and texts, in one pass. There is no tree: building one as HTML 5
+prescribes takes quadratic time on deep nesting, whatever the library, and text needs none.
+"""
 
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
+from html import unescape
 from urllib.parse import urljoin
 
 _SKIPPED = {"script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "select"}
@@ -13,20 +17,26 @@ _BLOCKS = {
     "section", "summary", "table", "title", "ul",
 }  # fmt: skip
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+_RAW = {"script", "style", "iframe", "textarea", "xmp", "noembed", "noframes"}
+"""What these hold is no markup."""
 _SPACE = re.compile(r"\s+")
+# Possessive, so that a tag that is not closed is given up at once and not tried again shorter.
+_VALUE = r"(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+)"
+_TAG = re.compile(
+    rf"<(/?)([A-Za-z][^\s/>]*+)((?:[\s/]++|[^\s/>=]++(?:\s*+=\s*+{_VALUE})?|=)*+)>", re.DOTALL
+)
+_ATTRIBUTE = re.compile(rf"([^\s/>=]++)(?:\s*+=\s*+({_VALUE}))?", re.DOTALL)
 
 
 def html_text(page: str, address: str = "") -> str:
     """The text of a page; links are given in full, from the page's own address."""
-    parser = _Text(address)
-    parser.feed(page)
-    parser.close()
-    return re.sub(r"\n{3,}", "\n\n", "".join(parser.out)).strip()
+    text = _Text(address)
+    text.read(page)
+    return re.sub(r"\n{3,}", "\n\n", "".join(text.out)).strip()
 
 
-class _Text(HTMLParser):
+class _Text:
     def __init__(self, address: str) -> None:
-        super().__init__(convert_charrefs=True)
         self.out: list[str] = []
         self._address = address
         self._skipping = ""
@@ -34,7 +44,46 @@ class _Text(HTMLParser):
         self._pre = 0
         self._link = ""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def read(self, page: str) -> None:
+        """Take in a page, from one `<` to the next."""
+        at = 0
+        while at < len(page):
+            begin = page.find("<", at)
+            if begin < 0:
+                begin = len(page)
+            if begin > at:
+                self.handle_data(_unescaped(page[at:begin]))
+            if begin == len(page):
+                return
+            at = self._markup(page, begin)
+
+    def _markup(self, page: str, at: int) -> int:
+        """Take in what begins with `<`; where it ends."""
+        after = page[at + 1 : at + 2]
+        if page.startswith("<!--", at):
+            return _after(page, "-->", at + 2)
+        if after in ("!", "?") or (after == "/" and not page[at + 2 : at + 3].isalpha()):
+            return _after(page, ">", at + 1)
+        if after != "/" and not (after.isascii() and after.isalpha()):
+            self.handle_data("<")
+            return at + 1
+        found = _TAG.match(page, at)
+        if found is None:  # a tag without an end takes the rest of the page with it
+            return len(page)
+        name = found[2].lower()
+        if found[1]:
+            self.handle_endtag(name)
+            return found.end()
+        self.handle_starttag(name, found[3])
+        return found.end() if name not in _RAW else self._raw(page, name, found.end())
+
+    def _raw(self, page: str, name: str, at: int) -> int:
+        end = re.compile(f"</{name}", re.IGNORECASE).search(page, at)
+        stop = end.start() if end else len(page)
+        self.handle_data(_unescaped(page[at:stop]))
+        return stop
+
+    def handle_starttag(self, tag: str, attributes: str) -> None:
         if self._skipping:
             self._depth += tag == self._skipping
         elif tag in _SKIPPED:
@@ -51,8 +100,8 @@ class _Text(HTMLParser):
             self._break("\n\n")
             self._pre += tag == "pre"
         elif tag == "a":
-            self._link = dict(attrs).get("href") or ""
-        elif tag == "img" and (alt := dict(attrs).get("alt")):
+            self._link = _attribute(attributes, "href")
+        elif tag == "img" and (alt := _attribute(attributes, "alt")):
             self.handle_data(f"[{alt}]")
 
     def handle_endtag(self, tag: str) -> None:
@@ -91,3 +140,26 @@ class _Text(HTMLParser):
 
     def _at_line_start(self) -> bool:
         return not self.out or self.out[-1].endswith("\n") or not self.out[-1]
+
+
+def _after(page: str, mark: str, at: int) -> int:
+    found = page.find(mark, at)
+    return len(page) if found < 0 else found + len(mark)
+
+
+def _attribute(text: str, name: str) -> str:
+    """The value of an attribute in the text of a tag; the first one counts."""
+    for found in _ATTRIBUTE.finditer(text):
+        if found[1].lower() == name:
+            value = found[2] or ""
+            return _unescaped(value[1:-1] if value[:1] in ("'", '"') else value)
+    return ""
+
+
+def _unescaped(text: str) -> str:
+    if "&" not in text:
+        return text
+    try:
+        return unescape(text)
+    except ValueError:  # a number with thousands of digits
+        return text

@@ -6,6 +6,8 @@ the list when a scenario of this file sees it; the list is empty when the gatewa
 
 import asyncio
 import json
+import os
+import sys
 
 import pytest
 import websockets
@@ -18,14 +20,17 @@ from hookline.app import Hookline
 from hookline.catalog import CATALOG
 from hookline.cli.onboard import Answers, onboard
 from hookline.cli.plugins import brought
-from hookline.events import ToolCallEventResult
+from hookline.events import NetworkRequestResult, ToolCallEventResult
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.sandbox.sandbox import probe
 from hookline.slash import plugin_commands
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
 NOT_YET: dict[str, str] = {}
+if probe()[0] == "none":
+    NOT_YET["network_request"] = "a sandbox of the operating system"
 
 
 class Scenarios:
@@ -97,6 +102,25 @@ class Scenarios:
             await app.subagents.run("a task", parent=here)
             fork = await app.sessions.fork(here)
             await app.sessions.new(fork)
+
+    async def a_child_that_reaches_a_host(self) -> None:
+        """A confined child opens a connection, and a plugin refuses it."""
+        refuse = lambda event: NetworkRequestResult(block=True)  # noqa: E731
+        off = self.app.hooks.register("network_request", refuse)
+        request = "GET http://1.1.1.1/ HTTP/1.1\\r\\n\\r\\n"
+        code = (
+            f"import socket as s; c = s.create_connection(('127.0.0.1', 3128)); c.sendall(b'{request}')"
+        )
+        line = [sys.executable, "-c", f"{code}; print(c.recv(99))"]
+        async with self.app.running():
+            with self.app.sandbox.launch(
+                line, cwd=self.app.workspace, env=dict(os.environ), network=["1.1.1.1"]
+            ) as launch:
+                child = await asyncio.create_subprocess_exec(
+                    *launch.argv, env=launch.env, cwd=launch.cwd, pass_fds=launch.pass_fds
+                )
+                await child.wait()
+        off()
 
     async def a_gateway(self, scripted) -> None:
         """Over a WebSocket a call is approved, a turn is cancelled, and another one fails."""
@@ -176,6 +200,7 @@ async def test_every_hook_is_seen_firing_or_listed_with_what_will_fire_it(app, s
     await scenarios.a_turn_that_fails(scripted)
     await scenarios.a_turn_answered_as_text()
     await scenarios.a_session_that_goes_places(scripted)
+    await scenarios.a_child_that_reaches_a_host()
     await scenarios.a_gateway(scripted)
     await scenarios.a_gateway_with_a_trigger(scripted)
     scenarios.the_chat()

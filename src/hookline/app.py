@@ -12,6 +12,7 @@ implementation among others.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
@@ -111,6 +112,7 @@ class Hookline:
         self.sessions = Sessions(self)
         self.pipeline = Pipeline(self)
         self._store: TapeStore | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     # --- parts: made when first used, so that the command line starts without them ---------------
 
@@ -242,12 +244,13 @@ class Hookline:
     @cached_property
     def runner(self) -> ToolRunner:
         """The one runner of tools."""
+        from hookline.confinement import Confinement
         from hookline.tools.runner import ToolRunner
 
         return ToolRunner(
             self.hooks,
             self.tools,
-            judge=self.policy.judge,
+            judge=Confinement(self).judge,
             approve=self.safeguards.approve,
             record=self.safeguards.record,
         )
@@ -275,11 +278,22 @@ class Hookline:
         from hookline.sandbox import Sandbox
         from hookline.sandbox.settings import layered
 
-        return Sandbox(
+        sandbox = Sandbox(
             workspace=self.workspace,
             home=self.home,
             settings=layered(self.config.own("sandbox"), self.config.of_project("sandbox")),
         )
+        if self._loop is not None:
+            from hookline.network import NetworkGate
+
+            sandbox.start(NetworkGate(self).judge, self._loop)
+        return sandbox
+
+    def _close_sandbox(self) -> None:
+        self._loop = None
+        if "sandbox" in self.__dict__:
+            self.sandbox.close()
+            del self.sandbox
 
     @property
     def approvals(self) -> Approvals:
@@ -372,6 +386,9 @@ class Hookline:
         await self.hook_files.start()
         self._load_interceptors()
         async with AsyncExitStack() as stack:
+            self.__dict__.pop("sandbox", None)  # one without a loop serves no network
+            self._loop = asyncio.get_running_loop()
+            stack.callback(self._close_sandbox)
             stack.enter_context(self.safeguards.attached())
             store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
             self._store = self.safeguards.keeping(store)

@@ -41,6 +41,8 @@ from .catalog.events.message import (
     TurnStartEvent,
 )
 from .catalog.events.misc import (
+    NetworkRequestEvent,
+    NetworkRequestResult,
     NotificationEvent,
     ResourcesDiscoverEvent,
     ResourcesDiscoverResult,
@@ -133,6 +135,7 @@ HookEvent: TypeAlias = (
     | SubagentStartEvent
     | SubagentEndEvent
     | ResourcesDiscoverEvent
+    | NetworkRequestEvent
     | NotificationEvent
     | UserBashEvent
     | RetryStartEvent
@@ -175,6 +178,8 @@ __all__ = [
     "ModelResultEvent",
     "ModelResultEventResult",
     "ModelSelectEvent",
+    "NetworkRequestEvent",
+    "NetworkRequestResult",
     "NotificationEvent",
     "OutputEvent",
     "OutputEventResult",

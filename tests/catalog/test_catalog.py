@@ -128,6 +128,7 @@ EVENTS = {  # all OLDEST, SKIP
         "notification": ("kind text", "notify"),
         "user_bash": ("command exclude_from_context cwd", "notify"),
         "resources_discover": ("cwd reason", "collect"),
+        "network_request": ("host port scheme kind command tool_call_id", "gate"),
         "retry_start": ("attempt max_retries", "notify"),
         "retry_end": ("attempt success error", "notify"),
     },

@@ -57,6 +57,8 @@ from .events.message import (
     TurnStartEvent,
 )
 from .events.misc import (
+    NetworkRequestEvent,
+    NetworkRequestResult,
     NotificationEvent,
     ResourcesDiscoverEvent,
     ResourcesDiscoverResult,
@@ -323,3 +325,8 @@ class MiscEvents:
 
     @handles(RetryEndEvent)
     def retry_end(self, event: RetryEndEvent, ctx: HookContext) -> Answer[None]: ...
+
+    @handles(NetworkRequestEvent)
+    def network_request(
+        self, event: NetworkRequestEvent, ctx: HookContext
+    ) -> Answer[NetworkRequestResult]: ...

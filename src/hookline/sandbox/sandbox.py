@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 import shutil
@@ -23,9 +24,12 @@ from .environment import filtered
 from .errors import SandboxError
 from .explain import explain
 from .placeholders import Placeholders
+from .proxy import INSIDE, PORT, Client, Judge, Proxy, let_through, variables
 from .settings import Kind, Profile, SandboxSettings, strictest
 from .view import Places, View, guarded, view
 
+_RELAY = Path(__file__).with_name("relay.py")
+_RELAY_INSIDE = "/run/hookline/relay.py"
 _FRESH = 5.0
 """Seconds for which it is remembered where secrets and toolchains are."""
 
@@ -75,6 +79,9 @@ class Sandbox:
         self._views: dict[tuple[Profile, tuple[Path, ...]], tuple[float, View]] = {}
         self._temporary: dict[str, Path] = {}
         self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._judge: Judge = let_through
+        self._proxy: Proxy | None = None
 
     @classmethod
     def none(cls, workspace: Path | None = None) -> Sandbox:
@@ -171,7 +178,20 @@ class Sandbox:
             return Launch(list(argv), environ, cwd, chosen)
         environ["TMPDIR"] = "/tmp"
         environ.setdefault("XDG_CACHE_HOME", "/tmp/.cache")
-        return self._bubblewrap(argv, cwd, environ, self._view(chosen, tuple(read)), session or kind)
+        hosts = self.hosts_of(kind, chosen, network)
+        seen = self._view(chosen, tuple(read))
+        command = argv[-1] if kind in ("shell", "jobs") and argv else " ".join(argv)
+        client = Client(kind, hosts, command, session, call_id) if hosts and self._loop else None
+        return self._bubblewrap(argv, cwd, environ, seen, session or kind, client)
+
+    def hosts_of(
+        self, kind: Kind, profile: Profile, network: Sequence[str] | None = None
+    ) -> tuple[str, ...]:
+        """The hosts that a child may reach through the proxy."""
+        if network is not None:
+            return tuple(network)
+        configured = tuple(self.settings.hosts_of(kind))
+        return configured or (("*",) if profile == "open" else ())
 
     def _view(self, profile: Profile, read: tuple[Path, ...]) -> View:
         """What a child sees; where secrets are is looked up anew every few seconds."""
@@ -183,7 +203,13 @@ class Sandbox:
         return guarded(seen, self.places.workspace, self.settings.protect)
 
     def _bubblewrap(
-        self, argv: Sequence[str], cwd: Path, env: dict[str, str], seen: View, scope: str
+        self,
+        argv: Sequence[str],
+        cwd: Path,
+        env: dict[str, str],
+        seen: View,
+        scope: str,
+        client: Client | None,
     ) -> Launch:
         bwrap = bubblewrap.program()
         if bwrap is None:
@@ -202,10 +228,22 @@ class Sandbox:
                 stack.callback(os.close, filtering)
                 options += ("--seccomp", str(filtering))
                 pass_fds = (filtering,)
-            line = bubblewrap.arguments(bwrap, seen, self.temporary(scope), cwd, options=options)
+            shared: list[tuple[Path, str]] = []
+            inner = list(argv)
+            if client is not None:
+                proxy = self._served()
+                token = proxy.admit(client)
+                stack.callback(proxy.dismiss, token)
+                shared = [(proxy.path, INSIDE), (_RELAY, _RELAY_INSIDE)]
+                python = str(Path(sys.executable))
+                inner = [python, "-I", "-S", _RELAY_INSIDE, INSIDE, token, str(PORT), *inner]
+                env = {**env, **variables()}
+            line = bubblewrap.arguments(
+                bwrap, seen, self.temporary(scope), cwd, options=options, shared=shared
+            )
             bounds = self.settings.limits
             return Launch(
-                [*limits.enter_cgroup(bounds), *line, *limits.prlimit(bounds), *argv],
+                [*limits.enter_cgroup(bounds), *line, *limits.prlimit(bounds), *inner],
                 env,
                 Path("/"),
                 seen.profile,
@@ -213,6 +251,30 @@ class Sandbox:
                 note=seen.note,
                 _closing=stack.pop_all().close,
             )
+
+    # --- the network ----------------------------------------------------------------------------
+
+    def start(self, judge: Judge = let_through, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Serve the network from a loop, or the running one: every connection goes to the judge."""
+        self._loop = loop or asyncio.get_running_loop()
+        self._judge = judge
+
+    def stop(self) -> None:
+        """Serve the network no more; children that start now have none."""
+        self._loop = None
+        with self._lock:
+            proxy, self._proxy = self._proxy, None
+        if proxy is not None:
+            proxy.close()
+
+    def _served(self) -> Proxy:
+        """The proxy, listening; connections wait until the loop comes to it."""
+        with self._lock:
+            if self._proxy is None:
+                assert self._loop is not None
+                self._proxy = Proxy(self._judge)
+                asyncio.run_coroutine_threadsafe(self._proxy.start(), self._loop)
+            return self._proxy
 
     def explain(self, output: str, launch: Launch) -> str:
         """One line for the result of a command that failed because of the sandbox; else empty."""
@@ -230,7 +292,8 @@ class Sandbox:
         return folder
 
     def close(self) -> None:
-        """Remove the temporary folders."""
+        """Stop the proxy, and remove the temporary folders."""
+        self.stop()
         with self._lock:
             folders = list(self._temporary.values())
             self._temporary.clear()

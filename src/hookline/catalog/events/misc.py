@@ -3,7 +3,9 @@
 from dataclasses import field
 from typing import Literal
 
-from hookline.hooks import Event, Result, collect, event, notify, record
+from hookline.hooks import Decision, Event, Result, Ruling, collect, event, gate, notify, record
+
+from ..results import Blocking
 
 
 @record
@@ -67,3 +69,33 @@ class RetryEndEvent(Event[None]):
     attempt: int = 0
     success: bool = False
     error: Exception | None = None
+
+
+@record
+class NetworkRequestResult(Blocking):
+    """Refuse a connection, or want approval for it; the reason goes back to the program."""
+
+    block: bool = False
+    reason: str | None = None
+    ask: bool = False
+
+    def verdict(self) -> Ruling:
+        """`block` denies, `ask` asks."""
+        decision = Decision.DENY if self.block else Decision.ASK if self.ask else Decision.ALLOW
+        return Ruling(decision, self.reason)
+
+
+@event(gate, family="misc", match="host", fires="once per connection that a confined child opens")
+@record
+class NetworkRequestEvent(Event[NetworkRequestResult]):
+    """A child in the sandbox wants to reach a host."""
+
+    type: Literal["network_request"] = field(default="network_request", init=False)
+    host: str = ""
+    port: int = 0
+    scheme: str = ""
+    """`https` for a tunnel, whatever is spoken in it; `http` for a plain request."""
+    kind: str = ""
+    """What started the child: shell, jobs, command_hooks, mcp, search, git."""
+    command: str = ""
+    tool_call_id: str = ""

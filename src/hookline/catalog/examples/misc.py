@@ -7,6 +7,8 @@ from hookline.hooks import hookimpl
 
 from ..context import HookContext
 from ..events.misc import (
+    NetworkRequestEvent,
+    NetworkRequestResult,
     NotificationEvent,
     ResourcesDiscoverEvent,
     ResourcesDiscoverResult,
@@ -51,3 +53,10 @@ class Desk:
         """Log what did not help."""
         if not event.success:
             log.warning("attempt %d failed too: %s", event.attempt, event.error)
+
+    @hookimpl
+    def network_request(self, event: NetworkRequestEvent) -> NetworkRequestResult | None:
+        """Ask before anything but a package index is reached."""
+        if event.host in ("pypi.org", "files.pythonhosted.org"):
+            return None
+        return NetworkRequestResult(ask=True, reason=f"may {event.kind} reach {event.host}?")

@@ -1,0 +1,115 @@
+"""The gate of the network: what decides on each connection that a confined child opens.
+
+The order is that of a tool call: the hook `network_request`, then the packs and the floor, then a
+person where somebody asks. Without an answer in time the connection is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from hookline.catalog.events.misc import NetworkRequestEvent
+from hookline.hooks import Decision, Ruling
+from hookline.hooks.errors import error_text
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
+    from hookline.sandbox.proxy import NetworkRequest
+
+HOOK = "network_request"
+SECONDS = 120.0
+"""How long a connection waits for a person; the program gives up sooner or later."""
+
+
+class NetworkGate:
+    """Judges the connections of one app's children."""
+
+    def __init__(self, app: Hookline) -> None:
+        self._app = app
+
+    async def judge(self, request: NetworkRequest) -> str | None:
+        """Let a connection through (None), or say why not. A failure refuses it."""
+        rulings: list[Ruling] = []
+        action = self._action(request)
+        try:
+            reason = await self._decide(request, action, rulings)
+        except Exception as error:
+            reason = f"the connection could not be judged: {error_text(error)}"
+            rulings.append(Ruling(Decision.DENY, reason, by=HOOK))
+        auditor = self._app.safeguards.auditor
+        if auditor is not None:
+            try:
+                await auditor.decided(action, rulings, "denied" if reason else "allowed")
+            except Exception as error:
+                return reason or f"the decision could not be recorded: {error_text(error)}"
+        return reason
+
+    async def _decide(
+        self, request: NetworkRequest, action: dict[str, Any], rulings: list[Ruling]
+    ) -> str | None:
+        app, client = self._app, request.client
+        questions: list[str] = []
+        hook = app.hooks[HOOK]
+        if hook.live:
+            event = NetworkRequestEvent(
+                request.host,
+                request.port,
+                request.scheme,
+                client.kind,
+                client.command,
+                client.call_id,
+            )
+            verdict = await hook.fire(event, app.context(client.session_id))
+            rulings.extend(verdict.trail)
+            if verdict.denied:
+                return verdict.reason or f"{verdict.decided_by} refused {request.host}"
+            if verdict.asked:
+                questions.append(verdict.reason or f"connect to {request.host}?")
+        for ruling in await app.policy.judge({**action, "authorized": True}):
+            rulings.append(ruling)
+            if ruling.decision is Decision.DENY:
+                return ruling.reason or f"{ruling.by} refuses {request.host}"
+            if ruling.decision is Decision.ASK:
+                questions.append(ruling.reason or f"connect to {request.host}?")
+        return await self._ask(action, "; ".join(questions), rulings) if questions else None
+
+    async def _ask(self, action: dict[str, Any], question: str, rulings: list[Ruling]) -> str | None:
+        app = self._app
+        hook = app.hooks["resolve_approval"]
+        lineage = [str(key) for key in app.hooks.line_of(action["session_id"])]
+        request = {**action, "question": question, "lineage": lineage, "diff": None}
+
+        async def resolve(shown: dict[str, Any]) -> Any:
+            return await hook.fire(shown)
+
+        try:
+            async with asyncio.timeout(SECONDS):
+                ruling = await app.safeguards.approve(request, resolve if hook.live else None)
+        except TimeoutError:
+            ruling = Ruling(Decision.DENY, f"nobody answered: {question}", by="resolve_approval")
+        rulings.append(ruling)
+        return None if ruling.decision is Decision.ALLOW else str(ruling.reason)
+
+    def _action(self, request: NetworkRequest) -> dict[str, Any]:
+        """The connection, as policies and records are told of an action."""
+        client = request.client
+        ctx = self._app.context(client.session_id)
+        host = f"[{request.host}]" if ":" in request.host else request.host
+        return {
+            "kind": "network.request",
+            "tool": HOOK,
+            "name": HOOK,
+            "namespace": "",
+            "arguments": {"url": f"{request.scheme}://{host}:{request.port}/"},
+            "call_id": client.call_id,
+            "session_id": client.session_id,
+            "agent_id": ctx.agent_id,
+            "depth": ctx.depth,
+            "source": client.kind,
+            "channel": "",
+            "user": "",
+            "side_effects": "external",
+            "permissions": [],
+            "workspace": str(self._app.workspace),
+        }

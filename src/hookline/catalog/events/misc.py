@@ -82,7 +82,7 @@ class NetworkRequestResult(Blocking):
     def verdict(self) -> Ruling:
         """`block` denies, `ask` asks."""
         decision = Decision.DENY if self.block else Decision.ASK if self.ask else Decision.ALLOW
-        return Ruling(decision, self.reason)
+        return Ruling(decision, self.reason, self.set_fields("block", "reason", "ask"))
 
 
 @event(gate, family="misc", match="host", fires="once per connection that a confined child opens")

@@ -23,6 +23,7 @@ from hookline.catalog import Hooks
 from hookline.catalog.context import HookContext
 from hookline.catalog.envelope import Envelope, State
 from hookline.catalog.events.session import ShutdownReason
+from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Prompt
 from hookline.catalog.place import at, new_turn
 from hookline.home import home as default_home
@@ -444,9 +445,15 @@ class Hookline:
 
         return await Tape.open(self.store(), session_id)
 
-    def context(self, session_id: str) -> HookContext:
-        """What handlers get as `ctx` in a session."""
-        return HookContext(session_id=session_id, agent_id="main", app=self)
+    def context(self, session_id: str, identity: Identity | None = None) -> HookContext:
+        """What handlers get as `ctx` in a session, on behalf of someone or of the turn's own user."""
+        who = self.identity_of(session_id) if identity is None else identity
+        return HookContext(session_id=session_id, agent_id="main", app=self, identity=who)
+
+    def identity_of(self, session_id: str) -> Identity:
+        """On whose behalf the turn of a session runs; `NOBODY` if it is idle."""
+        run = self.runs.get(session_id)
+        return self.lanes.identity_of(session_id) if run is None else run.identity
 
     # --- turns --------------------------------------------------------------------------------
 

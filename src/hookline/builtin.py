@@ -92,9 +92,10 @@ class BuiltinPlugin:
         place = here()
         if place is None or place.session_id != session_id:
             place = new_turn()
+        identity = app.lanes.identity_of(session_id)
         run = AgentRun(
             prompt=prompt,
-            ctx=app.context(session_id),
+            ctx=app.context(session_id, identity),
             tape=await app.tape(session_id),
             tape_context=app.build_tape_context(),
             model=app.models.get(app.sessions.model_of(session_id)),
@@ -106,6 +107,7 @@ class BuiltinPlugin:
             options=app.options,
             tool_choice=app.tool_choice,
             envelope=state.get("message"),
+            identity=identity,
             turn_id=place.turn_id,
             resume=resume if isinstance(resume, CutOffTurn) else None,
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
+from hookline.catalog.identity import NOBODY, Identity
 from hookline.hooks import HooklineError
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Lane:
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self.phase: Phase = "idle"
+        self.identity: Identity = NOBODY
+        """On whose behalf the turn at hand runs."""
         self._first: deque[Future[None]] = deque()
         self._later: deque[Future[None]] = deque()
 
@@ -60,13 +63,15 @@ class Lane:
         return Activity(self.session_id, self.phase, self.waiting)
 
     @asynccontextmanager
-    async def turn(self, *, ahead: bool = False) -> AsyncGenerator[None]:
+    async def turn(self, identity: Identity = NOBODY, *, ahead: bool = False) -> AsyncGenerator[None]:
         """Wait for one's turn and have the session alone; `ahead` goes before the follow-ups."""
         await self._wait(self._first if ahead else self._later)
         self.phase = "turn"
+        self.identity = identity
         try:
             yield
         finally:
+            self.identity = NOBODY
             self._pass_on()
 
     @asynccontextmanager
@@ -120,3 +125,8 @@ class Lanes:
         if lane is None:
             lane = self._lanes[session_id] = Lane(session_id)
         return lane
+
+    def identity_of(self, session_id: str) -> Identity:
+        """On whose behalf the session's turn runs; `NOBODY` if there is none."""
+        lane = self._lanes.get(session_id)
+        return NOBODY if lane is None else lane.identity

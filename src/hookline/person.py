@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from hookline.catalog.events.misc import UserBashEvent
+from hookline.catalog.identity import NOBODY, Identity
 from hookline.hooks import HooklineError
+from hookline.tools.arguments import parse
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -34,25 +36,27 @@ async def call_tool(
     arguments: Mapping[str, Any],
     *,
     source: str = "command",
-    channel: str = "",
-    user: str = "",
+    identity: Identity = NOBODY,
 ) -> ToolOutcome:
-    """Call a tool for a person; the call and its result are on the session's tape.
+    """Call a tool for a user; the call and its result are on the session's tape.
 
-    By default a policy asks nothing of one who types at this machine's `terminal`.
+    The default policy does not ask a user who types at this machine's `terminal`.
     """
     from hookline.agent.journal import TapeJournal
+    from hookline.tools.arguments import ArgumentLimits
     from hookline.tools.runner import Caller, Requested
 
     await app.sessions.open(session_id)
-    async with writing(app, session_id) as tape:
+    limits = app.limits
+    async with writing(app, session_id, identity) as tape:
         caller = Caller(
-            app.context(session_id),
-            TapeJournal(tape),
+            app.context(session_id, identity),
+            TapeJournal(tape, identity),
             app.workspace,
-            {"message": {"channel": channel, "sender_id": user}},
-            timeout=app.limits.tool_seconds,
+            timeout=limits.tool_seconds,
             source=source,
+            identity=identity,
+            limits=ArgumentLimits(limits.argument_size, limits.argument_depth),
         )
         call = Requested(f"{source}_{uuid4().hex[:12]}", name, arguments)
         return await app.runner.run(call, caller)
@@ -64,32 +68,32 @@ async def run_shell(
     command: str,
     *,
     exclude_from_context: bool = False,
-    channel: str = "",
+    identity: Identity = NOBODY,
 ) -> ToolOutcome:
-    """Run a person's shell command; the agent learns of it, unless it is kept out of the context."""
+    """Run a user's shell command; the agent sees it, unless it is kept out of the context."""
     await app.sessions.open(session_id)
     hook = app.hooks["user_bash"]
     if hook.live:
         event = UserBashEvent(command, exclude_from_context, str(app.workspace))
-        await hook.fire(event, app.context(session_id))
+        await hook.fire(event, app.context(session_id, identity))
     given = {"command": command}
-    outcome = await call_tool(app, session_id, SHELL, given, source="shell", channel=channel)
+    outcome = await call_tool(app, session_id, SHELL, given, source="shell", identity=identity)
     if not exclude_from_context:
         said = f"I ran `{command}` myself:\n\n{outcome.content}"
-        async with writing(app, session_id) as tape:
+        async with writing(app, session_id, identity) as tape:
             message = {"role": "user", "content": said}
             await tape.append("message", {"message": message}, meta={"user_bash": command})
     return outcome
 
 
 @asynccontextmanager
-async def writing(app: Hookline, session_id: str) -> AsyncGenerator[Tape]:
+async def writing(app: Hookline, session_id: str, identity: Identity) -> AsyncGenerator[Tape]:
     """A session's tape to write on: that of the running turn, or an idle session's own."""
     run = app.runs.get(session_id)
     if run is not None:
         yield run.tape
         return
-    async with app.lanes.of(session_id).turn():
+    async with app.lanes.of(session_id).turn(identity):
         yield await app.tape(session_id)
 
 
@@ -100,10 +104,10 @@ def arguments_of(tool: Tool, written: str) -> dict[str, Any]:
     """The arguments as they were written: an object, `key=value` pairs, or the one that is needed."""
     written = written.strip()
     if written.startswith("{"):
-        try:
-            return json.loads(written)
-        except ValueError as error:
-            raise BadArguments(f"the arguments of /{tool.name} are not JSON: {error}") from None
+        given, fault = parse(written)
+        if fault is not None:
+            raise BadArguments(f"/{tool.name}: {fault}")
+        return given
     properties: dict[str, Any] = tool.parameters.get("properties", {})
     pairs = pairs_of(written)
     if pairs is not None:
@@ -129,7 +133,7 @@ def value_of(written: str, schema: dict[str, Any]) -> Any:
         return written
     try:
         return json.loads(written)
-    except ValueError:
+    except (ValueError, RecursionError):
         return written
 
 

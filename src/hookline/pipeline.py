@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hookline.agent.errors import Blocked, Cancelled
 from hookline.catalog.envelope import Envelope, State, address_of, check_envelope, content_of
 from hookline.catalog.events.agent import InputEvent, OutputEvent, SavePointEvent, SettledEvent
+from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Prompt
 from hookline.catalog.place import here
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
@@ -63,14 +64,16 @@ class Pipeline:
     ) -> TurnResult:
         """Process one inbound message to the end; a door with a channel passes its `exchange`."""
         message = check_envelope(envelope)
+        identity = Identity.of(message)  # before any plugin sees the message
         try:
             if exchange is not None:
-                message, rejected = await exchange.receive(self._hooks, message, self._app.context(""))
+                ctx = self._app.context("", identity)
+                message, rejected = await exchange.receive(self._hooks, message, ctx)
                 if rejected is not None:
                     return TurnResult("", outcome="rejected", stopped=rejected)
             session_id = session_id or await self.resolve_session(message)
             self._arrived(session_id)
-            return await self._admit(message, session_id, stream, exchange)
+            return await self._admit(message, identity, session_id, stream, exchange)
         except _Reported as reported:
             raise reported.error from None
         except Exception as error:
@@ -85,9 +88,11 @@ class Pipeline:
 
         lane = self._app.lanes.of(session_id)
         async with lane.turn():
+            # The turn goes on for the user whom the tape names, whoever has it resumed.
             cut = await cut_off_turn(await self._app.tape(session_id))
             if cut is None:
                 return None
+            lane.identity = cut.identity
             self._arrived(session_id, cut.turn_id)
             message = cut.envelope or {"content": "", "session_id": session_id}
             try:
@@ -117,7 +122,12 @@ class Pipeline:
     # --- admission ----------------------------------------------------------------------------
 
     async def _admit(
-        self, message: Envelope, session_id: str, stream: Listener | None, exchange: Exchange | None
+        self,
+        message: Envelope,
+        identity: Identity,
+        session_id: str,
+        stream: Listener | None,
+        exchange: Exchange | None,
     ) -> TurnResult:
         """Give a message its own turn, let it join the running one, or drop it."""
         lane = self._app.lanes.of(session_id)
@@ -128,23 +138,25 @@ class Pipeline:
             return result
         screened = False
         if exchange is not None and exchange.command is not None and written(content_of(message)):
-            message, result = await self._command(message, session_id, stream, exchange)
+            message, result = await self._command(message, identity, session_id, stream, exchange)
             if result is not None:
                 await self._end(message, result, exchange)
                 return result
             screened = True
         if admission.action == "steer" and lane.phase != "idle":
-            message, result = await self._steer(message, session_id, exchange, screened=screened)
+            message, result = await self._steer(
+                message, identity, session_id, exchange, screened=screened
+            )
             if result is not None:
                 await self._end(message, result, exchange)
                 return result
             screened = True
         if exchange is not None:
             exchange.place()
-        async with lane.turn(ahead=admission.action == "process"):
+        async with lane.turn(identity, ahead=admission.action == "process"):
             result: TurnResult | None = None
             try:
-                result = await self._turn(message, session_id, stream, screened=screened)
+                result = await self._turn(message, identity, session_id, stream, screened=screened)
                 return result
             finally:
                 await self._finish(lane, message, result, exchange)
@@ -158,17 +170,22 @@ class Pipeline:
         return Admission(answer or "follow_up")
 
     async def _command(
-        self, message: Envelope, session_id: str, stream: Listener | None, exchange: Exchange
+        self,
+        message: Envelope,
+        identity: Identity,
+        session_id: str,
+        stream: Listener | None,
+        exchange: Exchange,
     ) -> tuple[Envelope, TurnResult | None]:
-        """Carry out a slash command beside whatever runs; no result where `input` made it a message."""
-        message, stopped = await self._input(message, session_id)
+        """Carry out a slash command beside whatever runs; no result if `input` made it a message."""
+        message, stopped = await self._input(message, identity, session_id)
         command = written(content_of(message))
         if stopped is not None or command is None or exchange.command is None:
             return message, stopped
         # On the tape first: a command that a crash cuts off is not carried out again.
         await self._unanswered(session_id, message, "handled", f"/{command[0]}")
         exchange.place()
-        said = await exchange.command(session_id, message) or "done"
+        said = await exchange.command(session_id, identity.stamped(message)) or "done"
         if stream is not None:
             await shown_to(stream, StreamEvent("text", {"delta": said}))
         result = TurnResult(session_id, model_output=said, outcome="handled")
@@ -177,20 +194,26 @@ class Pipeline:
         return message, result
 
     async def _steer(
-        self, message: Envelope, session_id: str, exchange: Exchange | None, *, screened: bool
+        self,
+        message: Envelope,
+        identity: Identity,
+        session_id: str,
+        exchange: Exchange | None,
+        *,
+        screened: bool,
     ) -> tuple[Envelope, TurnResult | None]:
-        """Let a message join the running turn; no result where that ended too soon."""
+        """Let a message join the running turn; no result if that ended too soon."""
         run = self._app.runs.get(session_id)
         if run is None:
             return message, None
         if not screened:
-            message, stopped = await self._input(message, session_id)
+            message, stopped = await self._input(message, identity, session_id)
             if stopped is not None:
                 return message, stopped
         prompt = await self._hooks["build_prompt"].fire(message, session_id, run.state)
         if exchange is not None:
             exchange.place()
-        joined = await run.steering.join(prompt or content_of(message), message)
+        joined = await run.steering.join(prompt or content_of(message), message, identity)
         return message, TurnResult(session_id, outcome="steered") if joined else None
 
     async def _unanswered(
@@ -225,12 +248,18 @@ class Pipeline:
     # --- the stages of a turn --------------------------------------------------------------------
 
     async def _turn(
-        self, message: Envelope, session_id: str, stream: Listener | None, *, screened: bool = False
+        self,
+        message: Envelope,
+        identity: Identity,
+        session_id: str,
+        stream: Listener | None,
+        *,
+        screened: bool = False,
     ) -> TurnResult:
         state: State = await self._hooks["load_state"].fire(message, session_id)
         opened = await self._app.sessions.open(session_id)
         if not screened:
-            message, stopped = await self._input(message, session_id)
+            message, stopped = await self._input(message, identity, session_id)
             if stopped is not None:
                 await self._save_state(session_id, state, message, "")
                 return stopped
@@ -249,13 +278,15 @@ class Pipeline:
         result = TurnResult(session_id, prompt=cut.prompt)
         return await self._answer(result, message, state, stream)
 
-    async def _input(self, message: Envelope, session_id: str) -> tuple[Envelope, TurnResult | None]:
-        """Let `input` judge what came; a result where it needs no agent turn."""
+    async def _input(
+        self, message: Envelope, identity: Identity, session_id: str
+    ) -> tuple[Envelope, TurnResult | None]:
+        """Let `input` judge what came; a result if it needs no agent turn."""
         hook = self._hooks["input"]
         if not hook.live:
             return message, None
         event = InputEvent(content_of(message), address_of(message)[0])
-        verdict = await hook.fire(event, self._app.context(session_id))
+        verdict = await hook.fire(event, self._app.context(session_id, identity))
         if verdict.denied:
             changes: dict[str, Any] = dict(verdict.deciding.changes or {})
             outcome: Outcome = "handled" if changes.get("action") == "handled" else "blocked"

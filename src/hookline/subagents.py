@@ -21,8 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from hookline.agent.errors import AgentError
 from hookline.catalog.context import HookContext
 from hookline.catalog.events.subagent import SubagentEndEvent, SubagentStartEvent, SubagentStatus
+from hookline.catalog.identity import NOBODY, Identity
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks.errors import error_text, suggestion
+from hookline.tools.context import calling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,11 +121,13 @@ class Subagents:
         skills: Sequence[str] | None = None,
         task_id: str | None = None,
         report: Callable[[str], None] | None = None,
+        identity: Identity | None = None,
     ) -> SubagentResult:
-        """Give one task to a subagent of a session, and wait for what becomes of it.
+        """Give one task to a subagent of a session, and wait for its result.
 
         `context` is "temporary" (the task alone), "inherit" (the parent's conversation so far) or
-        "named" (what this role did before in this conversation).
+        "named" (what this role did before in this conversation). The subagent acts for the user of the
+        turn that starts it, and for `identity` if that is someone else.
         """
         task = Task(
             text,
@@ -135,7 +139,7 @@ class Subagents:
         )
         if task_id is not None:
             task = replace(task, id=task_id)
-        return (await self.run_all([task], parent=parent, report=report))[0]
+        return (await self.run_all([task], parent=parent, report=report, identity=identity))[0]
 
     async def run_all(
         self,
@@ -143,11 +147,13 @@ class Subagents:
         *,
         parent: str,
         report: Callable[[str], None] | None = None,
+        identity: Identity | None = None,
     ) -> list[SubagentResult]:
         """Give several tasks to as many subagents at once; results come in the order of the tasks."""
         tasks = list(tasks)
         above = self._app.runs.get(parent)
-        made = [self._plan(task, parent, above) for task in tasks]  # all can be given, or none is
+        who = await self._identity(parent, above, identity)
+        made = [self._plan(task, parent, above, who) for task in tasks]  # all can be given, or none is
         places = self._places_of(parent, above)
 
         async def one(task: Task, plan: _Plan) -> SubagentResult:
@@ -159,6 +165,28 @@ class Subagents:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(one(*pair)) for pair in zip(tasks, made, strict=True)]
         return [task.result() for task in running]
+
+    async def _identity(self, parent: str, above: AgentRun | None, given: Identity | None) -> Identity:
+        """On whose behalf a subagent acts.
+
+        Without a running turn (a task in the background, or code outside of turns) it acts for the
+        user of the tool call that it is started from, or of the session's latest turn.
+        """
+        call = calling()
+        if given is None and call is not None:
+            given = call.identity
+        if above is not None:
+            return (
+                above.identity if given in (None, above.identity) else above.identity.joined_by(given)
+            )
+        if given is not None:
+            return given
+        running = self._app.lanes.identity_of(parent)
+        if running != NOBODY:
+            return running
+        turns = await self._app.store().entries(parent, kinds={"turn"}, newest_first=True, limit=2)
+        kept = (entry.payload.get("identity") for entry in turns)
+        return Identity.restored(next((found for found in kept if found), None))
 
     def _places_of(self, parent: str, above: AgentRun | None) -> asyncio.Semaphore:
         places = self._places.get(parent)
@@ -172,7 +200,7 @@ class Subagents:
 
     # --- what a subagent may do -----------------------------------------------------------------
 
-    def _plan(self, task: Task, parent: str, above: AgentRun | None) -> _Plan:
+    def _plan(self, task: Task, parent: str, above: AgentRun | None, identity: Identity) -> _Plan:
         """Who takes the task and what it may use, or why nobody does."""
         if not task.text.strip():
             raise Undelegated("a task for a subagent is empty: say what is to be done")
@@ -193,7 +221,8 @@ class Subagents:
             if above is not None and session_id in (*above.lineage, parent):
                 raise Undelegated(f"{role.name} would wait for itself: it is in this line already")
         tools = self._tools(task, role, above, depth)
-        return _Plan(role, context, session_id, depth, tools, task.skills or role.skills)
+        skills = task.skills or role.skills
+        return _Plan(role, context, session_id, depth, tools, skills, identity)
 
     def _role(self, task: Task) -> Role:
         if not task.role:
@@ -234,7 +263,7 @@ class Subagents:
     ) -> SubagentResult:
         app = self._app
         label = task.label or plan.role.name or task.id
-        ctx = above.ctx if above is not None else app.context(parent)
+        ctx = above.ctx if above is not None else app.context(parent, plan.identity)
         start, end = app.hooks["subagent_start"], app.hooks["subagent_end"]
         if start.live:
             await start.fire(SubagentStartEvent(task.id, label, task.text), ctx)
@@ -242,7 +271,7 @@ class Subagents:
         result = SubagentResult(task.id, label, plan.session_id, status, "it was cancelled")
         unnest = app.hooks.nest(plan.session_id, parent)
         try:
-            async with app.lanes.of(plan.session_id).turn():
+            async with app.lanes.of(plan.session_id).turn(plan.identity):
                 run = await self._agent(task, plan, parent, above, label)
                 said = await recorded(run) if plan.context != "named" else None
                 status, text = said or await self._follow(run, report, label)
@@ -265,7 +294,7 @@ class Subagents:
         app = self._app
         tape = await self._tape(plan, parent)
         cut = await cut_off_turn(tape)
-        upper = above.ctx if above is not None else app.context(parent)
+        upper = above.ctx if above is not None else app.context(parent, plan.identity)
         limits = self._limits(above)
         role = plan.role
         left = limits.tokens - above.tokens if above is not None and limits.tokens else limits.tokens
@@ -282,7 +311,9 @@ class Subagents:
                 app=app,
                 ask=upper.ask,
                 notify=upper.notify,
+                identity=plan.identity,
             ),
+            identity=plan.identity,
             tape=tape,
             tape_context=app.build_tape_context(),
             model=app.models.get(role.model or app.sessions.model_of(parent)),
@@ -353,6 +384,7 @@ class _Plan:
     depth: int
     tools: frozenset[str] | None
     skills: tuple[str, ...] | None
+    identity: Identity
 
 
 async def recorded(run: AgentRun) -> tuple[SubagentStatus, str] | None:

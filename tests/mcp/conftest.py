@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hookline.app import Hookline
+from hookline.catalog.identity import Identity
 from hookline.tools.runner import Caller, Requested
 
 HERE = Path(__file__).parent
@@ -94,7 +95,7 @@ def servers(tmp_path) -> Servers:
 
 async def call(app, name, **arguments):
     """Call a tool as a model does."""
-    caller = Caller(app.context("s"), Kept(), app.workspace, {"message": {"channel": "terminal"}})
+    caller = Caller(app.context("s"), Kept(), app.workspace, identity=Identity(channel="terminal"))
     return await app.runner.run(Requested("c1", name, arguments), caller)
 
 

@@ -44,6 +44,7 @@ def counted(app) -> Counted:
 @pytest.fixture
 def call(app, counted):
     """Call a tool through the app's one runner, on behalf of a model, under a policy."""
+    from hookline.catalog.identity import Identity
     from hookline.tools.runner import Caller, Requested
 
     class Kept:
@@ -60,8 +61,9 @@ def call(app, counted):
         kept = Kept()
         if policy is not None:
             app.runner.judge = policy.judge
-        state = {"message": said or {"channel": "terminal", "sender_id": "ada"}}
-        caller = Caller(app.context("s"), kept, app.workspace, state, source=source)
+        identity = Identity.of(said or {"channel": "terminal", "sender_id": "ada"})
+        ctx = app.context("s", identity)
+        caller = Caller(ctx, kept, app.workspace, source=source, identity=identity)
         outcome = await app.runner.run(Requested("c1", name, arguments), caller)
         return outcome, kept.rulings
 

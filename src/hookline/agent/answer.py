@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from hookline.catalog.calls import ToolCall
@@ -21,11 +22,18 @@ from hookline.catalog.events.model import ModelCallEvent, ModelResultEvent
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import Hooks, Verdict
 from hookline.models import Model, ModelRequest
+from hookline.tools.arguments import parse
 
-from .errors import Blocked, CutOff, Unjudged
+from .errors import Blocked, CutOff, TooManyCalls, Unjudged
 from .segments import WHOLE, HeldBack, Streaming
 
 CUT_OFF = "the model's answer was cut off before its end"
+CALLS = 128
+"""How many tool calls one answer may ask for."""
+LONGEST_CALL = 2_000_000
+"""Characters in the name and the arguments of one call; the runner refuses less than this by itself."""
+CALL_ID = re.compile(r"(?!command_|shell_)[!-.0-~]{1,256}", re.ASCII)
+"""Ids of a model that are kept. Others could name a session (`/`) or a user's own call."""
 
 Emit = Callable[[StreamEvent], Awaitable[None]]
 
@@ -41,6 +49,27 @@ class Answer:
     tool_calls: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
     finish_reason: str = ""
+    most_calls: int = CALLS
+
+    def add_call(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Add a tool call, under an id that no other call of this answer has."""
+        call = dict(given)
+        if len(self.tool_calls) >= self.most_calls:
+            raise TooManyCalls(
+                f"Your answer asked for more than {self.most_calls} tool calls ([limits] tool_calls). "
+                "None of them ran. Ask for fewer at a time."
+            )
+        if len(str(call.get("name"))) + len(str(call.get("arguments"))) > LONGEST_CALL:
+            raise TooManyCalls(
+                "Your answer asked for a tool call that is too long. None of its calls ran. "
+                "Pass less, or in several calls."
+            )
+        name = call.get("id")
+        kept = isinstance(name, str) and CALL_ID.fullmatch(name)
+        if not kept or any(other["id"] == name for other in self.tool_calls):
+            call["id"] = f"call_{uuid4().hex[:12]}"
+        self.tool_calls.append(call)
+        return call
 
     @property
     def message(self) -> Message:
@@ -74,12 +103,14 @@ class ModelTurn:
         ctx: HookContext,
         emit: Emit,
         streaming: Streaming = WHOLE,
+        calls: int = CALLS,
     ) -> Answer:
         """Ask the model once and give what was released of its answer."""
         if self._context.live:
             verdict = await self._context.fire(ContextEvent(list(request.messages)), ctx)
             request = with_messages(request, verdict.event.messages)
-        return await self._read(await self._stream(model, request, ctx, streaming), ctx, emit)
+        stream = await self._stream(model, request, ctx, streaming, calls)
+        return await self._read(stream, Answer(most_calls=calls), ctx, emit)
 
     async def aside(self, model: Model, request: ModelRequest, ctx: HookContext) -> Answer:
         """Ask the model for something that is no part of the conversation, such as a summary."""
@@ -94,12 +125,17 @@ class ModelTurn:
         return answer
 
     async def _stream(
-        self, model: Model, request: ModelRequest, ctx: HookContext, streaming: Streaming = WHOLE
+        self,
+        model: Model,
+        request: ModelRequest,
+        ctx: HookContext,
+        streaming: Streaming = WHOLE,
+        calls: int = CALLS,
     ) -> AsyncIterable[StreamEvent]:
         """The model's answer, as it comes through everything that is around a call."""
 
         def ask(request: ModelRequest) -> Awaitable[AsyncIterable[StreamEvent]]:
-            return self._ask(model, request, ctx, streaming)
+            return self._ask(model, request, ctx, streaming, Answer(most_calls=calls))
 
         if not self._around.live:
             return await ask(request)
@@ -109,7 +145,12 @@ class ModelTurn:
         return stream
 
     async def _ask(
-        self, model: Model, request: ModelRequest, ctx: HookContext, streaming: Streaming
+        self,
+        model: Model,
+        request: ModelRequest,
+        ctx: HookContext,
+        streaming: Streaming,
+        answer: Answer,
     ) -> AsyncIterable[StreamEvent]:
         """The innermost call: the gate before the provider, and the one after it."""
         if self._call.live:
@@ -124,18 +165,22 @@ class ModelTurn:
         if not self._result.live:
             return stream
         if not self._result.count():
-            return self._observed(stream, request, ctx)
-        return self._judged(stream, request, ctx, HeldBack(streaming))
+            return self._observed(stream, request, ctx, answer)
+        return self._judged(stream, request, ctx, HeldBack(streaming), answer)
 
     async def _observed(
-        self, stream: AsyncIterator[StreamEvent], request: ModelRequest, ctx: HookContext
+        self,
+        stream: AsyncIterator[StreamEvent],
+        request: ModelRequest,
+        ctx: HookContext,
+        answer: Answer,
     ) -> AsyncIterator[StreamEvent]:
         """Let an answer through that nobody can block, and show it to whoever looks on."""
-        answer, text = Answer(), list[str]()
+        text: list[str] = []
         async with closing(stream):
             async for event in stream:
-                collect(answer, text, event)
-                yield event
+                call = collect(answer, text, event)
+                yield event if call is None else StreamEvent("tool_call", call)
         await self._result.fire(result_of(request, "".join(text), answer), ctx)
 
     async def _judged(
@@ -144,22 +189,21 @@ class ModelTurn:
         request: ModelRequest,
         ctx: HookContext,
         held: HeldBack,
+        answer: Answer,
     ) -> AsyncIterator[StreamEvent]:
         """Hold an answer back until `model_result` has judged it: whole, or segment by segment.
 
         A segment is judged when the next one begins, so that the last one is judged with the end.
         """
-        answer, text = Answer(), list[str]()
+        text: list[str] = []
         async with closing(stream):
             async for event in stream:
                 if event.kind == "text" and held.is_full:
                     segment = result_of(request, held.content)
                     for ready in held.release((await self._judge(segment, ctx)).event.content):
                         yield ready
-                collect(answer, text, event)
-                if event.kind == "tool_call":  # with the id that was judged
-                    event = StreamEvent("tool_call", answer.tool_calls[-1])
-                held.add(event)
+                call = collect(answer, text, event)
+                held.add(event if call is None else StreamEvent("tool_call", call))  # its judged id
         if not answer.finish_reason:
             raise Unjudged if held.judged else CutOff(CUT_OFF)
         answer.text = held.content
@@ -173,9 +217,11 @@ class ModelTurn:
             raise Blocked("the model's answer", verdict.reason, verdict.decided_by)
         return verdict
 
-    async def _read(self, stream: AsyncIterable[StreamEvent], ctx: HookContext, emit: Emit) -> Answer:
+    async def _read(
+        self, stream: AsyncIterable[StreamEvent], answer: Answer, ctx: HookContext, emit: Emit
+    ) -> Answer:
         """Put the answer together while it comes in, and hand each piece on."""
-        answer, text, reasoning = Answer(), list[str](), list[str]()
+        text, reasoning = list[str](), list[str]()
         begun = False
         async with closing(stream):
             async for event in stream:
@@ -184,8 +230,10 @@ class ModelTurn:
                     if self._start.live:
                         message = {"role": "assistant", "content": ""}
                         await self._start.fire(MessageStartEvent(message), ctx)
-                collect(answer, text, event)
-                if event.kind == "text" and self._update.live:
+                call = collect(answer, text, event)
+                if call is not None:
+                    event = StreamEvent("tool_call", call)
+                elif event.kind == "text" and self._update.live:
                     delta = {"role": "assistant", "content": event.data["delta"]}
                     await self._update.fire(MessageUpdateEvent(delta), ctx)
                 elif event.kind == "reasoning":
@@ -201,18 +249,17 @@ class ModelTurn:
         return answer
 
 
-def collect(answer: Answer, text: list[str], event: StreamEvent) -> None:
-    """Add one piece to an answer; text is joined once, at the end."""
+def collect(answer: Answer, text: list[str], event: StreamEvent) -> dict[str, Any] | None:
+    """Add one piece to an answer and give the call that it is; text is joined once, at the end."""
     if event.kind == "text":
         text.append(event.data["delta"])
     elif event.kind == "tool_call":
-        call = dict(event.data)
-        call["id"] = call.get("id") or f"call_{uuid4().hex[:12]}"
-        answer.tool_calls.append(call)
+        return answer.add_call(event.data)
     elif event.kind == "usage":
         answer.usage.update(event.data)
     elif event.kind == "final":
         answer.finish_reason = event.data.get("finish_reason") or "stop"
+    return None
 
 
 def result_of(request: ModelRequest, content: str, answer: Answer | None = None) -> ModelResultEvent:
@@ -245,12 +292,7 @@ def released(held: HeldBack, answer: Answer, changes: dict[str, Any]) -> list[St
 
 def parsed_call(raw: dict[str, Any]) -> ToolCall:
     """A tool call as handlers see it; arguments that are no JSON object stay out of sight."""
-    try:
-        arguments: Any = json.loads(raw["arguments"] or "{}")
-    except ValueError:
-        arguments = None
-    known = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
-    return ToolCall(raw["id"], raw["name"], known)
+    return ToolCall(raw["id"], raw["name"], parse(raw["arguments"])[0])
 
 
 def raw_call(call: ToolCall, originals: list[dict[str, Any]]) -> dict[str, Any]:

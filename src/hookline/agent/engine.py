@@ -34,13 +34,14 @@ from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 from hookline.hooks import Hooks
 from hookline.models import ContextOverflow, ModelRequest
 from hookline.specs import SideEffects
+from hookline.tools.arguments import ArgumentLimits
 from hookline.tools.context import during
 from hookline.tools.registry import Registry
 from hookline.tools.runner import Admitted, Caller, Requested, ToolOutcome, ToolRunner
 
 from .answer import Answer, Emit, ModelTurn
 from .compactor import Compactor
-from .errors import Cancelled, StepLimit
+from .errors import Cancelled, StepLimit, TooManyCalls
 from .feed import Feed
 from .journal import TapeJournal, plain_content, plain_envelope
 from .loops import LoopWatch
@@ -149,7 +150,7 @@ class Engine:
         if self._start.live:
             await self._start.fire(AgentStartEvent(), run.ctx)
         await self._show(message, run.ctx)
-        await journal.begin(plain_message(message), run.turn_id, run.envelope, run.system)
+        await journal.begin(plain_message(message), run.turn_id, run.envelope, run.system, run.identity)
 
     async def _system(self, run: AgentRun) -> str:
         parts: list[str] = []
@@ -180,7 +181,11 @@ class Engine:
         ctx = run.ctx
         if self._turn_start.live:
             await self._turn_start.fire(TurnStartEvent(index, time.time()), ctx)
-        answer = await self._ask(run, emit, index)
+        try:
+            answer = await self._ask(run, emit, index)
+        except TooManyCalls as refusal:  # nothing of such an answer runs, or stays in the context
+            await self._say(run, journal, emit, str(refusal), {"sent_back_by": "limits.tool_calls"})
+            return "more"
         run.messages.append(answer.message)
         await journal.assistant(answer.message, answer.usage)
         run.count(answer.usage)
@@ -215,8 +220,14 @@ class Engine:
     async def _let_in(self, run: AgentRun, journal: TapeJournal, emit: Emit) -> None:
         """Take in the messages that joined since the last model call."""
         for steered in run.steering.take():
-            origin = {"steered": True, "envelope": plain_envelope(steered.envelope)}
+            origin = {
+                "steered": True,
+                "envelope": plain_envelope(steered.envelope),
+                "identity": steered.identity.plain(),
+            }
+            run.joined_by(steered.identity)
             await self._say(run, journal, emit, steered.prompt, origin)
+            journal.identity = run.identity
             if not steered.joined.done():
                 steered.joined.set_result(True)
 
@@ -235,7 +246,10 @@ class Engine:
 
         def ask(emit: Emit) -> Awaitable[Answer]:
             request = self._request(run, index)
-            return self._model_turn.take(run.model, request, run.ctx, emit, run.limits.streaming)
+            limits = run.limits
+            return self._model_turn.take(
+                run.model, request, run.ctx, emit, limits.streaming, limits.tool_calls
+            )
 
         if self.compactor.is_due(run.model, run.messages, run.limits.compacting):
             await self._compact(run, "near the context limit")
@@ -287,7 +301,14 @@ class Engine:
         if not requests:
             return []
         caller = Caller(
-            run.ctx, journal, run.workspace, run.state, run.limits.tool_seconds, allowed=run.tools
+            run.ctx,
+            journal,
+            run.workspace,
+            run.state,
+            run.limits.tool_seconds,
+            allowed=run.tools,
+            identity=run.identity,
+            limits=ArgumentLimits(run.limits.argument_size, run.limits.argument_depth),
         )
         admitted = [await self.runner.admit(request, caller) for request in requests]
         if len(admitted) == 1:

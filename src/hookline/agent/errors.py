@@ -23,6 +23,10 @@ class CutOff(AgentError):
     """A model's stream ended before the answer was complete."""
 
 
+class TooManyCalls(AgentError):
+    """A model's answer whose tool calls exceed a limit; the message tells the model what to do."""
+
+
 class Unjudged(Blocked):
     """A model's stream broke off after a part of it was judged: the rest never will be."""
 

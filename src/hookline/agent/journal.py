@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from hookline.catalog.calls import ToolCall, ToolResultContent
 from hookline.catalog.envelope import Message, field_of
+from hookline.catalog.identity import NOBODY, Identity
 from hookline.catalog.parts import Content, ImagePart, Part, TextPart
 from hookline.hooks import Ruling
 from hookline.tape import FORK, SWITCH, Entry, Tape
@@ -34,15 +35,25 @@ KEPT_BYTES = 5_000_000
 class TapeJournal:
     """Writes one session's turns on its tape."""
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, identity: Identity | None = None) -> None:
         self.tape = tape
+        self.identity = identity
+        """Kept with each call, if it is another one than the turn started with."""
 
-    async def begin(self, message: Message, turn_id: str, envelope: Any, system: str) -> None:
+    async def begin(
+        self,
+        message: Message,
+        turn_id: str,
+        envelope: Any,
+        system: str,
+        identity: Identity = NOBODY,
+    ) -> None:
         """A turn starts with a user's message; both are one write."""
         started = {
             "status": "started",
             "turn_id": turn_id,
             "envelope": plain_envelope(envelope),
+            "identity": identity.plain(),
             "system": system,
         }
         await self.tape.append_many([(TURN, started), (MESSAGE, {"message": message})])
@@ -63,7 +74,7 @@ class TapeJournal:
             "arguments": dict(call.arguments),
             "requested": requested if isinstance(requested, str) else dict(requested),
         }
-        await self.tape.append(TOOL_CALL, payload, meta=decisions(rulings))
+        await self.tape.append(TOOL_CALL, payload, meta=self._meta(rulings))
 
     async def tool_result(
         self, result: ToolResultContent, *, ran: bool, terminate: bool, rulings: list[Ruling]
@@ -77,7 +88,13 @@ class TapeJournal:
             "ran": ran,
             "terminate": terminate,
         }
-        await self.tape.append(TOOL_RESULT, payload, meta=decisions(rulings))
+        await self.tape.append(TOOL_RESULT, payload, meta=self._meta(rulings))
+
+    def _meta(self, rulings: list[Ruling]) -> dict[str, Any] | None:
+        meta = decisions(rulings)
+        if self.identity is None:
+            return meta
+        return {**(meta or {}), "identity": self.identity.plain()}
 
     async def finish(self, turn_id: str, status: str, error: str | None = None) -> None:
         """The turn is over."""
@@ -93,6 +110,8 @@ class CutOffTurn:
 
     turn_id: str
     envelope: dict[str, Any] | None
+    identity: Identity
+    """On whose behalf it ran: the sender of its message, and of each that joined it."""
     system: str
     entries: list[Entry]
 
@@ -138,7 +157,12 @@ async def cut_off_turn(tape: Tape) -> CutOffTurn | None:
     if any(entry.kind in (FORK, SWITCH) for entry in entries):
         return None
     begun = last.payload
-    return CutOffTurn(begun["turn_id"], begun.get("envelope"), begun.get("system", ""), entries)
+    identity = Identity.restored(begun.get("identity"))
+    for entry in entries:
+        if entry.kind == MESSAGE and entry.meta.get("steered"):
+            identity = identity.joined_by(Identity.restored(entry.meta.get("identity")))
+    envelope, system = begun.get("envelope"), begun.get("system", "")
+    return CutOffTurn(begun["turn_id"], envelope, identity, system, entries)
 
 
 def plain_content(content: Content) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from hookline.catalog.context import HookContext
 from hookline.catalog.envelope import Message
+from hookline.catalog.identity import NOBODY, Identity
 from hookline.catalog.parts import Prompt
 from hookline.models import Model
 from hookline.tape import Tape, TapeContext
@@ -42,6 +43,12 @@ class Limits:
     compacting: Compacting = field(default_factory=Compacting)
     streaming: Streaming = WHOLE
     """How an answer is judged while it streams."""
+    tool_calls: int = 128
+    """How many tool calls one answer of a model may ask for."""
+    argument_size: int = 1_000_000
+    """Characters of JSON in the arguments of one call."""
+    argument_depth: int = 64
+    """How deep the arguments of one call may be nested."""
 
 
 def new_hex() -> str:
@@ -68,6 +75,8 @@ class AgentRun:
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     tool_choice: Any = "auto"
     envelope: Any = None
+    identity: Identity = NOBODY
+    """On whose behalf the run acts; everyone whose message joined it is part of this."""
     resume: CutOffTurn | None = None
     turn_id: str = field(default_factory=new_hex)
     tools: frozenset[str] | None = None
@@ -103,6 +112,11 @@ class AgentRun:
     async def finish(self, status: str, error: str | None = None) -> None:
         """Note on the tape how the turn ended."""
         await TapeJournal(self.tape).finish(self.turn_id, status, error)
+
+    def joined_by(self, identity: Identity) -> None:
+        """Act for the sender of a message that joins the run, too."""
+        self.identity = self.identity.joined_by(identity)
+        self.ctx = replace(self.ctx, identity=self.identity)
 
     def count(self, usage: dict[str, Any]) -> None:
         """Add one answer's usage to the run's."""

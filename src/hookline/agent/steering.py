@@ -6,6 +6,7 @@ from asyncio import Future, get_running_loop
 from dataclasses import dataclass
 from typing import Any
 
+from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Prompt
 
 
@@ -15,6 +16,7 @@ class Steered:
 
     prompt: Prompt
     envelope: Any
+    identity: Identity
     joined: Future[bool]
 
 
@@ -28,11 +30,17 @@ class Steering:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def join(self, prompt: Prompt, envelope: Any = None) -> bool:
-        """Wait until the message is part of the run; False where the run ended before that."""
+    async def join(
+        self, prompt: Prompt, envelope: Any = None, identity: Identity | None = None
+    ) -> bool:
+        """Wait until the message is part of the run; False if the run ended before that.
+
+        The run acts for its sender, too, from then on: `identity`, or else whom the envelope names.
+        """
         if self._closed:
             return False
-        steered = Steered(prompt, envelope, get_running_loop().create_future())
+        who = Identity.of(envelope) if identity is None else identity
+        steered = Steered(prompt, envelope, who, get_running_loop().create_future())
         self._waiting.append(steered)
         try:
             return await steered.joined

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .identity import NOBODY, Identity
+
 
 class Ask(Protocol):
     """Puts a question to the person; None means that nobody answered."""
@@ -34,3 +36,5 @@ class HookContext:
     app: Any = None
     ask: Ask = nobody_answers
     notify: Callable[[str], None] = nobody_listens
+    identity: Identity = NOBODY
+    """On whose behalf this happens."""

@@ -116,7 +116,7 @@ def explain_call(
     """Say what would become of a call; nothing is run and nobody is asked."""
     if tool is None:
         raise BadInput('name a tool: hookline policy explain shell \'{"command": "ls"}\'')
-    from hookline.tools.runner import parse
+    from hookline.tools.arguments import parse
 
     given, fault = parse(arguments)
     if fault is not None:
@@ -128,12 +128,14 @@ def explain_call(
 async def weigh(app: Hookline, name: str, given: dict[str, Any], session: str) -> list[Step]:
     """Ask the plugins, then the policy, as the runner does."""
     from hookline.catalog.calls import ToolCall
-    from hookline.tools.runner import Admitted, Caller, Requested, describe
+    from hookline.catalog.identity import Identity
+    from hookline.tools.action import describe
+    from hookline.tools.calls import Admitted, Caller, Requested
 
     ctx = app.context(session)
     call: ToolCall = ToolCall("explained", name, given, ctx.agent_id, session)
-    said = {"channel": "terminal", "sender_id": "human"}
-    caller = Caller(ctx, cast("Any", None), app.workspace, {"message": said})
+    identity = Identity("human", "terminal")
+    caller = Caller(ctx, cast("Any", None), app.workspace, identity=identity)
     if name in app.tools:
         leave_servers_alone(app)
     async with app.running():

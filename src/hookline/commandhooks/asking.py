@@ -114,6 +114,8 @@ class Asking:
             "cwd": str(app.workspace),
             "permission_mode": "default",
             "hook_event_name": event,
+            "user": ctx.identity.user,
+            "channel": ctx.identity.channel,
         }
         if ctx.depth > 0:
             given["agent_id"] = ctx.session_id.rpartition("/")[2]

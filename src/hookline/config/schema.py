@@ -20,6 +20,10 @@ class LimitsSettings(BaseModel):
     sent_back: int | None = Field(default=None, ge=0)
     depth: int | None = Field(default=None, ge=0)
     subagents: int | None = Field(default=None, ge=1)
+    tool_calls: int | None = Field(default=None, ge=1)
+    argument_size: int | None = Field(default=None, ge=1)
+    argument_depth: int | None = Field(default=None, ge=1, le=200)
+    """The tape and the policies encode 254 levels, and a call is some levels down in what they keep."""
 
     def given(self) -> dict[str, Any]:
         """The limits that were set, as the runtime takes them."""

@@ -6,7 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from hookline import slash
-from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
+from hookline.catalog.envelope import Envelope, address_of, content_of
+from hookline.catalog.identity import Identity
 from hookline.hooks import HooklineError
 from hookline.person import arguments_of, call_tool
 from hookline.sessions import UnknownSession
@@ -49,8 +50,7 @@ class Commands:
 
         async def call(name: str, arguments: str) -> str:
             given = arguments_of(app.tools.get(name), arguments)
-            channel, user = address_of(message)[0], str(field_of(message, "sender_id") or "")
-            outcome = await call_tool(app, session_id, name, given, channel=channel, user=user)
+            outcome = await call_tool(app, session_id, name, given, identity=Identity.of(message))
             return plain_text(outcome.content) or "(nothing)"
 
         try:

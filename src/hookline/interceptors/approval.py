@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from agent_hooks import ApprovalOutcome, ApprovalRequest, ApprovalResolution, Verdict
 
-from hookline.catalog.envelope import field_of
 from hookline.hooks import Decision
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class ApprovalDoor:
         context, verdict = request.context, request.verdict
         point = request.interception_point.value
         session_id = str(context["session"]["id"])
-        said: Any = getattr(self.app.runs.get(session_id), "envelope", None)
+        identity = self.app.identity_of(session_id)
         call: dict[str, Any] = context.get("tool_call") or {
             "id": f"{point}_{context['sequence']}",
             "name": f"agent_hooks.{point}",
@@ -52,8 +51,9 @@ class ApprovalDoor:
             "agent_id": context["agent"]["id"],
             "depth": 0,
             "source": "agent_hooks",
-            "channel": str(field_of(said, "channel") or ""),
-            "user": str(field_of(said, "sender_id") or field_of(said, "user_id") or ""),
+            "channel": identity.channel,
+            "chat": identity.chat,
+            "user": identity.user,
             "workspace": str(self.app.workspace),
             "question": told or f"an interceptor asks about {point}",
         }

@@ -56,6 +56,7 @@ from hookline.catalog.events.tool import (
     ToolResultEvent,
     ToolResultEventResult,
 )
+from hookline.catalog.identity import Identity
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import hookimpl
 from hookline.tools.output import model_content
@@ -270,7 +271,8 @@ class AgentHooks:
             return None
         if InterceptionPoint.PRE_TOOL_CALL.value not in self._points:
             return None
-        ctx = HookContext(action["session_id"], action["agent_id"], action["depth"])
+        identity = Identity(action["user"], action["channel"], action["chat"])
+        ctx = HookContext(action["session_id"], action["agent_id"], action["depth"], identity=identity)
         given: dict[str, Any] = action["arguments"]
         proceeds, _, arguments = await self._before_tool(action["call_id"], action["tool"], given, ctx)
         return None if proceeds and arguments == given else False  # what was authorised is what runs

@@ -17,7 +17,7 @@ from hookline.hooks.trace import Dispatch
 from .approvals import Grant, call_hash
 from .audit import AuditError, AuditLog
 
-CALLERS = ("tool", "call_id", "session_id", "agent_id", "depth", "source", "channel", "user")
+CALLERS = ("tool", "call_id", "session_id", "agent_id", "depth", "source", "channel", "chat", "user")
 """What a record says of a call, beside its hash."""
 OF_THE_RUNNER = ("tool_call", "tool_result")
 """Gates whose rulings come with the call that they are about."""
@@ -45,6 +45,8 @@ class Auditor:
             "call_hash": call_hash(action["tool"], action["arguments"]),
             "rulings": self._told(rulings),
         }
+        if "participants" in action:
+            record["participants"] = action["participants"]
         requested = action.get("requested")
         if isinstance(requested, Mapping) and requested != action["arguments"]:
             record["requested_hash"] = call_hash(action["tool"], requested)  # pyright: ignore[reportUnknownArgumentType]

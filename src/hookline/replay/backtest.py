@@ -15,6 +15,7 @@ from typing import Any
 
 from hookline.catalog.calls import ToolCall, ToolResultContent
 from hookline.catalog.context import HookContext
+from hookline.catalog.identity import NOBODY
 from hookline.hooks import Decision, Hooks, Ruling
 from hookline.policy.spending import Spent
 from hookline.tools.runner import Admitted, Caller, Requested, Resolve, ToolRunner
@@ -137,18 +138,20 @@ class Court:
             self._spending = app.policy.spending = RecordedSpending()
         report.sessions += 1
         ctx = HookContext(session_id, "main", session_id.count("/"), app=app)
-        caller = Caller(ctx, self._journal, app.workspace, {"message": {}})
+        caller = Caller(ctx, self._journal, app.workspace)
+        turn = NOBODY
         waiting = 0
         for row in traffic(source, session_id, usage=self._counts):
             if type(row) is Recorded:
                 if row.time >= since:
+                    caller.identity = row.identity or turn
                     await self._judge(row, caller)
                     waiting += 1
                     if tell is not None and waiting == _STEP:
                         tell(waiting)
                         waiting = 0
             elif type(row) is Turned:
-                caller.state["message"] = row.envelope or {}
+                turn = row.identity
             if self._spending is not None:
                 self._spending.count(row)
         if tell is not None:

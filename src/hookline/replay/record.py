@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
 from hookline.agent.journal import INBOUND, MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
+from hookline.catalog.identity import NOBODY, Identity
 from hookline.catalog.parts import AudioPart, ImagePart, TextPart
 from hookline.tape import ANCHOR, SWITCH, Entry
-from hookline.tools.runner import parse
+from hookline.tools.arguments import parse
 
 Decided: TypeAlias = Literal["allowed", "approved", "rejected", "denied"]
 """What became of a call: let through, let through by a person, refused by one, refused."""
@@ -84,6 +85,8 @@ class Item:
     entries: list[Entry]
     turn_id: str = ""
     envelope: dict[str, Any] | None = None
+    identity: Identity = NOBODY
+    """On whose behalf the turn ran."""
     prompt: Any = None
     system: str | None = None
     status: str = "cut off"
@@ -155,6 +158,7 @@ def read_items(entries: Iterable[Entry]) -> list[Item]:
             outcome = str(payload.get("outcome") or "dropped")
             said = cast("dict[str, Any] | None", payload.get("envelope"))
             items.append(Item("inbound", [entry], envelope=said, status=outcome))
+            items[-1].identity = Identity.of(said)
             items[-1].error = payload.get("reason")
         elif entry.kind in (TOOL_CALL, TOOL_RESULT):
             _persons_call(entry, items)
@@ -169,6 +173,7 @@ def _turn(entry: Entry, turn: Item | None, items: list[Item]) -> Item | None:
     if payload.get("status") == "started":
         if turn is None or turn.turn_id != turn_id:
             turn = Item("turn", [], turn_id=turn_id, envelope=payload.get("envelope"))
+            turn.identity = Identity.restored(payload.get("identity"))
             turn.system = payload.get("system")
             items.append(turn)
         turn.entries.append(entry)

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from hookline.agent.journal import MESSAGE, TOOL_CALL, TOOL_RESULT, TapeJournal
+from hookline.catalog.identity import Identity
 from hookline.hooks.errors import HooklineError, error_text
 from hookline.tape import FORK, Entry, TapeStore, new_id
-from hookline.tools.runner import Caller, Requested, parse
+from hookline.tools.arguments import parse
+from hookline.tools.runner import Caller, Requested
 
 from .app import ReplayApp
 from .comparison import Comparison, Pair, compare
@@ -334,7 +336,7 @@ async def _make(app: ReplayApp, recording: Recording, item: Item, what_if: WhatI
 
 async def _inbound(app: ReplayApp, session: str, item: Item, edited: str | None) -> None:
     """Let the message come in once more, and what joined its turn."""
-    message: dict[str, Any] = dict(item.envelope or {})
+    message: dict[str, Any] = dict(item.identity.stamped(item.envelope or {}))
     message.pop("session_id", None)
     prompt = restored(item.prompt)
     if edited is not None:
@@ -363,12 +365,14 @@ async def _inbound(app: ReplayApp, session: str, item: Item, edited: str | None)
 async def _persons_call(app: ReplayApp, session: str, item: Item) -> None:
     for call in item.calls.values():
         arguments = parse(call.requested)[0]
+        kept = next((e.meta["identity"] for e in item.entries if "identity" in e.meta), None)
+        identity = Identity.restored(kept)
         caller = Caller(
-            app.context(session),
-            TapeJournal(await app.tape(session)),
+            app.context(session, identity),
+            TapeJournal(await app.tape(session), identity),
             app.workspace,
-            {"message": {"channel": session.partition(":")[0]}},
             source=call.source,
+            identity=identity,
         )
         await app.runner.run(Requested(call.id, call.name, arguments), caller)
 

@@ -8,6 +8,7 @@ from functools import partial
 from json import JSONDecoder
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from hookline.catalog.identity import Identity
 from hookline.tape import Entry, TapeStore
 from hookline.tape.errors import TapeCorrupt
 from hookline.tape.opening import postgres_of
@@ -83,12 +84,20 @@ class Recorded(NamedTuple):
         """Who asked."""
         return source_of(self.id)
 
+    @property
+    def identity(self) -> Identity | None:
+        """On whose behalf, if it was kept with the call; otherwise its turn has it."""
+        if '"identity"' not in self.meta:
+            return None
+        kept = _decode(self.meta).get("identity")
+        return Identity.restored(kept) if kept else None
+
 
 class Turned(NamedTuple):
     """A turn began or ended: from here on, whose message is behind the calls."""
 
     time: float
-    envelope: Any
+    identity: Identity
     began: bool
 
 
@@ -115,7 +124,7 @@ def traffic(
             yield Recorded(entry, time, said["id"], said["name"], requested, arguments, question, meta)
         elif kind == "turn":
             began = said.get("status") == "started"
-            yield Turned(time, said.get("envelope"), began)
+            yield Turned(time, Identity.restored(said.get("identity")), began)
         elif said.get("ran") is False:
             if asked is None:
                 asked = requests(source, session_id)

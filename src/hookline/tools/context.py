@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hookline.catalog.identity import NOBODY, Identity
+
 
 def nobody_watches(value: Any) -> None:
     """Drop a report: nobody follows this call."""
@@ -39,6 +41,8 @@ class ToolContext:
     """The name of the tool that is called."""
     permissions: tuple[str, ...] = ()
     """What the tool was granted: the permissions of its spec, which `authorize_action` has seen."""
+    identity: Identity = NOBODY
+    """On whose behalf the tool was called; agents that it starts act for the same."""
 
 
 _CALLING: ContextVar[ToolContext | None] = ContextVar("hookline_tool_call", default=None)

@@ -10,19 +10,21 @@
 The first half is `admit`, the second `execute`; several calls of one model turn are admitted one
 after the other and executed together. A call that is refused or invalid skips the tool and
 `after_tool_call`; everything from `tool_result` on happens all the same.
+
+What is judged is what runs: the arguments become plain values once (`arguments.read`), the runner keeps
+them to itself, and everyone else gets a copy. One approval is one execution: each further `call_next()`
+is judged, and asked about, as a call of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Protocol, cast
+from dataclasses import replace
+from typing import Any
 
 from hookline.catalog.calls import ToolCall, ToolResultContent
-from hookline.catalog.context import HookContext
 from hookline.catalog.events.tool import (
     ToolCallEvent,
     ToolExecutionEndEvent,
@@ -31,13 +33,26 @@ from hookline.catalog.events.tool import (
     ToolExecutionUpdateEvent,
     ToolResultEvent,
 )
+from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Content
 from hookline.catalog.place import at
 from hookline.catalog.place import call as call_place
 from hookline.hooks import Decision, HooklineError, Hooks, Ruling, Verdict
 from hookline.hooks.errors import error_text
 
-from .action import about, copied, describe, parse
+from .action import about, describe
+from .arguments import copied, parse, read
+from .calls import (
+    Admitted,
+    Approve,
+    Caller,
+    Judge,
+    Record,
+    Requested,
+    Resolve,
+    ToolOutcome,
+    ToolRefused,
+)
 from .context import ToolContext, during, nobody_watches
 from .output import model_content
 from .progress import Progress
@@ -45,91 +60,7 @@ from .registry import Registry
 from .spool import fit
 from .tool import Tool
 
-
-class ToolRefused(HooklineError):
-    """A call that a gate denied; the message is what the model is told."""
-
-
-class Journal(Protocol):
-    """Where calls and results are kept; each is durable when its coroutine returns."""
-
-    async def tool_call(self, call: ToolCall, requested: Any, rulings: list[Ruling]) -> None:
-        """Keep a call that is about to run: final arguments, the asked-for ones, who decided."""
-        ...
-
-    async def tool_result(
-        self, result: ToolResultContent, *, ran: bool, terminate: bool, rulings: list[Ruling]
-    ) -> None:
-        """Keep a result, as `tool_result_persist` left it."""
-        ...
-
-
-Judge = Callable[[dict[str, Any]], Awaitable[Sequence[Ruling]]]
-"""Policy that is not a plugin's: the default, packs and the operator's floor, after `authorize_action`.
-
-It is given the action with `authorized`, the plugins' answer; every ruling goes on the tape."""
-
-Resolve = Callable[[dict[str, Any]], Awaitable[Any]]
-"""Puts a request to `resolve_approval`."""
-
-Approve = Callable[[dict[str, Any], Resolve | None], Awaitable[Ruling]]
-"""Decides on a question, by what was granted before or by whoever answers; None: nobody is there."""
-
-Record = Callable[[dict[str, Any], Sequence[Ruling], str], Awaitable[None]]
-"""Writes a decision down: the call, who ruled what, and what came of it. A failure denies the call."""
-
-
-@dataclass(slots=True)
-class Caller:
-    """On whose behalf calls are run."""
-
-    ctx: HookContext
-    journal: Journal
-    workspace: Path
-    state: dict[str, Any] = field(default_factory=dict[str, Any])
-    timeout: float | None = None
-    """Seconds that a tool may run which sets no limit of its own."""
-    source: str = "model"
-    """Who asks: model, command, shell, trigger, replay."""
-    allowed: frozenset[str] | None = None
-    """The tools within reach; None: all."""
-
-
-@dataclass(slots=True)
-class Requested:
-    """A call as it was asked for; a model's arguments are text."""
-
-    id: str
-    name: str
-    arguments: str | Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class Admitted:
-    """A call that passed the gates, or why it did not."""
-
-    call: ToolCall
-    requested: Requested
-    tool: Tool | None = None
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
-    refusal: str | None = None
-    rulings: list[Ruling] = field(default_factory=list[Ruling])
-
-
-@dataclass(slots=True)
-class ToolOutcome:
-    """What a call came to, as the model sees it."""
-
-    call: ToolCall
-    content: Content
-    is_error: bool = False
-    ran: bool = False
-    terminate: bool = False
-
-    @property
-    def result(self) -> ToolResultContent:
-        """The same as the record that events carry."""
-        return ToolResultContent(self.call.id, self.call.name, self.content, self.is_error)
+LONGEST_NAME = 256
 
 
 class ToolRunner:
@@ -175,20 +106,25 @@ class ToolRunner:
 
     async def _admit(self, requested: Requested, caller: Caller) -> Admitted:
         ctx = caller.ctx
-        arguments, fault = parse(requested.arguments)
+        arguments, fault = parse(requested.arguments, caller.limits)
+        if len(requested.name) > LONGEST_NAME:  # no registered tool has such a name
+            fault = f"there is no tool with a name of {len(requested.name):,} characters"
+            requested = replace(requested, name=requested.name[:LONGEST_NAME])
+        if not isinstance(requested.arguments, str):  # whoever made the mapping may still change it
+            requested = replace(requested, arguments=copied(arguments))
         call = ToolCall(requested.id, requested.name, arguments, ctx.agent_id, ctx.session_id)
         admitted = Admitted(call, requested)
         if self._start.live:
-            await self._start.fire(ToolExecutionStartEvent(call), ctx)
+            await self._start.fire(ToolExecutionStartEvent(admitted.copy()), ctx)
         try:
             if fault is not None:
                 raise ToolRefused(fault)
             admitted.tool = self.registry.get(requested.name)
             if caller.allowed is not None and requested.name not in caller.allowed:
                 raise ToolRefused(f"{requested.name} is not among the tools of {ctx.agent_id}")
-            await self._rewrite(admitted, ctx)
-            asked = await self._ask_gate(admitted, ctx)
-            admitted.values = admitted.tool.validate(dict(admitted.call.arguments))
+            await self._rewrite(admitted, caller)
+            asked = await self._ask_gate(admitted, caller)
+            admitted.values = admitted.tool.validate(copied(admitted.call.arguments))
             await self._authorise(admitted, caller, asked)
         except HooklineError as refusal:
             admitted.refusal = str(refusal)
@@ -208,7 +144,7 @@ class ToolRunner:
             return
         outcome = "allowed" if admitted.refusal is None else "denied"
         action = about(admitted, caller)
-        action["requested"] = parse(admitted.requested.arguments)[0]
+        action["requested"] = parse(admitted.requested.arguments, caller.limits)[0]
         try:
             await self.record(action, admitted.rulings, outcome)
         except Exception as error:
@@ -216,67 +152,82 @@ class ToolRunner:
             admitted.rulings.append(Ruling(Decision.DENY, told(error), by="audit"))
             admitted.refusal = admitted.refusal or why
 
-    async def _rewrite(self, admitted: Admitted, ctx: HookContext) -> None:
+    async def _rewrite(self, admitted: Admitted, caller: Caller) -> None:
         if not self._before.live:
             return
-        call = admitted.call
-        given = deepcopy(dict(call.arguments))
+        ctx, given = caller.ctx, admitted.copy()
         arguments = await self._before.fire(
-            replace(call, arguments=given), call.name, given, ctx.agent_id, ctx.session_id
+            given, given.name, given.arguments, ctx.agent_id, ctx.session_id
         )
         if not isinstance(arguments, dict):  # a failed guard withheld them
             raise ToolRefused(str(arguments))
-        admitted.call = replace(call, arguments=deepcopy(cast("dict[str, Any]", arguments)))
+        admitted.call = replace(admitted.call, arguments=read(arguments, caller.limits))
 
-    async def _ask_gate(self, admitted: Admitted, ctx: HookContext) -> str | None:
+    async def _ask_gate(self, admitted: Admitted, caller: Caller) -> str | None:
         """Let `tool_call` judge; give the question where something wants approval."""
         if not self._gate.live:
             return None
-        verdict = await self._judged(admitted, ctx)
-        if verdict.event.input != admitted.call.arguments:  # changed in place: who saw it before?
+        verdict, left = await self._judged(admitted, caller)
+        if left != admitted.call.arguments:  # changed in place: who saw it before?
             why = "a handler changed the arguments in place; all were asked again"
             admitted.rulings.append(Ruling(reason=why, by="tool_call"))
-            admitted.call = replace(admitted.call, arguments=deepcopy(verdict.event.input))
-            verdict = await self._judged(admitted, ctx)
-            if verdict.event.input != admitted.call.arguments:
+            admitted.call = replace(admitted.call, arguments=left)
+            verdict, left = await self._judged(admitted, caller)
+            if left != admitted.call.arguments:
                 raise ToolRefused(f"{admitted.call.name} was not run: its arguments do not settle")
         if setters := verdict.conflicts.get("input"):
             why = f"{' and '.join(setters)} rewrote the arguments differently; the last one counts"
             admitted.rulings.append(Ruling(reason=why, by="tool_call"))
         return (verdict.reason or f"run {admitted.call.name}?") if verdict.asked else None
 
-    async def _judged(self, admitted: Admitted, ctx: HookContext) -> Verdict[ToolCallEvent]:
-        """Fire `tool_call`, and take over the rewrite that results ask for."""
+    async def _judged(
+        self, admitted: Admitted, caller: Caller
+    ) -> tuple[Verdict[ToolCallEvent], dict[str, Any]]:
+        """Fire `tool_call` and take over the rewrite that results ask for.
+
+        Gives the verdict, and the arguments as the last handler left them, as plain values.
+        """
         call = admitted.call
         event = ToolCallEvent(call.id, call.name, copied(call.arguments))
-        verdict = await self._gate.fire(event, ctx)
-        admitted.rulings.extend(verdict.trail)
+        verdict = await self._gate.fire(event, caller.ctx)
+        admitted.rulings.extend(replace(ruling) for ruling in verdict.trail)
         if verdict.denied:
             raise ToolRefused(verdict.reason or f"{verdict.decided_by} blocked {call.name}")
         rewritten = verdict.changes.get("input")
         if rewritten is not None:
-            if not isinstance(rewritten, Mapping):
-                raise ToolRefused(f"{call.name} was not run: its rewritten arguments are no table")
-            rewritten = cast("Mapping[str, Any]", rewritten)
-            admitted.call = replace(call, arguments=deepcopy(rewritten))
-        return verdict
+            admitted.call = replace(call, arguments=read(rewritten, caller.limits))
+        return verdict, read(verdict.event.input, caller.limits)
 
     async def _authorise(self, admitted: Admitted, caller: Caller, asked: str | None) -> None:
-        """Judge the final arguments: plugins, then policy, then a person where somebody asked."""
+        """Judge the final arguments: plugins, then policy, then a person if anyone asks for one.
+
+        A turn that several users steer is judged once for each of them; the strictest counts.
+        """
+        questions: list[str | None] = [] if asked is None else [asked]
+        for identity in caller.identity.everyone:
+            questions += await self._weigh(admitted, caller, identity)
+        if questions:
+            question = "; ".join(dict.fromkeys(each for each in questions if each))
+            await self._get_approval(admitted, caller, question or f"run {admitted.call.name}?")
+
+    async def _weigh(self, admitted: Admitted, caller: Caller, identity: Identity) -> list[str | None]:
+        """The questions that plugins and policy have about a call on behalf of one user."""
         authorized = None
         if self._authorize.live:
-            action = describe(admitted, caller)
+            action = describe(admitted, caller, identity)
             several = self._authorize.count() > 1  # asked first: one may leave in the middle
             authorized = await self._authorize.fire(action)
-            if several and action != describe(admitted, caller):
+            if several and action != describe(admitted, caller, identity):
                 why = "a plugin changed the action that others judge"
                 raise ToolRefused(f"{admitted.call.name} was not run: {why}")
         if authorized is False:
             admitted.rulings.append(Ruling(Decision.DENY, by="authorize_action"))
             raise ToolRefused(f"{admitted.call.name} was not authorised")
-        questions: list[str | None] = [] if asked is None else [asked]
+        questions: list[str | None] = []
         if self.judge is not None:
-            rulings = await self.judge({**describe(admitted, caller), "authorized": authorized})
+            action = describe(admitted, caller, identity)
+            action["authorized"] = authorized
+            rulings = await self.judge(action)
             admitted.rulings.extend(rulings)
             for ruling in rulings:
                 if ruling.decision is Decision.DENY:
@@ -285,18 +236,17 @@ class ToolRunner:
                     questions.append(ruling.reason)
         elif authorized is True:
             admitted.rulings.append(Ruling(by="authorize_action"))
-        if questions:
-            question = "; ".join(each for each in questions if each)
-            await self._get_approval(admitted, caller, question or f"run {admitted.call.name}?")
+        return questions
 
     async def _get_approval(self, admitted: Admitted, caller: Caller, question: str) -> None:
-        assert admitted.tool is not None
+        tool = admitted.tool
+        assert tool is not None
         request = {
             **describe(admitted, caller),
             "question": question,
             "lineage": [str(key) for key in self._line_of(caller.ctx.session_id)],
-            "diff": await admitted.tool.preview_of(
-                deepcopy(admitted.values), self._context(admitted, caller)
+            "diff": await tool.preview_of(
+                tool.validate(copied(admitted.call.arguments)), self._context(admitted, caller)
             ),
         }
         ruling = await self.approve(request, self._resolve if self._approve.live else None)
@@ -333,8 +283,9 @@ class ToolRunner:
             except Exception as raised:
                 value, error = told(raised), raised
             if ran and self._after.live:
+                given = admitted.copy()
                 value = await self._after.fire(
-                    call, call.name, deepcopy(dict(call.arguments)), value, ctx.agent_id, ctx.session_id
+                    given, given.name, given.arguments, value, ctx.agent_id, ctx.session_id
                 )
         outcome = ToolOutcome(call, "", is_error=error is not None or not ran, ran=ran)
         try:
@@ -343,7 +294,7 @@ class ToolRunner:
             outcome.content, outcome.is_error = str(unusable), True
         await self._judge_result(outcome, admitted, caller)
         if error is not None and self._failure.live:
-            failure = ToolExecutionFailureEvent(call.name, call.id, dict(call.arguments), error)
+            failure = ToolExecutionFailureEvent(call.name, call.id, copied(call.arguments), error)
             await self._failure.fire(failure, ctx)
         if self._end.live:
             await self._end.fire(ToolExecutionEndEvent(outcome.result), ctx)
@@ -351,27 +302,50 @@ class ToolRunner:
         return outcome
 
     async def _call_tool(self, admitted: Admitted, caller: Caller) -> Any:
-        call, tool = admitted.call, admitted.tool
+        tool = admitted.tool
         assert tool is not None
-        runs = 0
+        values = admitted.values
+        if not self._around.live:
+            return await self._invoke(tool, values, admitted, caller)
+        runs, over = 0, False
 
         async def run_tool() -> Any:
             nonlocal runs
-            runs += 1
-            if runs > 1:  # a second run is a call like any other
-                await self._authorise(admitted, caller, None)
-                await self._write_down(admitted, caller)
-                if admitted.refusal is not None:
-                    raise ToolRefused(admitted.refusal)
-                await caller.journal.tool_call(call, admitted.requested.arguments, admitted.rulings)
-            # a tool may change what it is given, and another run must get what was authorised
-            values = deepcopy(admitted.values) if self._around.live else admitted.values
-            return await self._invoke(tool, values, admitted, caller)
+            if over:
+                raise ToolRefused(
+                    f"{admitted.call.name} was not run: call_next() was called after the call had ended"
+                )
+            runs += 1  # before anything is awaited: of two that come at once, one is the first
+            if runs == 1:
+                return await self._invoke(tool, values, admitted, caller)
+            again = await self._admit_again(admitted, caller)
+            if over:
+                raise ToolRefused(f"{admitted.call.name} was not run again: its call has ended")
+            return await self._invoke(tool, again, admitted, caller)
 
-        if self._around.live:
-            given = replace(call, arguments=deepcopy(dict(call.arguments)))
-            return await self._around.fire(given, run_tool)
-        return await run_tool()
+        try:
+            return await self._around.fire(admitted.copy(), run_tool)
+        finally:
+            over = True
+
+    async def _admit_again(self, admitted: Admitted, caller: Caller) -> dict[str, Any]:
+        """Judge a further run as a call of its own, and ask again; give the values it runs with."""
+        judged, tool = admitted.call, admitted.tool
+        assert tool is not None
+        again = Admitted(judged, admitted.requested, tool)
+        try:
+            asked = await self._ask_gate(again, caller)
+            if again.call.arguments != judged.arguments:
+                raise ToolRefused(f"{judged.name} was not run again: a handler changed its arguments")
+            await self._authorise(again, caller, asked)
+        except Exception as error:  # whatever breaks at a gate is a no
+            again.refusal = told(error)
+        admitted.rulings.extend(again.rulings)
+        await self._write_down(again, caller)
+        if again.refusal is not None:
+            raise ToolRefused(again.refusal)
+        await caller.journal.tool_call(judged, admitted.requested.arguments, again.rulings)
+        return tool.validate(copied(judged.arguments))
 
     async def _invoke(
         self, tool: Tool, values: dict[str, Any], admitted: Admitted, caller: Caller
@@ -415,6 +389,7 @@ class ToolRunner:
             tool=admitted.call.name,
             permissions=tuple(admitted.tool.spec.permissions) if admitted.tool else (),
             tape=getattr(caller.journal, "tape", None),
+            identity=caller.identity,
         )
 
     async def _judge_result(self, outcome: ToolOutcome, admitted: Admitted, caller: Caller) -> None:
@@ -424,7 +399,7 @@ class ToolRunner:
         event = ToolResultEvent(
             call.id,
             call.name,
-            deepcopy(dict(call.arguments)),
+            copied(call.arguments),
             outcome.content,
             outcome.is_error,
             outcome.ran,

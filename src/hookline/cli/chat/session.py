@@ -14,6 +14,7 @@ from hookline.attachments import attachments, mentions
 from hookline.catalog.envelope import Envelope, field_of
 from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.events.tool import ToolExecutionUpdateEvent
+from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from hookline.turn import TurnResult
 
 SESSION = "terminal:chat"
+HUMAN = Identity("human", "terminal", "chat")
 SETTLING = 0.02
 """Seconds in which what is on its way to the screen arrives there."""
 
@@ -241,7 +243,7 @@ class Chat:
                 self.session_id,
                 command,
                 exclude_from_context=text.startswith("!!"),
-                channel="terminal",
+                identity=HUMAN,
             )
             self.view.called("shell", text_of(outcome.content), is_error=outcome.is_error)
         finally:
@@ -260,7 +262,7 @@ class Chat:
         self.view.begin()
         try:
             given = arguments_of(self.app.tools.get(name), arguments)
-            outcome = await call_tool(self.app, self.session_id, name, given, channel="terminal")
+            outcome = await call_tool(self.app, self.session_id, name, given, identity=HUMAN)
             self.view.called(name, text_of(outcome.content), is_error=outcome.is_error)
         finally:
             self.view.end()

@@ -45,7 +45,7 @@ async def delegate(
         for number, text in enumerate(tasks, 1)
     ]
     results = await context.app.subagents.run_all(
-        given, parent=context.session_id, report=context.report
+        given, parent=context.session_id, report=context.report, identity=context.identity
     )
     if all(result.status == "failed" for result in results):
         raise ToolError("\n".join(f"{result.label} failed: {result.text}" for result in results))

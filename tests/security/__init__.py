@@ -1,0 +1,1 @@
+"""Attacks, and what must become of them."""

@@ -19,7 +19,7 @@ def about(admitted: Admitted, caller: Caller, identity: Identity | None = None) 
     """Which call this is, and on whose behalf: the caller's, or that of one participant."""
     call, ctx = admitted.call, caller.ctx
     who = identity or caller.identity
-    found = {
+    found: dict[str, Any] = {
         "tool": call.name,
         "arguments": copied(call.arguments),
         "call_id": call.id,

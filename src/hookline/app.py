@@ -31,6 +31,7 @@ from hookline.hookfiles import HookFiles
 from hookline.lanes import Lanes
 from hookline.loading import Plugins
 from hookline.pipeline import NotRunning, Pipeline
+from hookline.private import check_home, prepare_home
 from hookline.safeguards import Safeguards
 from hookline.scope import entered
 from hookline.sessions import Sessions
@@ -122,6 +123,7 @@ class Hookline:
         """The settings: files of the user, the profile and the project, environment, command line."""
         from hookline.config import Config
 
+        check_home(self.home)  # before any setting of it is read
         config = self._config or Config.load(
             self.home,
             workspace=self.workspace,
@@ -384,6 +386,7 @@ class Hookline:
     async def running(self) -> AsyncGenerator[Hookline]:
         """Open what a run needs: the tape's store, then the plugins; close them in reverse."""
         reason: ShutdownReason = "completed"
+        prepare_home(self.home)
         await self.hook_files.start()
         self._load_interceptors()
         async with AsyncExitStack() as stack:

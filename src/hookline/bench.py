@@ -20,6 +20,7 @@ from uuid import uuid4
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError, hookimpl
 from hookline.hooks.trace import Dispatch
+from hookline.private import private_folder
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -179,7 +180,7 @@ class _Tape:
         """A file beside the home's tape: on the same disk."""
         from hookline.tape import SQLiteStore
 
-        self._app.home.mkdir(parents=True, exist_ok=True)
+        private_folder(self._app.home)
         path = self._app.home / f"bench-{uuid4().hex}.db"
         store = SQLiteStore(path)
         try:

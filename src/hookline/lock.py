@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from hookline.private import private_file, private_folder
+
 
 class Lock:
     """Held by one process at a time.
@@ -21,7 +23,8 @@ class Lock:
         """Take it, if nobody has it; whether it was taken."""
         if self._db is not None:
             return True
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(self.path.parent)
+        private_file(self.path)
         db = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             db.execute("BEGIN EXCLUSIVE")

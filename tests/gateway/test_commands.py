@@ -85,7 +85,7 @@ async def test_an_unknown_command_and_bad_arguments_are_answered_with_what_is_wr
     assert unknown["text"].startswith("no command /lte; did you mean 'late'")
     assert unknown["text"].endswith("/help lists them")
     assert (path["outcome"], path["text"]) == ("answered", "An answer.")
-    assert "not JSON" in arguments["text"]
+    assert "not valid JSON" in arguments["text"]
     assert "enormously" in level["text"]
     assert {unknown["status"], arguments["status"], level["status"]} == {200}
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from hookline.catalog.calls import ToolCall
@@ -22,7 +22,6 @@ from hookline.catalog.events.model import ModelCallEvent, ModelResultEvent
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import Hooks, Verdict
 from hookline.models import Model, ModelRequest
-from hookline.tools.arguments import parse
 
 from .errors import Blocked, CutOff, TooManyCalls, Unjudged
 from .segments import WHOLE, HeldBack, Streaming
@@ -292,7 +291,12 @@ def released(held: HeldBack, answer: Answer, changes: dict[str, Any]) -> list[St
 
 def parsed_call(raw: dict[str, Any]) -> ToolCall:
     """A tool call as handlers see it; arguments that are no JSON object stay out of sight."""
-    return ToolCall(raw["id"], raw["name"], parse(raw["arguments"])[0])
+    try:  # not `arguments.read`: a handler also sees what the runner is going to refuse
+        arguments: Any = json.loads(raw["arguments"] or "{}")
+    except (ValueError, RecursionError):
+        arguments = None
+    known = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    return ToolCall(raw["id"], raw["name"], known)
 
 
 def raw_call(call: ToolCall, originals: list[dict[str, Any]]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hookline.private import private_folder
 from hookline.tape import SQLiteStore, TapeStore
 from hookline.tape.copying import copy
 from hookline.tape.opening import FILE, open_postgres, open_sqlite
@@ -229,5 +230,5 @@ async def _opened(app: Hookline, name: str, *, new: bool) -> TapeStore:
     file = app.home / FILE if name == "sqlite" else Path(name)
     if not new and not file.exists():
         raise BadInput(f"there is no tape {file}; name 'sqlite', 'postgres', an address or a file")
-    file.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(file.parent)
     return SQLiteStore(file, lock_timeout=5.0)

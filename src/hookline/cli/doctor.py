@@ -13,6 +13,7 @@ from hookline.hookfiles import inert_text
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.mcp.plugin import leave_servers_alone
+from hookline.private import mode_of, prepare_home
 from hookline.tape.opening import postgres_of
 
 from . import FAILED
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 def examine(app: Hookline) -> None:
     """Check every part and print a line for each; exit code 1 when something is broken."""
     say("hookline", f"{version('hookline')}, Python {platform.python_version()}")
-    say("home", str(app.home))
+    check_access(app)
     wrong = problems(app)
     say(
         "config",
@@ -75,6 +76,16 @@ def examine(app: Hookline) -> None:
     say("tape", tape or place, good=tape is None)
     if broken or tape is not None:
         raise typer.Exit(FAILED)
+
+
+def check_access(app: Hookline) -> None:
+    """Close the home to other users, and say what was open."""
+    opened = prepare_home(app.home)
+    mode = f" ({mode_of(app.home)})" if app.home.is_dir() else ", made when something is kept"
+    say("home", f"{app.home}{mode}")
+    if opened:
+        names = ", ".join(path.name for path in opened)
+        say("home", f"closed to other users now, who could read {names}", good=None)
 
 
 def check_servers(app: Hookline) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from hookline.mcp.plugin import leave_servers_alone
+from hookline.private import replaced
 from hookline.tape import Entry, MemoryStore, TapeError, TapeStore, export, import_
 
 from .run import BadInput
@@ -109,11 +110,10 @@ async def exported(
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file, or leave what is there."""
-    part = file.with_name(file.name + ".part")
+    """Write a file that only its owner reads, or leave what is there."""
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(file)
+        with replaced(file) as part:
+            part.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BadInput(f"cannot write {file}: {error.strerror}") from None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from hookline.catalog.parts import AudioPart
+from hookline.private import replaced
 
 from .run import BadInput
 
@@ -39,9 +40,8 @@ async def _say(app: Hookline, text: str, file: Path) -> None:
     if part is None:
         raise BadInput("there is nothing to say aloud in the text")
     try:
-        unfinished = file.with_name(file.name + ".part")
-        unfinished.write_bytes(part.data)
-        unfinished.replace(file)
+        with replaced(file) as unfinished:
+            unfinished.write_bytes(part.data)
     except OSError as error:
         raise BadInput(f"cannot write {file}: {error.strerror}") from None
     typer.echo(f"written to {file} ({part.mime_type}, {len(part.data)} bytes)")

@@ -14,6 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.private import private_folder
+
 from . import names
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class Transcripts:
         try:
             file = self._open(path, anew)
         except FileNotFoundError:  # the first time, or somebody took the folder away
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self.folder)
             file = self._open(path, anew)
         try:
             rest = text.encode()

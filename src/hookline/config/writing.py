@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from hookline.private import private_folder
+
 from .errors import ConfigError
 from .layers import merged, parse, read_file
 
@@ -54,7 +56,7 @@ def _replace(path: Path, text: str) -> None:
     real = path.resolve()  # a link stays one: people keep such files elsewhere
     part = ""
     try:
-        real.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(real.parent)
         mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
         handle, part = tempfile.mkstemp(prefix=".config-", suffix=".part", dir=real.parent)
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:

@@ -15,6 +15,7 @@ from hookline.agent.journal import field_names
 from hookline.catalog.envelope import Envelope, field_of
 from hookline.inbox import Inbox, SQLiteInbox, Waiting
 from hookline.lock import Lock
+from hookline.private import private_folder
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -83,7 +84,7 @@ class Intake:
             return SQLiteInbox(store)
         from hookline.tape import SQLiteStore
 
-        self._app.home.mkdir(parents=True, exist_ok=True)
+        private_folder(self._app.home)
         self._file = SQLiteStore(self._app.home / "inbox.db")
         return SQLiteInbox(self._file)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, TypeAlias
 
 from hookline.home import home as default_home
+from hookline.private import private_folder
 
 from .errors import ModelUnavailable
 
@@ -61,7 +62,7 @@ def install(
         return path
     show = progress or _silent
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         _clear_leftovers(path.parent)
         _check_space(path.parent)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=_PREFIX) as folder:

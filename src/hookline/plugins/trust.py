@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hookline.hooks.errors import HooklineError
+from hookline.private import private_folder
 
 from .sources import SourceError, read_source, sha256_of
 
@@ -196,7 +197,7 @@ class Trust:
         text = json.dumps({"version": VERSION, "projects": projects}, indent=2, sort_keys=True)
         beside = self.path.with_name(f"{FILE}.{os.getpid()}.tmp")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            private_folder(self.path.parent)
             handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text + "\n")

@@ -5,13 +5,14 @@ A statement has `?` for each value, and `{questions}` and `{grants}` for the two
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
+
+from hookline.private import private_file, private_folder
 
 from .errors import ApprovalError
 
@@ -107,9 +108,8 @@ class SQLiteApprovals:
     @contextmanager
     def _open(self) -> Generator[_Opened]:
         try:
-            if not self.path.exists():
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            private_folder(self.path.parent)
+            private_file(self.path)
             db = sqlite3.connect(self.path, timeout=5.0, isolation_level=None)
             try:
                 db.execute("pragma secure_delete = on")  # what is taken out is not left in free pages

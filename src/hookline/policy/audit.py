@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Any
 
 from hookline.hooks.errors import HooklineError
+from hookline.private import private_folder
 
 from .chain import Head, files_of, head_file, last_line, lines, parsed, read_head, sealed
 
@@ -140,7 +141,7 @@ class AuditLog:
     @contextmanager
     def _locked(self) -> Generator[None]:
         """Hold the log against other processes."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self.path.parent)
         handle = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if sys.platform == "win32":

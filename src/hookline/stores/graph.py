@@ -16,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hookline.private import private_folder
+
 from . import filters, values
 from .cypher import question
 from .errors import BadValue, MissingLibrary, StoreDamaged, StoreError, StoreLocked, StoreUnavailable
@@ -272,7 +274,7 @@ class LadybugGraph:
             return
         try:
             if self.path != ":memory:":
-                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+                private_folder(Path(self.path).parent)
         except OSError as error:
             raise StoreUnavailable(
                 f"cannot open the store {self.path}: its folder cannot be made ({error}); "

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from hookline.private import private_file, private_folder
 from hookline.tape.schema import meaning_of, transaction
 
 from .errors import StoreDamaged, StoreError, StoreLocked, StoreUnavailable
@@ -116,7 +117,8 @@ class SQLiteFile:
         if self.path == ":memory:":
             return
         try:
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            private_folder(Path(self.path).parent)
+            private_file(self.path)
         except OSError as error:
             raise StoreUnavailable(
                 f"cannot open the store {self.path}: its folder cannot be made ({error}); "

@@ -6,6 +6,8 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from hookline.private import private_folder
+
 from .errors import TapeUnavailable
 from .sqlite import SQLiteStore
 
@@ -27,7 +29,7 @@ async def open_store(home: Path, settings: TapeSettings | None = None) -> TapeSt
 
 def open_sqlite(home: Path) -> SQLiteStore:
     """The SQLite file of a home, made when there is none."""
-    home.mkdir(parents=True, exist_ok=True)
+    private_folder(home)
     return SQLiteStore(home / FILE, lock_timeout=5.0)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
+from hookline.private import private_file
+
 from .errors import (
     NotATape,
     TapeClosed,
@@ -103,6 +105,8 @@ MIGRATIONS: Final[list[Callable[[sqlite3.Connection], None]]] = [_version_1, _ve
 def connect(path: str, synchronous: str, patience: float) -> sqlite3.Connection:
     """Open the file, make it when it is new, and bring it to the present version."""
     with telling(path, "open"):
+        if path != ":memory:":
+            private_file(path)
         db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
         with telling(path, "open"):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from hookline.private import private_file, private_folder
+
 from .entry import new_id
 from .errors import TapeFull, TapeUnavailable
 
@@ -46,10 +48,11 @@ def home_id(home: Path) -> str:
     """The id of a home, made when it is first asked for."""
     file = home / "home-id"
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        private_folder(home)
         part = home / f"home-id.{new_id()}"
         if not file.exists():
             try:
+                private_file(part)
                 part.write_text(new_id() + "\n", encoding="utf-8")
                 os.link(part, file)  # complete or not there, and the first of several processes wins
             except FileExistsError:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hookline.catalog.parts import Content, TextPart
+from hookline.private import private_folder
 
 from .context import ToolContext
 from .errors import ToolError
@@ -145,7 +146,7 @@ def _whole_characters(data: bytes, size: int, page: int) -> bytes:
 
 
 def _create(place: Path, name: str) -> BinaryIO:
-    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(place)
     _make_room(place)
     handle = os.open(place / f"{name}.txt", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     return os.fdopen(handle, "wb")

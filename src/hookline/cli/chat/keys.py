@@ -24,6 +24,8 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.styles import Style
 
+from hookline.private import private_file, private_folder
+
 from .approval import PROMPT
 from .history import ChatHistory
 from .view import Stopped
@@ -140,8 +142,8 @@ def color_depth() -> ColorDepth | None:
 
 def private(path: Path) -> Path:
     """A file that only its owner reads; what people type may be secret."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    private_folder(path.parent)
+    private_file(path)
     return path
 
 

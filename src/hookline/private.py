@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -92,7 +92,7 @@ def private_file(path: Path | str) -> None:
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[Path]:
+def replaced(path: Path) -> Generator[Path]:
     """Write a file as a whole, for the owner alone: it takes the place of `path` when this ends well.
 
     The part is new and has a name that cannot be guessed, so a link that someone planted beside the

@@ -66,7 +66,7 @@ class Identity(NamedTuple):
 
     def stamped(self, message: Envelope) -> Envelope:
         """The message with these fields for its sender, whatever it says now."""
-        if not isinstance(message, Mapping) or Identity.of(message) == self._replace(others=()):
+        if not isinstance(message, Mapping):
             return message
         own = {"sender_id": self.user, "channel": self.channel, "chat_id": self.chat}
         return {**cast("Mapping[str, Any]", message), **own}

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from hookline.private import private_file
@@ -106,7 +106,8 @@ def connect(path: str, synchronous: str, patience: float) -> sqlite3.Connection:
     """Open the file, make it when it is new, and bring it to the present version."""
     with telling(path, "open"):
         if path != ":memory:":
-            private_file(path)
+            with suppress(OSError):  # SQLite says better what is wrong with the path
+                private_file(path)
         db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
         with telling(path, "open"):

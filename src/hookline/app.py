@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from hookline.exchange import Exchange
     from hookline.models import Models
     from hookline.plugins import PluginFailure
+    from hookline.plugins.lockfile import PluginLock
     from hookline.plugins.trust import Trust
     from hookline.policy import Policy
     from hookline.policy.approvals import Approvals
@@ -100,7 +101,7 @@ class Hookline:
         """What is kept of the dispatches of its hooks."""
         self._trust: Trust | None = None
         self.tool_choice: Any = "auto"
-        self.plugins = Plugins(self, lambda: self.config.disabled_plugins())
+        self.plugins = Plugins(self, lambda: self.config.disabled_plugins(), self.plugin_lock)
         """Which plugins take part, and what they bring."""
         self.hook_files = HookFiles(self)
         self.runs: dict[str, AgentRun] = {}
@@ -327,6 +328,13 @@ class Hookline:
     def failures(self) -> list[PluginFailure]:
         """The plugins that were left out, and why."""
         return self.plugins.failures
+
+    def plugin_lock(self) -> PluginLock:
+        """What plugins of packages are compared with. A project has no say in it."""
+        from hookline.plugins.lockfile import PluginLock
+
+        require, unpinned = self.config.plugin_pinning()
+        return PluginLock(self.home, require=require, unpinned=unpinned)
 
     def load_hooks(self, *, packages: bool = True, only_cli: bool = False) -> None:
         """Load the builtin plugins, then the plugins of installed packages; later ones win.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from hookline.catalog import Hooks
+    from hookline.plugins.lockfile import PluginLock
 
     class App(Protocol):
         """What loading needs of the app."""
@@ -49,10 +50,16 @@ class PluginState:
 class Plugins(Registrations):
     """The plugins of one app."""
 
-    def __init__(self, app: App, disabled: Callable[[], Iterable[str]] = tuple) -> None:
+    def __init__(
+        self,
+        app: App,
+        disabled: Callable[[], Iterable[str]] = tuple,
+        lock: Callable[[], PluginLock | None] = lambda: None,
+    ) -> None:
         super().__init__(app.hooks)
         self._app = app
         self._disabled = disabled
+        self._lock = lock
         self.disabled: frozenset[str] = frozenset()
         self._shipped: list[str] = []
         self._found: dict[str, Candidate] = {}
@@ -77,10 +84,14 @@ class Plugins(Registrations):
 
         With `only_cli`, those alone that may add commands to the command line; `finish` loads the rest.
         """
-        found, wrong = candidates(entries())
+        installed = entries()
+        found, wrong = candidates(installed)
         self._found = {c.name: c for c in found}
         try:
             self.disabled = frozenset(self._disabled() if found else ())
+            wanted = [entry for entry in installed if entry.name not in self.disabled]
+            lock = self._lock() if wanted else None
+            refused = lock.check(wanted) if lock is not None else {}
         except HooklineError:
             if not only_cli:
                 raise
@@ -88,7 +99,11 @@ class Plugins(Registrations):
             return
         for name, error in wrong:
             self.failed(name, "finding", error)
-        usable = [c for c in found if c.name not in self.disabled]
+        for text in lock.news if lock is not None else ():
+            self.announce(text)
+        for name, error in refused.items():
+            self.leave_out(name, "checking the lock file", error)
+        usable = [c for c in found if c.name not in self.disabled and c.name not in refused]
         for candidate in found:
             trace("found", candidate.name, f"in {candidate.entry}" + self._off_note(candidate))
         self._put_off = only_cli and any(c.said is not None or c.error is not None for c in usable)
@@ -104,7 +119,8 @@ class Plugins(Registrations):
             self.load()
         elif self._put_off:
             self._put_off = False
-            self._load_all([c for c in self._found.values() if c.name not in self.disabled])
+            waiting = [c for c in self._found.values() if c.name not in self.disabled]
+            self._load_all([c for c in waiting if c.name not in self._out])
 
     def _off_note(self, candidate: Candidate) -> str:
         return ", disabled" if candidate.name in self.disabled else ""

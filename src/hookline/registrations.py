@@ -38,6 +38,8 @@ class Registrations:
         self.hooks = hooks
         self.failures: list[PluginFailure] = []
         self.warnings: list[str] = []
+        self.news: list[str] = []
+        """Plugins that were seen for the first time."""
         self.owners: dict[str, str] = {}
         """The plugin that each namespace belongs to."""
         self._tools: dict[str, set[str]] = {}
@@ -81,6 +83,12 @@ class Registrations:
         self.warnings.append(text)
         trace("warning", detail=text)
         log.warning("plugin.warning %s", text)
+
+    def announce(self, text: str) -> None:
+        """Tell of a plugin that was never seen before."""
+        self.news.append(text)
+        trace("new", detail=text)
+        log.warning("plugin.new %s", text)
 
     # --- what plugins bring -------------------------------------------------------------------
 

@@ -128,6 +128,25 @@ def add_plugins(cli: typer.Typer, app: Hookline) -> None:
         switch(app, name, on=False)
 
     @group.command()
+    def verify(
+        name: Annotated[str | None, typer.Argument(help="Only this plugin or package.")] = None,
+    ) -> None:
+        """Compare every file of the installed plugins with the lock file."""
+        from .pluginlock import verify_plugins
+
+        verify_plugins(app, name)
+
+    @group.command()
+    def lock(
+        name: Annotated[str | None, typer.Argument(help="Only this plugin or package.")] = None,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    ) -> None:
+        """Show what changed in the installed plugins, and pin them as they are."""
+        from .pluginlock import lock_plugins
+
+        lock_plugins(app, name, yes=yes)
+
+    @group.command()
     def new(
         name: Annotated[str, typer.Argument(help="What the plugin is to be called.")],
         folder: Annotated[

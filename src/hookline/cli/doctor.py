@@ -47,7 +47,7 @@ def examine(app: Hookline) -> None:
     say("files", ", ".join(file.name for file in app.hook_files.files) or "no hook files")
     if inert := app.hook_files.inert():
         say("trust", inert_text(len(inert)), good=None)
-    for warning in app.plugins.warnings:
+    for warning in [*app.plugins.news, *app.plugins.warnings]:
         say("plugin", warning, good=None)
     for what, names in there.items():
         if names:

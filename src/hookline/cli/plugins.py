@@ -73,6 +73,8 @@ def list_plugins(app: Hookline, *, as_json: bool = False) -> None:
         typer.echo("  ".join([*cells, row[5]]).rstrip())
         if reason:
             typer.echo(f"    {reason}")
+    for news in app.plugins.news:
+        typer.echo(f"new: {news}", err=True)
     for warning in app.plugins.warnings:
         typer.echo(f"warning: {warning}", err=True)
 

@@ -250,10 +250,23 @@ class Config:
 
     def disabled_plugins(self) -> list[str]:
         """The plugins that are left out. A project has no say: it might leave out what guards it."""
-        names: Any = find(merged_all(self._own_layers()), "plugins.disabled", [])
+        return self._own_plugins("plugins.disabled")
+
+    def plugin_pinning(self) -> tuple[bool, list[str]]:
+        """Whether only plugins in the lock file load, and which are not compared with it.
+
+        A project has no say in either.
+        """
+        required: Any = find(merged_all(self._own_layers()), "plugins.require_lock", False)
+        if not isinstance(required, bool):
+            place = self._place("plugins.require_lock")
+            raise ConfigError(f"{place}plugins.require_lock must be true or false")
+        return required, self._own_plugins("plugins.unpinned")
+
+    def _own_plugins(self, key: str) -> list[str]:
+        names: Any = find(merged_all(self._own_layers()), key, [])
         if not isinstance(names, list) or not all(isinstance(n, str) for n in cast("list[Any]", names)):
-            place = self._place("plugins.disabled")
-            raise ConfigError(f"{place}plugins.disabled must be a list of names of plugins")
+            raise ConfigError(f"{self._place(key)}{key} must be a list of names of plugins")
         return cast("list[str]", names)
 
     def _table(self, values: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -39,13 +39,18 @@ class PluginsSettings(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     disabled: list[str] = Field(default_factory=list)
+    require_lock: bool = False
+    """Whether a plugin that is not in `plugins.lock` is refused, instead of pinned when first seen."""
+    unpinned: list[str] = Field(default_factory=list)
+    """Plugins that are not compared with `plugins.lock`, such as those under development."""
 
     @model_validator(mode="after")
     def _others_are_tables(self) -> PluginsSettings:
         for name, value in (self.model_extra or {}).items():
             if not isinstance(value, dict):
                 raise ValueError(
-                    f"unknown key {name!r}: there is 'disabled', and a table for each plugin"
+                    f"unknown key {name!r}: there are 'disabled', 'require_lock' and 'unpinned', and a "
+                    "table for each plugin"
                 )
         return self
 

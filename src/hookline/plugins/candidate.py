@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -15,6 +14,7 @@ from hookline.hooks.errors import error_text
 
 from .errors import BadManifest, PluginClash, PluginError
 from .packages import GROUP, Entry
+from .verified import spec_within
 
 if TYPE_CHECKING:
     from hookline.specs import PluginManifest
@@ -187,7 +187,7 @@ def module_alone(name: str) -> ModuleType:
         if spec is None or spec.submodule_search_locations is None:
             break
         below = ".".join([top, *rest[: end + 1]])
-        spec = PathFinder.find_spec(below, spec.submodule_search_locations)
+        spec = spec_within(below, [*spec.submodule_search_locations])
     if spec is None or spec.loader is None or spec.name != name:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     module = module_from_spec(spec)

@@ -26,6 +26,8 @@ class Entry:
     value: str
     distribution: str
     version: str
+    info: str = ""
+    """The folder with the metadata of the distribution."""
 
     @property
     def module(self) -> str:
@@ -71,7 +73,8 @@ def entries() -> list[Entry]:
             if normal(distribution) in seen:
                 continue
             seen.add(normal(distribution))
-            found += parsed(text, distribution.replace("_", "-"), version)
+            info = f"{folder or '.'}/{name}"
+            found += parsed(text, distribution.replace("_", "-"), version, info)
     return found
 
 
@@ -97,7 +100,7 @@ def normal(distribution: str) -> str:
     return distribution.lower().replace("-", "_").replace(".", "_")
 
 
-def parsed(text: str, distribution: str, version: str) -> Iterator[Entry]:
+def parsed(text: str, distribution: str, version: str, info: str) -> Iterator[Entry]:
     """The entry points of our groups in an `entry_points.txt`."""
     group = ""
     for line in map(str.strip, text.splitlines()):
@@ -106,7 +109,7 @@ def parsed(text: str, distribution: str, version: str) -> Iterator[Entry]:
         elif group in (GROUP, MANIFESTS) and "=" in line and line[0] not in "#;":
             name, _, value = line.partition("=")
             value = value.partition("[")[0].strip()  # without extras
-            yield Entry(group, name.strip(), value, distribution, version)
+            yield Entry(group, name.strip(), value, distribution, version, info)
 
 
 def made(value: Any, app: Any) -> object:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import uuid4
@@ -24,6 +25,7 @@ from hookline.catalog.events.subagent import SubagentEndEvent, SubagentStartEven
 from hookline.catalog.identity import NOBODY, Identity
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks.errors import error_text, suggestion
+from hookline.sandbox.settings import Profile, strictest
 from hookline.tools.context import calling
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class Role(BaseModel):
     context: Context = "temporary"
     steps: int | None = Field(default=None, ge=1)
     tokens: int | None = Field(default=None, ge=1)
+    sandbox: Profile | None = None
+    """The loosest profile in which its commands, and those of its own subagents, may start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,8 @@ class Subagents:
 
         async def one(task: Task, plan: _Plan) -> SubagentResult:
             async with places:
-                return await self._run(task, plan, parent, above, report)
+                with self._confined(plan):
+                    return await self._run(task, plan, parent, above, report)
 
         if len(made) == 1:
             return [await one(tasks[0], made[0])]
@@ -187,6 +192,14 @@ class Subagents:
         turns = await self._app.store().entries(parent, kinds={"turn"}, newest_first=True, limit=2)
         kept = (entry.payload.get("identity") for entry in turns)
         return Identity.restored(next((found for found in kept if found), None))
+
+    def _confined(self, plan: _Plan) -> AbstractContextManager[None]:
+        """Let no child of the subagent start in a looser profile than its role and `[sandbox]` say."""
+        if plan.role.sandbox is None and not self._app.config.get("sandbox.subagents"):
+            return nullcontext()
+        sandbox = self._app.sandbox
+        wanted = [each for each in (plan.role.sandbox, sandbox.settings.subagents) if each is not None]
+        return sandbox.at_most(strictest(*wanted) if wanted else None)
 
     def _places_of(self, parent: str, above: AgentRun | None) -> asyncio.Semaphore:
         places = self._places.get(parent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,6 +16,7 @@ from .triggering import add_triggers
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
+    from hookline.sandbox import Profile
 
 Model = Annotated[str | None, typer.Option(help="The model that answers: provider:model.")]
 Workspace = Annotated[Path | None, typer.Option(help="The folder that tools work in.")]
@@ -161,6 +162,27 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             show_coverage(app, as_json=as_json)
         else:
             examine(app)
+
+    @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+    def sandbox(
+        command: Annotated[list[str], typer.Argument(help="The command and its arguments.")],
+        profile: Annotated[
+            str | None, typer.Option(help="read-only, workspace or open; by default the shell's.")
+        ] = None,
+        host: Annotated[
+            list[str] | None, typer.Option(help="A host that it may reach; can be repeated.")
+        ] = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Run a command in the sandbox, the way the agent's commands run."""
+        from hookline.sandbox.settings import PROFILES
+
+        from .sandbox import run_confined
+
+        if profile is not None and profile not in PROFILES[:3]:
+            raise typer.BadParameter(f"{profile!r} is not one of {', '.join(PROFILES[:3])}")
+        configure(app, None, workspace)
+        run_confined(app, command, cast("Profile | None", profile), host or [])
 
     @cli.command()
     def onboard(

@@ -14,6 +14,7 @@ from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.mcp.plugin import leave_servers_alone
 from hookline.private import mode_of, prepare_home
+from hookline.sandbox.settings import KINDS
 from hookline.tape.opening import postgres_of
 
 from . import FAILED
@@ -60,8 +61,9 @@ def examine(app: Hookline) -> None:
     check_servers(app)
     channels = check_channels(app)
     policy = check_policy(app)
+    sandbox = check_sandbox(app)
     interceptors = check_interceptors(app)
-    broken = bool(app.failures or wrong or channels or policy or interceptors)
+    broken = bool(app.failures or wrong or channels or policy or sandbox or interceptors)
     for model in app.models.available():
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
         chosen = model.name == app.model
@@ -132,6 +134,24 @@ def check_policy(app: Hookline) -> str | None:
     say("policy", f"default {policy.default}, {packs or 'no packs'}")
     for note in policy.notes:
         say("policy", note, good=None)
+    return None
+
+
+def check_sandbox(app: Hookline) -> str | None:
+    """Say which sandbox confines children, or why there is none; what is wrong with its settings."""
+    try:
+        sandbox = app.sandbox
+        if sandbox.active:
+            profiles = ", ".join(f"{kind} {sandbox.profile_of(kind)}" for kind in KINDS)
+            say("sandbox", f"{sandbox.name}: {profiles}")
+            if missing := sandbox.missing:
+                say("sandbox", missing, good=None)
+            return None
+    except HooklineError as error:
+        say("sandbox", str(error), good=False)
+        return str(error)
+    asks = "; shell commands need approval" if sandbox.settings.required else ""
+    say("sandbox", f"none: {sandbox.reason}{asks}", good=None)
     return None
 
 

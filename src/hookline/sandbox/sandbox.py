@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from .errors import SandboxError
 from .explain import explain
 from .placeholders import Placeholders
 from .proxy import INSIDE, PORT, Client, Judge, Proxy, let_through, variables
-from .settings import Kind, Profile, SandboxSettings, strictest
+from .settings import ChildLimits, Kind, Profile, SandboxSettings, strictest
 from .view import Places, View, guarded, view
 
 _RELAY = Path(__file__).with_name("relay.py")
@@ -115,6 +116,11 @@ class Sandbox:
     def reason(self) -> str:
         """Why there is no sandbox, and how to get one; empty where there is."""
         return self._found[1]
+
+    @property
+    def missing(self) -> str:
+        """What the active sandbox cannot do here; empty if there is nothing."""
+        return missing(self.name)
 
     # --- profiles -------------------------------------------------------------------------------
 
@@ -304,6 +310,18 @@ class Sandbox:
 
 _probed: dict[str, tuple[str, str]] = {}
 _supported: list[str] = []
+
+
+def missing(name: str) -> str:
+    """What a sandbox cannot do on this machine."""
+    found: list[str] = []
+    if name == "bubblewrap" and "--disable-userns" not in _supported:
+        found.append("bubblewrap is older than 0.8: user namespaces are refused by the filter alone")
+    if name != "none" and sys.platform == "linux" and seccomp.program(platform.machine()) is None:
+        found.append(f"system calls are not filtered on {platform.machine()}")
+    if name == "bubblewrap" and not limits.prlimit(ChildLimits()):
+        found.append("no limits on memory and processes: `prlimit` of util-linux is missing")
+    return "; ".join(found)
 
 
 def probe() -> tuple[str, str]:

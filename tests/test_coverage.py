@@ -130,14 +130,14 @@ class Scenarios:
         call = Turn(tool_calls=[Call("shell", {"command": "true"})])
         slow = Turn("slowly " * 100, chunk=1, delay=0.01)
         scripted(call, "Done.", slow, Turn(error=Fault("broken")), name="served")
-        gateway = Gateway(self.app, settings=GatewaySettings(port=0))
+        gateway = Gateway(self.app, settings=GatewaySettings(port=0, token="t" * 20))
         started = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(serve(gateway, started=started.set_result))
         await asyncio.wait([serving, started], return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
             await serving  # why it did not start
         address = f"ws{(await started).removeprefix('http')}ws"
-        async with websockets.connect(address, proxy=None) as socket:
+        async with websockets.connect(address, proxy=None, subprotocols=["bearer", "t" * 20]) as socket:
 
             async def say(until: str, **frame: str) -> dict[str, str]:
                 await socket.send(json.dumps(frame))

@@ -35,6 +35,8 @@ class SlashCommand:
     name: str
     help: str
     handler: Handler
+    operator: bool = False
+    """Whether a channel lets operators alone give it."""
 
 
 class BadCommand(HooklineError, ValueError):
@@ -58,14 +60,17 @@ def command_from(given: Any) -> SlashCommand:
     if isinstance(given, Mapping):
         fields = cast("Mapping[str, Any]", given)
         name, help_, handler = fields.get("name"), fields.get("help"), fields.get("handler")
+        operator = fields.get("operator", False)
     elif inspect.isroutine(given):
         lines = (inspect.getdoc(given) or "").splitlines()
         name, help_, handler = given.__name__, lines[0] if lines else "", of_function(given)
+        operator = False
     else:
         name, help_, handler = (getattr(given, field, None) for field in ("name", "help", "handler"))
+        operator = getattr(given, "operator", False)
     if not isinstance(name, str) or not NAME.fullmatch(name) or not callable(handler):
         raise BadCommand(f"a command needs a name and a handler that can be called, not {given!r}")
-    return SlashCommand(name, str(help_ or ""), cast("Handler", handler))
+    return SlashCommand(name, str(help_ or ""), cast("Handler", handler), bool(operator))
 
 
 def of_function(function: Callable[..., Any]) -> Handler:
@@ -88,8 +93,30 @@ def _reason(error: BaseException) -> str:
     return " ".join(text.split())
 
 
-def session_commands(session: Callable[[], str]) -> list[SlashCommand]:
-    """Commands about the session at hand, the same wherever a person is."""
+def configured_models(app: Hookline) -> list[str]:
+    """The models that the user's settings name: the default, `[agents]`, and `[gateway] models`.
+
+    Any other name may load a file or connect to an address, which a message must not cause.
+    """
+    agents: dict[str, Any] = app.config.own("agents")
+    listed: Any = app.config.own("gateway").get("models")
+    found: list[Any] = [app.model]
+    found += [each.get("model") for each in map(_table, agents.values())]
+    found += cast("list[Any]", listed) if isinstance(listed, list) else []
+    return [*dict.fromkeys(name for name in found if isinstance(name, str) and name)]
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def session_commands(
+    session: Callable[[], str], models: Callable[[], list[str]] | None = None
+) -> list[SlashCommand]:
+    """Commands about the session at hand, the same wherever a person is.
+
+    With `models`, only those can be chosen; without, any model that a name can lead to.
+    """
 
     async def compact(app: Hookline, instructions: str) -> str:
         entry = await app.sessions.compact(session(), instructions.strip() or None)
@@ -98,10 +125,17 @@ def session_commands(session: Callable[[], str]) -> list[SlashCommand]:
         return f"compacted. The model goes on from:\n{entry.payload['summary'] or ''}"
 
     async def model(app: Hookline, wanted: str) -> str:
-        present = app.sessions.model_of(session())
-        if wanted.strip():
-            await app.sessions.choose_model(session(), wanted.strip())
-            return f"the model of this session is {wanted.strip()} now"
+        present, name = app.sessions.model_of(session()), wanted.strip()
+        if name and models is not None and name not in models():
+            raise BadCommand(
+                f"only configured models can be chosen here: {', '.join(models())}; "
+                "an operator lists more in [gateway] models"
+            )
+        if name:
+            await app.sessions.choose_model(session(), name)
+            return f"the model of this session is {name} now"
+        if models is not None:
+            return "\n".join([f"the model is {present}", *(f"  {each}" for each in models())])
         others = [f"  {m.name}: {m.summary if m.usable else m.reason}" for m in app.models.available()]
         return "\n".join([f"the model is {present}", *others])
 
@@ -112,7 +146,7 @@ def session_commands(session: Callable[[], str]) -> list[SlashCommand]:
 
     return [
         SlashCommand("compact", "Summarise the older part: /compact [what to keep].", compact),
-        SlashCommand("model", "Show the model, or choose another: /model NAME.", model),
+        SlashCommand("model", "Show the model, or choose another: /model NAME.", model, operator=True),
         SlashCommand("think", "Have the model think more or less: /think LEVEL.", think),
     ]
 

@@ -7,6 +7,7 @@ import sys
 from contextlib import asynccontextmanager
 
 from .. import postgres
+from ..gateway.conftest import TOKEN
 
 
 class Process:
@@ -76,7 +77,7 @@ class Machines:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("HOOKLINE_")}
         given = {f"HOOKLINE_{name}": value for name, value in wanted.items() if value is not None}
         home = {"HOOKLINE_HOME": str(self.folder / f"machine{self._count}")}
-        return {**kept, **home, **given}
+        return {**kept, **home, "HOOKLINE_GATEWAY__TOKEN": TOKEN, **given}
 
     async def start(self, *arguments, script="", **settings):
         """A process; `script` is what its model says."""

@@ -13,6 +13,7 @@ from hookline.models.script import Call, Turn
 
 from .. import postgres
 from ..app.test_admission import Gate
+from ..gateway.conftest import bearer
 from ..proxy import through
 from .conftest import letter
 from .processes import machines
@@ -33,7 +34,7 @@ async def others(cluster):
 def ask(url, text, message_id="m1"):
     """Say something over HTTP, and read the events of the answer to the end."""
     body = json.dumps({"text": text, "id": message_id}).encode()
-    headers = {"content-type": "application/json", "accept": "text/event-stream"}
+    headers = {"content-type": "application/json", "accept": "text/event-stream", **bearer()}
     request = urllib.request.Request(f"{url}api/sessions/web:ada/messages", body, headers)
     with urllib.request.urlopen(request, timeout=60) as response:
         lines = response.read().decode().splitlines()

@@ -14,6 +14,14 @@ import websockets
 from hookline.gateway import Gateway, GatewaySettings
 from hookline.gateway.server import serve
 
+TOKEN = "the-token-of-the-owner"
+"""What the gateways of tests want, unless a test says otherwise."""
+
+
+def bearer(token: str = TOKEN) -> dict[str, str]:
+    """The header that brings a token."""
+    return {"authorization": f"Bearer {token}"} if token else {}
+
 
 @dataclass
 class Served:
@@ -21,8 +29,10 @@ class Served:
     url: str
     http: aiohttp.ClientSession
 
-    def ws(self, session: str = "web:test", **options: Any):
+    def ws(self, session: str = "web:test", *, token: str = TOKEN, **options: Any):
         query = options.pop("query", "")
+        if token and "subprotocols" not in options:
+            options.setdefault("additional_headers", bearer(token))
         address = f"{self.url.replace('http', 'ws', 1)}ws?session={session}{query}"
         return websockets.connect(address, proxy=None, **options)
 
@@ -47,7 +57,8 @@ def served(app):
 
     @asynccontextmanager
     async def run(enabled=None, inbox=None, headers=None, **settings: Any) -> AsyncGenerator[Served]:
-        wanted = GatewaySettings.model_validate({"port": 0, "requests_per_minute": 0, **settings})
+        settings = {"port": 0, "requests_per_minute": 0, "token": TOKEN, **settings}
+        wanted = GatewaySettings.model_validate(settings)
         gateway = Gateway(app, enabled=enabled, settings=wanted, inbox=inbox)
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(serve(gateway, started=started.set_result))
@@ -55,7 +66,8 @@ def served(app):
         if serving.done():
             await serving
         try:
-            async with aiohttp.ClientSession(headers=headers) as http:
+            given = bearer() if headers is None else headers
+            async with aiohttp.ClientSession(headers=given) as http:
                 yield Served(gateway, await started, http)
         finally:
             gateway.leave()

@@ -13,9 +13,11 @@ from typing import Any
 from hookline.app import Hookline
 from hookline.catalog.stream import StreamEvent
 from hookline.gateway import Gateway, GatewaySettings
+from hookline.gateway.peers import Peer
 from hookline.gateway.server import serve
 from hookline.policy import Policy
 
+TOKEN = "the-token-of-the-owner"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MISSING = "needs the browser chromium; scripts/system-packages installs it"
 
@@ -64,7 +66,7 @@ class House:
         app.model = self._model.name
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.gateway = Gateway(
-            app, settings=GatewaySettings(**{"port": 0, "drain": 0, **self._settings})
+            app, settings=GatewaySettings(**{"port": 0, "drain": 0, "token": TOKEN, **self._settings})
         )
         self._serving = asyncio.create_task(serve(self.gateway, started=started.set_result))
         await asyncio.wait([self._serving, started], return_when=asyncio.FIRST_COMPLETED)
@@ -95,6 +97,8 @@ async def browser(*flags: str) -> AsyncIterator[Any]:
     """Chromium without a window."""
     from playwright.async_api import async_playwright
 
+    # The browser is a child of the process that the gateway runs in, and may answer all the same.
+    descendant, Peer.descendant = Peer.descendant, no_descendant
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # it cannot be had as root
     async with async_playwright() as playwright:
         found = await playwright.chromium.launch(
@@ -103,10 +107,15 @@ async def browser(*flags: str) -> AsyncIterator[Any]:
         try:
             yield found
         finally:
+            Peer.descendant = descendant
             await found.close()
 
 
-async def opened(chromium, house, fragment="", connects=True, **options):
+async def no_descendant(peer):
+    """What a peer says that no process of the gateway's own holds."""
+
+
+async def opened(chromium, house, fragment="", connects=True, token=TOKEN, **options):
     """A page of its own, connected; what goes wrong in it fails the test."""
     context = await chromium.new_context(**options)
     page = await context.new_page()
@@ -117,6 +126,8 @@ async def opened(chromium, house, fragment="", connects=True, **options):
         "console",
         lambda said: page.problems.append(said.text) if "Content Security" in said.text else None,
     )
+    if token:  # as the link that is printed brings it
+        fragment = f"{fragment}&token={token}" if fragment else f"#token={token}"
     await page.goto(house.address + fragment)
     if connects:
         await connected(page)

@@ -5,10 +5,12 @@ import pytest
 
 from hookline.models.script import Call, Fault, Turn
 
+from .conftest import TOKEN
+
 
 def client(at, **options):
     return openai.AsyncOpenAI(
-        base_url=f"{at.url}v1", api_key=options.pop("api_key", "none"), max_retries=0, **options
+        base_url=f"{at.url}v1", api_key=options.pop("api_key", TOKEN), max_retries=0, **options
     )
 
 
@@ -82,11 +84,11 @@ async def test_without_a_session_the_whole_conversation_counts(served, scripted)
 async def test_errors_are_those_that_the_client_knows(served, scripted):
     scripted(Turn(error=Fault("broken")), Turn(error=Fault("broken")))
     hello = [{"role": "user", "content": "hi"}]
-    async with served(token="secret") as at:
-        async with client(at) as ai:
+    async with served() as at:
+        async with client(at, api_key="wrong") as ai:
             with pytest.raises(openai.AuthenticationError):
                 await ai.chat.completions.create(model="hookline", messages=hello)
-        async with client(at, api_key="secret") as ai:
+        async with client(at) as ai:
             with pytest.raises(openai.NotFoundError, match="no model 'gpt-5'"):
                 await ai.chat.completions.create(model="gpt-5", messages=hello)
             with pytest.raises(openai.InternalServerError, match="broken"):

@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from .conftest import bearer
 from .test_process import gateway
 
 SCRIPT = 'repeat = true\n[[turns]]\ntext = "Yes."\n'
@@ -18,7 +19,7 @@ def has_input(operation) -> bool:
 def test_requests_made_from_the_description_get_only_documented_answers(tmp_path):
     limits = {"GATEWAY__REQUESTS_PER_MINUTE": "0"}
     with gateway(tmp_path, SCRIPT, **limits) as (process, url):
-        schema = schemathesis.openapi.from_url(f"{url}openapi.json")
+        schema = schemathesis.openapi.from_url(f"{url}openapi.json", headers=bearer())
         tried = []
         for found in schema.get_all_operations():
             operation = found.ok()
@@ -36,7 +37,7 @@ def test_requests_made_from_the_description_get_only_documented_answers(tmp_path
             @given(case=right | wrong if has_input(operation) else right)
             def attempt(case):
                 # A schema cannot say that a message is not empty, or that base 64 is base 64.
-                case.call_and_validate(excluded_checks=[positive_data_acceptance])
+                case.call_and_validate(excluded_checks=[positive_data_acceptance], headers=bearer())
 
             attempt()
         assert process.poll() is None

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
@@ -12,6 +13,7 @@ from hookline.models import Call, ScriptedModel, Turn
 from .page import (
     CHROMIUM,
     MISSING,
+    TOKEN,
     Held,
     browser,
     connected,
@@ -136,7 +138,6 @@ async def test_an_approval_is_answered_by_a_click(tmp_path, chromium, button, wr
         await say(page, "Note milk.")
         await page.wait_for_selector(".approval")
         assert await page.text_content(".approval .line.added") == "+milk\n"
-        await page.click(".approval >> text=The exact call")
         exact = json.loads(await page.inner_text(".approval .code code"))
         assert exact == {"path": "notes.txt", "content": "milk\n"}
         assert not (house.workspace / "notes.txt").exists()
@@ -290,19 +291,35 @@ async def test_a_browser_without_a_microphone_says_so(tmp_path, chromium):
 
 
 async def test_a_gateway_that_wants_a_token_is_given_one(tmp_path, chromium):
-    async with serving(tmp_path, ScriptedModel(["Hello."]), token="open/sesame=") as house:
-        page = await opened(chromium, house, connects=False)
+    secret = "open/sesame (please)="
+    async with serving(tmp_path, ScriptedModel(["Hello."]), token=secret) as house:
+        page = await opened(chromium, house, connects=False, token="")
+        await page.wait_for_selector("text=hookline gateway --print-token")
+        assert await page.is_hidden("#token-problem")
+        assert await page.is_hidden("#composer")
         await page.fill("#token", "wrong")
         await page.press("#token", "Enter")
+        await page.wait_for_selector("#token-problem >> text=the token is wrong")
         await true(page, "document.activeElement.id === 'token' && !token.value")
-        await page.fill("#token", "open/sesame=")
+        await page.fill("#token", f"{house.address}#token={quote(secret)}")  # the link does as well
         await page.press("#token", "Enter")
         await connected(page)
         await say(page, "hi")
         await page.wait_for_selector("text=Hello.")
-        other = await opened(chromium, house, "#token=open%2Fsesame%3D")
-        assert "sesame" not in other.url
-        assert await other.is_hidden("#token-form")
+        await page.reload()
+        await connected(page)
+
+
+async def test_the_link_hands_the_token_over_and_leaves_it_nowhere(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(["Hello."])) as house:
+        page = await opened(chromium, house)
+        assert TOKEN not in page.url
+        assert await page.is_hidden("#token-form")
+        assert await page.evaluate("Object.values(localStorage).join() + document.cookie") == (
+            await page.evaluate("localStorage.getItem('hookline.session')")
+        )
+        await page.go_back()
+        assert TOKEN not in page.url
 
 
 LONG = (

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from .. import forks
+from .conftest import TOKEN, bearer
 
 pytestmark = pytest.mark.slow
 
@@ -30,9 +31,11 @@ wait = 600
 SERVED = ("hookline.gateway.server", "hookline.gateway.web", "hookline.inspector.routes")
 
 
-def environment(home: Path, **settings: str) -> dict[str, str]:
+def environment(home: Path, **settings: str | None) -> dict[str, str]:
     given = {f"HOOKLINE_{name}": value for name, value in settings.items()}
-    return {**os.environ, "HOOKLINE_HOME": str(home), "HOOKLINE_POLICY__DEFAULT": "allow", **given}
+    own = {"HOOKLINE_POLICY__DEFAULT": "allow", "HOOKLINE_GATEWAY__TOKEN": TOKEN}
+    found = {**os.environ, "HOOKLINE_HOME": str(home), **own, **given}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 @contextmanager
@@ -64,12 +67,12 @@ def gateway(tmp_path: Path, script: str, *arguments: str, **settings: str):
 
 def post(url: str, text: str, **headers: str):
     body = json.dumps({"text": text, "id": "m1"}).encode()
-    headers = {"content-type": "application/json", **headers}
+    headers = {"content-type": "application/json", **bearer(), **headers}
     return urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=60)
 
 
 def page(url: str) -> list[tuple[str, str]]:
-    with urllib.request.urlopen(url, timeout=60) as response:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=bearer()), timeout=60) as response:
         return [(item["role"], item["text"]) for item in json.load(response)["messages"]]
 
 
@@ -131,11 +134,11 @@ def test_sighup_reloads_hook_files_and_the_gateway_goes_on(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "settings", "said"),
     [
-        (["--host", "0.0.0.0"], {}, "set a token"),
+        (["--host", "0.0.0.0"], {"GATEWAY__TOKEN": None}, "set a token"),
         (["--enable-channel", "smoke"], {}, "unknown channel 'smoke'"),
         ([], {"GATEWAY__PROT": "1"}, "did you mean 'port'"),
         ([], {"GATEWAY__PORT": "many"}, "gateway.port"),
-        (["--token", " "], {}, "empty token"),
+        (["--token", " "], {}, "token is empty"),
     ],
 )
 def test_what_cannot_be_served_is_refused_in_a_line(tmp_path, arguments, settings, said):

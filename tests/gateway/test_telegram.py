@@ -451,7 +451,7 @@ async def test_the_webhook_takes_calls_with_the_secret_only(served, app, telegra
     model = scripted("By webhook.", "unused")
     configure(app, telegram, mode="webhook", webhook_url="https://agent.example/")
     update = {"update_id": 5, "message": telegram.message("hi")}
-    async with served(enabled=["telegram"], token="gateway-token") as house:
+    async with served(enabled=["telegram"], headers={}) as house:
         await telegram.until(lambda: telegram.of("setWebhook"))
         (hook,) = telegram.of("setWebhook")
         assert hook["url"] == "https://agent.example/telegram/webhook"

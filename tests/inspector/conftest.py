@@ -13,6 +13,8 @@ import pytest
 from hookline.gateway import GatewaySettings
 from hookline.gateway.inspecting import serve_inspector
 
+TOKEN = "the-token-of-the-owner"
+
 
 @dataclass
 class Inspected:
@@ -52,10 +54,12 @@ def inspected(app):
     """Serve the inspector of the app, which runs meanwhile."""
 
     @asynccontextmanager
-    async def run(**settings: Any) -> AsyncGenerator[Inspected]:
+    async def run(
+        *, headers: dict[str, str] | None = None, **settings: Any
+    ) -> AsyncGenerator[Inspected]:
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         leaving = asyncio.Event()
-        wanted = GatewaySettings(port=0, **settings)
+        wanted = GatewaySettings(**{"port": 0, "token": TOKEN, **settings})
         serving = asyncio.create_task(
             serve_inspector(app, wanted, leaving=leaving, started=started.set_result)
         )
@@ -63,7 +67,8 @@ def inspected(app):
         if serving.done():
             await serving
         try:
-            async with aiohttp.ClientSession() as http:
+            bearer = {"authorization": f"Bearer {TOKEN}"}
+            async with aiohttp.ClientSession(headers=bearer if headers is None else headers) as http:
                 yield Inspected(await started, http, leaving)
         finally:
             leaving.set()

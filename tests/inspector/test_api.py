@@ -8,6 +8,8 @@ from hookline.events import ToolCallEvent, ToolCallEventResult
 from hookline.inspector.tail import SESSIONS
 from hookline.models import Call, Turn
 
+from .conftest import TOKEN
+
 READ = Turn(text="I look.", tool_calls=[Call("read_file", {"path": "notes.txt"}, id="read-1")])
 SHELL = Turn(tool_calls=[Call("shell", {"command": "rm -rf /"}, id="shell-1")])
 
@@ -346,13 +348,13 @@ async def test_what_is_not_there_is_named(inspected, worked, path, query, status
 
 
 async def test_a_token_guards_what_is_read_and_not_the_page_itself(inspected):
-    async with inspected(token="secret") as page:
+    async with inspected(headers={}) as page:
         assert (await page.status("sessions"))[0] == 401
         for path in ("", "/static/app.js", "/static/style.css"):
             async with page.http.get(page.url + path) as response:
                 assert response.status == 200
                 assert "default-src 'self'" in response.headers["content-security-policy"]
-        page.http.headers["authorization"] = "Bearer secret"
+        page.http.headers["authorization"] = f"Bearer {TOKEN}"
         assert await page.get("sessions") == []
 
 

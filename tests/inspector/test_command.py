@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -24,14 +24,16 @@ def test_it_shows_what_other_processes_record_and_ends_in_good_order(tmp_path, e
     page = subprocess.Popen([*command, "inspect", "--port", "0"], stderr=subprocess.PIPE, **environment)
     try:
         found = re.search(
-            r"the inspector is at (http://127\.0\.0\.1:\d+/inspect)$", page.stderr.readline()
+            r"the inspector is at (http://127\.0\.0\.1:\d+/inspect)#token=([\w-]{43})$",
+            page.stderr.readline(),
         )
         said = subprocess.run(
             [*command, "run", "hi", "--model", "scripted:answers.py"],
             capture_output=True, check=False, **environment,
         )  # fmt: skip
         assert (said.returncode, said.stderr) == (0, "")
-        with urlopen(f"{found[1]}/api/sessions") as answer:
+        bearer = {"authorization": f"Bearer {found[2]}"}
+        with urlopen(Request(f"{found[1]}/api/sessions", headers=bearer)) as answer:
             (session,) = json.load(answer)
         assert session["preview"] == "hi"
         with urlopen(found[1].removesuffix("inspect")) as answer:  # the root leads to the page

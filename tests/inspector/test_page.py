@@ -10,7 +10,7 @@ import pytest_asyncio
 from hookline.events import ToolCallEvent, ToolCallEventResult
 from hookline.models import Call, ScriptedModel, Turn
 
-from ..gateway.page import CHROMIUM, MISSING, Held, browser, serious_faults, serving
+from ..gateway.page import CHROMIUM, MISSING, TOKEN, Held, browser, serious_faults, serving
 
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason=MISSING),
@@ -38,12 +38,13 @@ async def chromium():
         yield found
 
 
-async def shown(chromium, house, fragment="", script="", **options):
+async def shown(chromium, house, fragment="", script="", token=TOKEN, **options):
     """The page, with what goes wrong in it and every address that it asks for."""
     context = await chromium.new_context(**options)
     page = await context.new_page()
     page.set_default_timeout(20_000)
-    await page.add_init_script(script)
+    kept = f"sessionStorage.setItem('hookline.token', '{token}');" if token else ""
+    await page.add_init_script(kept + script)
     page.problems, page.asked = [], []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("request", lambda request: page.asked.append(request.url))
@@ -416,18 +417,22 @@ async def test_it_fits_a_phone_and_no_request_leaves_the_machine(tmp_path, chrom
         assert page.problems == []
 
 
-async def test_a_token_is_asked_for_once(tmp_path, chromium):
-    async with serving(tmp_path, ScriptedModel(TURNS), token="secret") as house:
+async def test_a_token_is_asked_for_once_unless_the_link_has_it(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(TURNS)) as house:
         await worked(house)
-        page = await shown(chromium, house)
+        page = await shown(chromium, house, token="")
+        await page.wait_for_selector("text=hookline gateway --print-token")
         await page.fill("#token", "wrong")
         await page.click("text=Enter")
-        await page.wait_for_selector("text=That token is not the right one.")
-        await page.fill("#token", "secret")
+        await page.wait_for_selector("text=the token is wrong")
+        await page.fill("#token", TOKEN)
         await page.click("text=Enter")
         await page.wait_for_selector(".row:has-text('What do I need?')")
         await page.reload()
         await page.wait_for_selector(".row:has-text('What do I need?')")
+        linked = await shown(chromium, house, f"#token={TOKEN}", token="")
+        await linked.wait_for_selector(".row:has-text('What do I need?')")
+        assert TOKEN not in linked.url
 
 
 async def wait(answered):

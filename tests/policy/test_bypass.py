@@ -276,14 +276,15 @@ def settings(app, text):
 @asynccontextmanager
 async def served(app):
     """The app's gateway on a loopback port, and a client of it."""
-    gateway = Gateway(app, settings=GatewaySettings(port=0))
+    gateway = Gateway(app, settings=GatewaySettings(port=0, token="t" * 20))
     started = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(serve(gateway, started=started.set_result))
     await asyncio.wait([serving, started], return_when=asyncio.FIRST_COMPLETED)
     if serving.done():
         await serving
     try:
-        async with aiohttp.ClientSession(await started) as http:
+        bearer = {"authorization": f"Bearer {'t' * 20}"}
+        async with aiohttp.ClientSession(await started, headers=bearer) as http:
             yield http
     finally:
         gateway.leave()

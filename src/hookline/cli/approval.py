@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hookline.policy.answers import Answer
+from hookline.policy.errors import ApprovalError
+from hookline.processes import hookline_above
 
 from .chat.view import clean, exact
 
@@ -70,15 +72,24 @@ def state_of(grant: Grant) -> str:
 
 
 def revoke_approval(app: Hookline, grant_id: str) -> None:
-    """Take an approval back."""
+    """Take an approval back. Anyone may, the agent too: it takes a right away."""
     with closing(app.approvals) as approvals:
         grant = approvals.revoke(grant_id)
     typer.echo(f"revoked: {clean(grant.call)}")
 
 
 def answer_question(app: Hookline, question: str, said: str) -> None:
-    """Answer a question that waits in another process."""
+    """Answer a question that waits in another process, unless that process started this one."""
     answer = Answer.read(said)
+    above = hookline_above(app.home)
+    if above is not None:
+        auditor = app.safeguards.auditor
+        if auditor is not None:
+            auditor.refused({"what": "approval", "question": question, "user": person(), "pid": above})
+        raise ApprovalError(
+            f"this command runs below a Hookline process ({above}), so that the agent itself may have "
+            "started it; answer from a terminal of your own"
+        )
     with closing(app.approvals) as approvals:
         approvals.answer(question, answer, by=person())
     typer.echo(f"{question}: {clean(answer.told)}")

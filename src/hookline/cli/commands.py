@@ -107,12 +107,21 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             bool, typer.Option("--reload", help="Load hook files anew when they change.")
         ] = False,
         log_json: Annotated[bool, typer.Option("--log-json", help="Log as JSON Lines.")] = False,
+        print_token: Annotated[
+            bool, typer.Option("--print-token", help="Print the link with the token, and end.")
+        ] = False,
+        rotate_token: Annotated[
+            bool, typer.Option("--rotate-token", help="Make a new token, print its link, and end.")
+        ] = False,
         model: Model = None,
         workspace: Workspace = None,
     ) -> None:
         """Serve channels: web page, API, OpenAI, Telegram, stdio."""
-        from .gateway import Service, run_gateway
+        from .gateway import Service, run_gateway, show_token
 
+        if print_token or rotate_token:
+            show_token(app, host, port, rotate=rotate_token)
+            return
         configure(app, model, workspace)
         run_gateway(app, Service(enable_channel, host, port, token, reload, log_json))
 

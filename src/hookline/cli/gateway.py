@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import typer
 
@@ -16,6 +19,10 @@ from . import REFUSED
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
+
+
+LOOK_EVERY = 30.0
+"""Seconds between two looks for adopted processes that are over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +48,22 @@ def run_gateway(app: Hookline, service: Service) -> None:
     from hookline.gateway import Gateway
     from hookline.gateway.logs import log_to_stderr
     from hookline.gateway.settings import settings_of
+    from hookline.gateway.token import own_token
 
     log_to_stderr(as_json=service.log_json)
 
     async def main() -> None:
         settings = settings_of(app.config, host=service.host, port=service.port, token=service.token)
         settings.check()
+        own, is_new = ("", False) if settings.token is not None else own_token(app.home)
+        is_shown = bool(own) and (is_new or sys.stderr.isatty())
         gateway = Gateway(app, enabled=service.channels, settings=settings)
-        await serve(gateway, started=tell, changed=tell_change if service.reload else None)
+
+        def started(address: str) -> None:
+            tell(address, own if is_shown else "", generated=bool(own))
+
+        async with adopting():
+            await serve(gateway, started=started, changed=tell_change if service.reload else None)
         if gateway.error is not None:
             raise gateway.error
 
@@ -76,7 +91,62 @@ def tell_change(text: str) -> None:
     print(f"hookline: {text}", file=sys.stderr, flush=True)
 
 
-def tell(address: str) -> None:
-    """Say where the gateway is; standard output may belong to a channel."""
-    if address:
-        print(f"hookline: the gateway is at {address}", file=sys.stderr, flush=True)
+def tell(address: str, token: str, *, generated: bool) -> None:
+    """Say where the gateway is; standard output may belong to a channel.
+
+    The link has the generated token in it: at the first start, and on a terminal. A log that is kept
+    gets it once at most.
+    """
+    if not address:
+        return
+    print(f"hookline: the gateway is at {link(address, token)}", file=sys.stderr, flush=True)
+    if generated and not token:
+        how = "hookline: `hookline gateway --print-token` shows the link with the token"
+        print(how, file=sys.stderr, flush=True)
+
+
+def link(address: str, token: str) -> str:
+    """An address that hands a token to the page: what follows `#` is sent to no server."""
+    return f"{address}#token={quote(token, safe='')}" if token else address
+
+
+def show_token(app: Hookline, host: str | None, port: int | None, *, rotate: bool) -> None:
+    """Print the link with the generated token."""
+    from hookline.gateway.settings import settings_of
+    from hookline.gateway.token import make_token, own_token
+
+    try:
+        settings = settings_of(app.config, host=host, port=port)
+        if settings.token is not None:
+            place = app.config.source("gateway.token")
+            raise HooklineError(f"the token is set by {place}; none is generated")
+        token = make_token(app.home) if rotate else own_token(app.home)[0]
+    except HooklineError as error:
+        typer.echo(f"hookline: {error}", err=True)
+        raise typer.Exit(REFUSED) from None
+    name = f"[{settings.host}]" if ":" in settings.host else settings.host
+    typer.echo(link(f"http://{name}:{settings.port}/", token))
+    if rotate:
+        typer.echo("hookline: a running gateway takes it when it is restarted, or on SIGHUP", err=True)
+
+
+@asynccontextmanager
+async def adopting() -> AsyncGenerator[None]:
+    """Stay the ancestor of everything that is started here, whatever forks twice, and clean up."""
+    from hookline.processes import Orphans, adopt_orphans
+
+    if not adopt_orphans():
+        yield
+        return
+
+    async def clean_up() -> None:
+        orphans = Orphans()
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.to_thread(orphans.look)
+
+    cleaning = asyncio.create_task(clean_up())
+    try:
+        yield
+    finally:
+        cleaning.cancel()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,7 +13,7 @@ import typer
 from hookline.hooks import HooklineError
 
 from . import REFUSED
-from .gateway import run_loop
+from .gateway import link, run_loop
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -25,15 +28,36 @@ def run_inspector(app: Hookline, port: int | None, *, show: bool = False) -> Non
         typer.echo(missing, err=True)
         raise typer.Exit(REFUSED) from None
 
-    def tell(address: str) -> None:
-        print(f"hookline: the inspector is at {address}", file=sys.stderr, flush=True)
-        if show:
-            import webbrowser
+    from hookline.gateway.token import own_token
 
-            webbrowser.open(address)
+    def tell(address: str) -> None:
+        print(f"hookline: the inspector is at {link(address, token)}", file=sys.stderr, flush=True)
+        if show:
+            open_link(app.home, link(address, token))
 
     try:
-        run_loop(serve_inspector(app, inspector_settings(app.config, port=port), started=tell))
+        settings = inspector_settings(app.config, port=port)
+        # One who looks at a terminal of their own may see the token; a log gets it once at most.
+        own, is_new = ("", False) if settings.token is not None else own_token(app.home)
+        token = own if is_new or sys.stderr.isatty() or show else ""
+        run_loop(serve_inspector(app, settings, started=tell))
     except HooklineError as error:
         typer.echo(f"hookline: {error}", err=True)
         raise typer.Exit(REFUSED) from None
+
+
+def open_link(home: Path, address: str) -> None:
+    """Open an address in a browser, through a file that only this user can read.
+
+    The command line of a browser can be read by every user of the machine.
+    """
+    import webbrowser
+
+    page = home / "inspector-link.html"
+    page.unlink(missing_ok=True)
+    with os.fdopen(os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(
+            f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(address)}">'
+            f'<a href="{escape(address)}">The inspector</a>'
+        )
+    webbrowser.open(page.as_uri())

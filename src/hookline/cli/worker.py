@@ -10,7 +10,7 @@ import typer
 from hookline.hooks import HooklineError
 
 from . import REFUSED
-from .gateway import run_loop
+from .gateway import adopting, run_loop
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -36,7 +36,7 @@ def run_worker(app: Hookline, concurrency: int | None, *, log_json: bool) -> Non
             settings = settings.model_copy(update={"concurrency": concurrency})
         worker = Worker(app, settings, debounce=settings_of(app.config).debounce)
         with signals(worker):
-            async with app.running(), worker.running():
+            async with adopting(), app.running(), worker.running():
                 print(f"hookline: working on {worker.place}", file=sys.stderr, flush=True)
                 await worker.leaving.wait()
         if worker.error is not None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hookline.agent.journal import CutOffTurn, cut_off_turn
-from hookline.catalog.envelope import Envelope, content_of, field_of
+from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.inbox import Fate
 
+TRIGGER = "trigger:"
+"""How the channel of a trigger's messages begins."""
 TOGETHER = "taken together with the next message"
 """Why a message has no answer of its own."""
 OUT_OF_ORDER = "messages cannot be kept at the moment; try again later"
@@ -203,7 +205,8 @@ class Answering:
         inbound.set(message)
         channel, began = self._house.channel_of(message), time.monotonic()
         exchange, ends = self._exchange(channel, message)
-        exchange.command = self.commands.run
+        if not address_of(message)[0].startswith(TRIGGER):  # what an event brings gives no commands
+            exchange.command = self.commands.run
         entrance, outcome = self._entrances.of(message), "failed"
         try:
             await entrance.acquire()

@@ -11,15 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hookline.policy.approvals import ApprovalError, sessions_of
+from hookline.policy.approvals import ApprovalError, bound_to, sessions_of
+
+from .limits import Limiter
+from .users import User
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.policy.answers import Answer
 
+    from .peers import Peer
+
 ApprovalAnswer: TypeAlias = Literal["approve", "reject", "session"]
 """`session` approves, and goes on approving the same call in the session."""
-BY = "gateway"
 
 
 @dataclass(slots=True)
@@ -35,12 +39,19 @@ class Pending:
         """The session that a person talks to; a subagent asks for it."""
         return sessions_of(self.request)[-1]
 
+    @property
+    def hash(self) -> str:
+        """What an answer is bound to: the hash of the call that is shown."""
+        return str(self.request.get("hash") or bound_to(self.request))
+
 
 class Approvals:
     """The questions that this gateway shows, by id."""
 
-    def __init__(self, app: Hookline) -> None:
+    def __init__(self, app: Hookline, per_minute: int, audit: Callable[[dict[str, Any]], Any]) -> None:
         self._app = app
+        self._audit = audit
+        self._limiter = Limiter(per_minute, per_minute)
         self.pending: dict[str, Pending] = {}
 
     async def ask(self, request: dict[str, Any], show: Callable[[Pending], Any]) -> str:
@@ -55,16 +66,51 @@ class Approvals:
             del self.pending[pending.id]
         return "reject" if answer == "reject" else "approve"
 
-    async def answer(self, approval_id: str, answer: ApprovalAnswer) -> bool:
-        """Answer a question; False where it is not open any more."""
+    async def answer(self, approval_id: str, answer: ApprovalAnswer, *, by: str) -> bool:
+        """Answer a question in someone's name; False where it is not open any more."""
         try:
-            await asyncio.to_thread(self._app.approvals.answer, approval_id, answer, by=BY)
+            await asyncio.to_thread(self._app.approvals.answer, approval_id, answer, by=by)
         except ApprovalError:
             return False
         pending = self.pending.get(approval_id)
         if pending is not None and not pending.answer.done():
             pending.answer.set_result(answer)
         return True
+
+    async def answer_as(
+        self,
+        user: User,
+        approval_id: str,
+        answer: ApprovalAnswer,
+        *,
+        peer: Peer | None = None,
+        shown: str | None = None,
+    ) -> str | None:
+        """Answer a question as a user who came over a connection; None, or why that cannot be.
+
+        `shown` is the hash of the call that they saw, where they say it.
+        """
+        self._limiter.check(user.name)
+        pending = await self._find(user, approval_id)
+        if pending is None:
+            return GONE
+        if not (user.is_operator or user.approves):
+            return "an operator answers this; see approves in [gateway.users]"
+        if shown is not None and shown != pending.hash:
+            return "the question is about another call than the one that was shown"
+        pid = await peer.descendant() if peer is not None else None
+        if pid is not None:
+            refused = {"what": "approval", "question": approval_id, "user": user.name, "pid": pid}
+            await asyncio.to_thread(self._audit, refused)
+            return "a process that the agent started may not answer for a person"
+        return None if await self.answer(approval_id, answer, by=user.name) else GONE
+
+    async def _find(self, user: User, approval_id: str) -> Pending | None:
+        """An open question of a session that the user reaches."""
+        found = self.pending.get(approval_id)
+        if found is None:
+            found = next((each for each in await self._kept() if each.id == approval_id), None)
+        return found if found is not None and user.reaches(found.session_id) else None
 
     async def answered(self, approval_id: str) -> ApprovalAnswer | None:
         """What was answered, here or elsewhere; None where nobody did."""
@@ -78,13 +124,19 @@ class Approvals:
         """What a session waits for, with its subagents; also where another process asks."""
         here = [each for each in self.pending.values() if session_id in sessions_of(each.request)]
         known = {each.id for each in here}
+        return [*here, *(each for each in await self._kept(session_id) if each.id not in known)]
+
+    async def _kept(self, session_id: str | None = None) -> list[Pending]:
+        """The open questions that are kept, whichever process asks them."""
         try:
             kept = await asyncio.to_thread(self._app.approvals.pending, session_id)
         except ApprovalError:
-            return here
+            return []
         loop = asyncio.get_running_loop()
-        others = [Pending(q.id, q.request, loop.create_future()) for q in kept if q.id not in known]
-        return [*here, *others]
+        return [Pending(question.id, question.request, loop.create_future()) for question in kept]
+
+
+GONE = "nobody asks this now"
 
 
 def word_of(answer: Answer) -> ApprovalAnswer:

@@ -42,7 +42,7 @@ class Channel:
     debounced: bool = True
     """Whether messages that follow each other quickly may become one (`[gateway] debounce`)."""
     public: tuple[str, ...] = ()
-    """Beginnings of the paths that the channel guards itself, such as a signed webhook's."""
+    """The paths of its own routes that need no token, since the channel guards them itself."""
 
     async def start(self, handle: Handle) -> None:
         """Begin to receive; return when ready."""

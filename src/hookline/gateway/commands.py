@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hookline import slash
@@ -11,9 +12,16 @@ from hookline.catalog.identity import Identity
 from hookline.hooks import HooklineError
 from hookline.person import arguments_of, call_tool
 from hookline.sessions import UnknownSession
-from hookline.slash import SlashCommand, plugin_commands, session_commands, written
+from hookline.slash import (
+    SlashCommand,
+    configured_models,
+    plugin_commands,
+    session_commands,
+    written,
+)
 
 from .frames import plain_text
+from .users import Role
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -24,6 +32,11 @@ log = logging.getLogger("hookline.gateway")
 
 NEW = "new"
 """The name of the anchor that `/new` sets."""
+
+
+def role_of(message: Envelope) -> Role:
+    """The role of whoever sent a message; a channel that gives them none has users."""
+    return "operator" if field_of(message, "role") == "operator" else "user"
 
 
 class Commands:
@@ -37,9 +50,13 @@ class Commands:
         """Gather those of plugins again when they are needed next: some may have changed."""
         self._brought = None
 
-    def names(self) -> list[tuple[str, str]]:
-        """Everything that may follow a slash, with a line of help."""
-        return slash.names(self._house.app, self._known("", {}))
+    def names(self, role: Role) -> list[tuple[str, str]]:
+        """Everything that someone of a role may give after a slash, with a line of help."""
+        return slash.names(self._house.app, self._allowed(self._known("", {}), role))
+
+    @staticmethod
+    def _allowed(known: dict[str, SlashCommand], role: Role) -> dict[str, SlashCommand]:
+        return {n: c for n, c in known.items() if role == "operator" or not c.operator}
 
     async def run(self, session_id: str, message: Envelope) -> str | None:
         """Carry a message out that is a command; give what is said to its sender."""
@@ -54,8 +71,11 @@ class Commands:
             return plain_text(outcome.content) or "(nothing)"
 
         try:
+            known = self._known(session_id, message)
+            if command[0] not in self._allowed(known, role_of(message)) and command[0] in known:
+                return f"only an operator may give /{command[0]}; see role in [gateway.users]"
             await app.sessions.open(session_id)
-            return await slash.run(app, self._known(session_id, message), *command, call)
+            return await slash.run(app, known, *command, call)
         except HooklineError as error:  # unknown, mistyped, or not now: the answer says so
             return str(error)
 
@@ -64,12 +84,13 @@ class Commands:
             self._brought, wrong = plugin_commands(self._house.app)
             for line in wrong:
                 log.error("%s", line)
-        own = [*self._own(session_id, message), *session_commands(lambda: session_id)]
+        models = partial(configured_models, self._house.app)
+        own = [*self._own(session_id, message), *session_commands(lambda: session_id, models)]
         return {command.name: command for command in own} | self._brought
 
     def _own(self, session_id: str, message: Envelope) -> list[SlashCommand]:
         async def help_(app: Hookline, arguments: str) -> str:
-            return "\n".join(f"/{name}: {text}" for name, text in self.names())
+            return "\n".join(f"/{name}: {text}" for name, text in self.names(role_of(message)))
 
         async def new(app: Hookline, arguments: str) -> str:
             try:

@@ -6,7 +6,7 @@ import binascii
 import json
 import time
 from base64 import b64decode
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,7 +25,7 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[dict[str, Any]] | None = None
+    content: str | Annotated[list[dict[str, Any]], Field(max_length=100)] | None = None
 
     def parts(self) -> list[Part]:
         """What it says."""
@@ -48,7 +48,7 @@ class CompletionRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     model: str = Field(max_length=200)
-    messages: list[ChatMessage] = Field(min_length=1)
+    messages: list[ChatMessage] = Field(min_length=1, max_length=10_000)
     stream: bool = False
     stream_options: StreamOptions | None = None
     user: str | None = Field(default=None, max_length=180)
@@ -85,7 +85,9 @@ def _part(given: dict[str, Any]) -> Part:
     try:
         match given["type"]:
             case "text" | "input_text":
-                return TextPart(str(given["text"]))
+                if not isinstance(given["text"], str):
+                    raise TypeError
+                return TextPart(given["text"])
             case "image_url":
                 url = str(given["image_url"]["url"])
                 if not url.startswith("data:"):

@@ -17,6 +17,7 @@ from .approvals import Pending
 from .channel import Channel, Handle, inbound
 from .frames import Frame, approval_frame, end_frame, event_frame, part_frame
 from .outbox import Taker
+from .users import User
 
 if TYPE_CHECKING:
     from .gateway import Gateway
@@ -69,16 +70,19 @@ class FrameChannel(Channel):
         self,
         content: tuple[str, list[Part]],
         session: str,
-        user: str,
+        user: User,
         taker: Taker,
         *,
+        claimed: str | None = None,
         sender: str = "",
         message_id: str | None = None,
         closes: bool = True,
     ) -> str:
         """Hand a message over for a taker; give the id of its answer. It was accepted then.
 
-        `sender` sets the ids of different senders apart: those of one connection, say.
+        `session` is the session itself, in the user's namespace. `sender` sets the ids of different
+        senders apart: those of one connection, say. `claimed` is a name that the sender gives for
+        whoever they speak for; nothing is decided by it.
         """
         text, parts = content
         shown = message_id or uuid4().hex[:12]
@@ -89,10 +93,13 @@ class FrameChannel(Channel):
             "content": text,
             "channel": self.name,
             "chat_id": session,
-            "sender_id": user,
+            "sender_id": user.name,
+            "role": user.role,
             "session_id": session,
             "message_id": key,
         }
+        if claimed:
+            envelope["claimed_user"] = claimed
         if parts:
             envelope["parts"] = parts
         self._replies[key] = Reply(shown, taker, closes)

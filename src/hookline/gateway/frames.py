@@ -31,6 +31,7 @@ SessionId = Annotated[
     ),
 ]
 MessageId = Annotated[str, Field(min_length=1, max_length=100)]
+SEEN = "The `hash` of the question; an answer to another call than the one that was shown is refused."
 
 
 class BadFrame(HooklineError, ValueError):
@@ -106,8 +107,9 @@ class ApprovalFrame(_Frame):
     """`{"type": "approval", "id": "…", "answer": "approve"}`"""
 
     type: Literal["approval"]
-    id: str
+    id: Annotated[str, Field(max_length=100)]
     answer: ApprovalAnswer
+    hash: Annotated[str, Field(max_length=100)] | None = Field(default=None, description=SEEN)
 
 
 class PingFrame(_Frame):
@@ -228,5 +230,6 @@ def approval_frame(pending: Pending) -> Frame:
         "tool": request["tool"],
         "arguments": request["arguments"],
         "diff": request.get("diff"),
+        "hash": pending.hash,
         "session_id": pending.session_id,
     }

@@ -33,9 +33,11 @@ from .intake import Intake, with_id
 from .limits import Limiter
 from .metrics import Metrics
 from .settings import GatewaySettings, settings_of, worker_settings_of
+from .users import Users
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
+    from starlette.routing import BaseRoute
 
     from hookline.app import Hookline
     from hookline.tape.postgres import PostgresStore
@@ -87,14 +89,15 @@ class Gateway:
         self.settings = settings or settings_of(app.config)
         self.intake = Intake(app, inbox)
         """Keeps messages from being accepted to being done with."""
-        self.approvals = Approvals(app)
+        self.approvals = Approvals(app, self.settings.approvals_per_minute, self.audit)
         self.metrics = Metrics()
         self.limiter = Limiter(self.settings.requests_per_minute, self.settings.burst)
         """Counts what each user asks, over HTTP and in WebSockets."""
         self.routers: list[APIRouter] = []
-        """What others serve beside the channels; add before the server is made."""
-        self.public: list[str] = []
-        """Beginnings of the paths that their owners guard themselves."""
+        """What others serve to operators beside the channels; add before the server is made."""
+        self.open_routes: list[BaseRoute] = []
+        """Routes that need no token because whoever brings them guards them, such as a webhook's."""
+        self._users: Users | None = None
         self.ready = False
         """Whether all channels are started and messages are taken."""
         self.leaving = asyncio.Event()
@@ -120,6 +123,21 @@ class Gateway:
     def commands(self) -> Commands:
         """What may be asked of the gateway with a slash."""
         return self.answering.commands
+
+    # --- users --------------------------------------------------------------------------------
+
+    def users(self) -> Users:
+        """Everyone who has a token."""
+        if self._users is None:
+            self._users = self.settings.users_of(self.app.home)
+        return self._users
+
+    def audit(self, record: dict[str, Any]) -> None:
+        """Write down that someone was refused: to the log, and to the audit log where there is one."""
+        log.warning("access.denied %s", " ".join(f"{name}={value}" for name, value in record.items()))
+        auditor = self.app.safeguards.auditor
+        if auditor is not None:
+            auditor.refused(record)
 
     # --- channels -----------------------------------------------------------------------------
 
@@ -167,16 +185,12 @@ class Gateway:
 
     async def _start_triggers(self, stack: AsyncExitStack) -> None:
         """Start the triggers after the channels that their answers go to; they stop before them."""
-        from fastapi import APIRouter
-
         from hookline.triggers import Triggers
 
         triggers = self.triggers = Triggers(self.app)
         stack.push_async_callback(triggers.stop, self.settings.drain)
         await triggers.start(self.cluster.process if self.cluster is not None else None)
-        if routes := triggers.routes():
-            self.routers.append(APIRouter(routes=routes))
-            self.public += triggers.public
+        self.open_routes += triggers.routes()
 
     async def start(self) -> None:
         """Start the channels; from then on messages are taken. What was left undone comes first."""
@@ -254,8 +268,9 @@ class Gateway:
         self.leaving.set()
 
     async def reload(self) -> str:
-        """Read the settings and the hook files again; say what came of it."""
+        """Read the settings, the generated token and the hook files again; say what came of it."""
         self.app.config.reload()
+        self._users = self.settings.users_of(self.app.home)
         done = str(await self.app.hook_files.reload())
         self.commands.forget()
         return done

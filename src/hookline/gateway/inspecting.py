@@ -13,18 +13,17 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from starlette.middleware import Middleware
 
-from hookline.inspector import FILES, PAGE
+from hookline.inspector import PAGE
 from hookline.inspector.routes import inspector_routes
 from hookline.mcp.plugin import leave_servers_alone
 
 from .limits import Limiter
-from .security import Security
-from .server import HANG_UP, Server, listen
+from .security import Levels, Security
+from .server import listen, server_of
 from .settings import GatewaySettings, settings_of
 
 if TYPE_CHECKING:
@@ -41,15 +40,24 @@ def inspector_settings(config: Config, *, port: int | None = None) -> GatewaySet
 
 def create_inspector(app: Hookline, settings: GatewaySettings, leaving: asyncio.Event) -> FastAPI:
     """The page and what it reads, for any ASGI server while the app runs."""
-    limiter = Limiter(settings.requests_per_minute, settings.burst)
-    guard = Middleware(Security, settings=settings, limiter=limiter, public=[FILES])
+    users, levels = settings.users_of(app.home), Levels()
+    guard = Middleware(
+        Security,
+        settings=settings,
+        users=lambda: users,
+        levels=levels,
+        limiter=Limiter(settings.requests_per_minute, settings.burst),
+    )
     served = FastAPI(middleware=[guard], docs_url=None, redoc_url=None, openapi_url=None)
-    served.include_router(inspector_routes(app, leaving))
+    pages, api = inspector_routes(app, leaving)
 
-    @served.get("/")
+    @pages.get("/")
     async def home() -> RedirectResponse:
         return RedirectResponse(PAGE)
 
+    levels.declare("public", pages.routes)
+    served.router.routes += [*pages.routes, *api.routes]
+    levels.serve(served.router.routes)
     return served
 
 
@@ -93,15 +101,7 @@ async def _serve(
     started: Callable[[str], Any] | None,
 ) -> None:
     async with app.running():
-        config = uvicorn.Config(
-            create_inspector(app, settings, leaving),
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=HANG_UP,
-            server_header=False,
-        )
-        server = Server(config)
+        server = server_of(create_inspector(app, settings, leaving), settings)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         ending = asyncio.create_task(leaving.wait())
         try:

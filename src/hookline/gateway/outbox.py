@@ -26,6 +26,13 @@ def encode(frame: Frame) -> str:
         return json.dumps(frame, default=str)
 
 
+def shown_in(namespace: str, frame: Frame) -> Frame:
+    """A frame with its session as a user of a namespace calls it."""
+    if not namespace or "session_id" not in frame:
+        return frame
+    return {**frame, "session_id": frame["session_id"].removeprefix(namespace)}
+
+
 class Taker(Protocol):
     """Whoever takes the frames of an answer."""
 
@@ -50,13 +57,17 @@ class Outbox:
         "_frames",
         "_limit",
         "_loop",
+        "_namespace",
         "_on_overflow",
         "_size",
         "_waiter",
         "overflowed",
     )
 
-    def __init__(self, limit: int, on_overflow: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, limit: int, on_overflow: Callable[[], Any] | None = None, *, namespace: str = ""
+    ) -> None:
+        self._namespace = namespace
         self._frames: list[str] = []
         self._limit = limit
         self._loop = get_running_loop()
@@ -80,7 +91,7 @@ class Outbox:
             if self._on_overflow is not None:
                 self._on_overflow()
             return
-        self.write(self.encode(frame))
+        self.write(self.encode(shown_in(self._namespace, frame)))
 
     def write(self, text: str) -> None:
         """Add what is encoded already."""
@@ -123,7 +134,8 @@ class EventOutbox(Outbox):
 class Gathered:
     """Keeps the end of an answer and the parts that came before it, for one who waits for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, namespace: str = "") -> None:
+        self._namespace = namespace
         self.parts: list[Frame] = []
         self.done: Future[Frame] = get_running_loop().create_future()
 
@@ -132,7 +144,7 @@ class Gathered:
         if frame["type"] == "part":
             self.parts.append(frame["part"])
         elif frame["type"] in ("end", "error") and not self.done.done():
-            self.done.set_result(frame)
+            self.done.set_result(shown_in(self._namespace, frame))
 
     def close(self) -> None:
         """Nothing more comes."""

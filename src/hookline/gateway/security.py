@@ -1,26 +1,37 @@
-"""Who may come in, how often, and with how much: one layer around everything that is served."""
+"""Who may come in, how often, and with how much: one layer around everything that is served.
+
+Which route will answer decides what a request needs: nothing, a token, or an operator's token. Each
+route is declared as one of these when the server is made, and a route that is not declared needs an
+operator. The router matches a request once more in the same way, so that no spelling of a path is one
+thing here and another thing there.
+"""
 
 from __future__ import annotations
 
-import hmac
+import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
-from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import unquote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hookline.inspector import PAGE
 
 from .limits import Limiter, TooMany
+from .peers import Peer, peer_of
 from .settings import LOCAL_NAMES, GatewaySettings
+from .users import OWNER_USER, User, Users
 
-STATIC = Path(__file__).parent / "static"
-OPEN_PATHS = ("/health", "/ready", PAGE)
+log = logging.getLogger("hookline.gateway")
+
+Level: TypeAlias = Literal["public", "user", "operator"]
+
 CSP = (
     "default-src 'self'; media-src 'self' blob: data:; img-src 'self' blob: data:; object-src 'none'; "
     "base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
@@ -35,7 +46,15 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(self)",
 }
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-LOCAL_USER = "local"
+MAX_QUERY: Final = 8192
+"""Bytes of a query."""
+NEEDED = (
+    "a token is needed: Authorization: Bearer …; "
+    "`hookline gateway --print-token` shows the link with it"
+)
+WRONG = "the token is wrong; `hookline gateway --print-token` shows the link with the right one"
+OPERATORS = "only an operator may do this; see role in [gateway.users]"
+USER: Final = "hookline.user"
 
 
 class Refused(Exception):
@@ -46,6 +65,31 @@ class Refused(Exception):
         self.status, self.detail, self.headers = status, detail, headers
 
 
+class Levels:
+    """What each route needs; an operator, where nothing is said."""
+
+    def __init__(self) -> None:
+        self._routes: list[BaseRoute] = []
+        self._of: dict[int, Level] = {}
+
+    def serve(self, routes: list[BaseRoute]) -> None:
+        """The routes of the server, in the order in which they are asked."""
+        self._routes = routes
+
+    def declare(self, level: Level, routes: Iterable[BaseRoute]) -> None:
+        """Say what routes need."""
+        for route in routes:
+            self._of[id(route)] = level
+
+    def needed(self, scope: Scope) -> Level:
+        """What the route needs that will answer a request."""
+        for route in self._routes:
+            match, _ = route.matches(scope)
+            if match is Match.FULL:
+                return self._of.get(id(route), "operator")
+        return "operator"
+
+
 class Security:
     """Checks every request and connection before anything else sees it."""
 
@@ -53,21 +97,25 @@ class Security:
         self,
         app: ASGIApp,
         settings: GatewaySettings,
+        users: Callable[[], Users],
+        levels: Levels,
         limiter: Limiter,
-        public: Iterable[str] = (),
         count: Callable[[str, int], Any] | None = None,
+        audit: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         self._app = app
         self._settings = settings
-        self._is_local = settings.is_local
+        self._users = users
+        self._levels = levels
         self._limiter = limiter
-        self._public = tuple(public)
+        self._inspector = Limiter(2 * settings.requests_per_minute, 4 * settings.burst)
+        self._wrong = Limiter(settings.wrong_tokens, settings.wrong_tokens)
         self._count = count
-        self._tokens = [(name, token.encode()) for name, token in settings.tokens().items()]
+        self._audit = audit
         self._hosts = {host.lower() for host in (*LOCAL_NAMES, *settings.hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, with a user's name in its scope, or answer it here."""
+        """Let a request through, with its user in the scope, or answer it here."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -77,11 +125,15 @@ class Security:
             send = self._dressed(scope, send)
         try:
             headers = Headers(scope=scope)
-            self._check_host(headers)
+            if len(scope.get("query_string", b"")) > MAX_QUERY:
+                raise Refused(414, f"the query is longer than {MAX_QUERY:,} bytes")
+            self._check_host(scope, headers)
             self._check_origin(headers)
-            scope["hookline.user"] = self._user(scope, headers)
+            level = self._levels.needed(scope)
+            user = scope[USER] = await self._admitted(scope, headers, level)
             if is_http:
-                self._check_rate(scope)
+                if user is not None and level != "public":
+                    self._check_rate(user, scope["path"])
                 receive = self._measured(headers, receive)
             await self._app(scope, receive, send)
         except Refused as refused:
@@ -90,12 +142,13 @@ class Security:
 
     # --- who ----------------------------------------------------------------------------------
 
-    def _check_host(self, headers: Headers) -> None:
+    def _check_host(self, scope: Scope, headers: Headers) -> None:
         """A page of another site that made its own name point here must not get in."""
-        if not self._is_local and not self._settings.hosts:
+        is_local = self._settings.is_local
+        if peer_of(scope).is_unix or (not is_local and not self._settings.hosts):
             return  # any name may lead here, and a token is needed
         name = host_name(headers.get("host", ""))
-        if name not in self._hosts and not (_is_address(name) and not self._is_local):
+        if name not in self._hosts and not (_is_address(name) and not is_local):
             raise Refused(421, "this gateway is not called by that name; see hosts in [gateway]")
 
     def _check_origin(self, headers: Headers) -> None:
@@ -106,38 +159,81 @@ class Security:
         if urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
             raise Refused(403, "pages of that origin may not call this gateway; see cors in [gateway]")
 
-    def _user(self, scope: Scope, headers: Headers) -> str:
-        if not self._tokens:
-            return LOCAL_USER
-        given = _token(scope, headers).encode()
-        found = [name for name, token in self._tokens if hmac.compare_digest(token, given)]
-        if found:
-            return found[0]
-        if self._is_public(scope["path"]) or scope.get("method") == "OPTIONS":
-            return ""
-        raise Refused(401, "a token is needed: Authorization: Bearer …", {"www-authenticate": "Bearer"})
+    async def _admitted(self, scope: Scope, headers: Headers, level: Level) -> User | None:
+        """The user of a request that may go on; None on a public route without a token."""
+        user = await self._user(scope, headers, level)
+        if level == "public" or (user is None and self._is_preflight(scope, headers)):
+            return user
+        if user is None:
+            raise Refused(401, NEEDED, {"www-authenticate": "Bearer"})
+        if level == "operator" and not user.is_operator:
+            raise Refused(403, OPERATORS)
+        return user
 
-    def _is_public(self, path: str) -> bool:
-        if path in OPEN_PATHS or (self._public and path.startswith(self._public)):
-            return True
-        if path == "/":
-            return True
-        wanted = (STATIC / path.lstrip("/")).resolve()
-        return wanted.is_relative_to(STATIC) and wanted.is_file()
+    async def _user(self, scope: Scope, headers: Headers, level: Level) -> User | None:
+        peer = peer_of(scope)
+        if peer.is_unix:
+            return await self._owner(peer)
+        given = _token(scope, headers)
+        if not given:
+            return None
+        user = self._users().find(given)
+        # A user who came in on this connection stays in, whatever others at the address do.
+        if not self._wrong.is_idle and (user is None or user != peer.user):
+            self._refuse_if_often_wrong(self._key(scope, peer))
+        if user is None:
+            self._wrong.check(self._key(scope, peer))
+            log.warning("token.wrong peer=%s path=%s", peer.host, scope["path"])
+            if level == "public":
+                return None
+            raise Refused(401, WRONG, {"www-authenticate": "Bearer"})
+        peer.user = user
+        return user
+
+    def _key(self, scope: Scope, peer: Peer) -> str:
+        """What mistakes are counted by: the peer, or the client that a trusted proxy names."""
+        client = scope.get("client")
+        if self._settings.proxies and client and client[0] != peer.host:
+            return str(client[0])
+        return peer.key()
+
+    def _refuse_if_often_wrong(self, key: str) -> None:
+        try:
+            self._wrong.look(key)
+        except TooMany as error:
+            detail = f"too many wrong tokens from this address; try again in {error.retry_after} s"
+            raise Refused(429, detail, {"retry-after": str(error.retry_after)}) from None
+
+    async def _owner(self, peer: Peer) -> User:
+        """Whoever reaches the Unix socket is the owner, unless the agent started it."""
+        pid = await peer.descendant()
+        if pid is not None:
+            await self._denied({"what": "unix socket", "pid": pid})
+            raise Refused(403, "a process that the agent started may not use the gateway's socket")
+        peer.user = OWNER_USER
+        return OWNER_USER
+
+    async def _denied(self, record: dict[str, Any]) -> None:
+        if self._audit is not None:
+            await asyncio.to_thread(self._audit, record)
+
+    def _is_preflight(self, scope: Scope, headers: Headers) -> bool:
+        """A browser's question about an origin that may call; the CORS layer answers it."""
+        return (
+            scope.get("method") == "OPTIONS"
+            and headers.get("origin") in self._settings.cors
+            and "access-control-request-method" in headers
+        )
 
     # --- how much -----------------------------------------------------------------------------
 
-    def _check_rate(self, scope: Scope) -> None:
-        user: str = scope["hookline.user"]
-        if user and not self._is_cheap(scope["path"]):
-            try:
-                self._limiter.check(user)
-            except TooMany as error:
-                raise Refused(429, str(error), {"retry-after": str(error.retry_after)}) from None
-
-    @staticmethod
-    def _is_cheap(path: str) -> bool:
-        return not path.startswith(("/api/", "/v1/"))
+    def _check_rate(self, user: User, path: str) -> None:
+        """Count a request. The inspector's page asks for many small things: it has its own limit."""
+        limiter = self._inspector if path.startswith(f"{PAGE}/") else self._limiter
+        try:
+            limiter.check(user.name)
+        except TooMany as error:
+            raise Refused(429, str(error), {"retry-after": str(error.retry_after)}) from None
 
     def _measured(self, headers: Headers, receive: Receive) -> Receive:
         """Refuse a body that is too large, by what it says or by what comes."""
@@ -182,9 +278,12 @@ async def _refuse(response: JSONResponse, scope: Scope, receive: Receive, send: 
         await send({"type": "websocket.close", "code": 4403, "reason": ""})
 
 
-def user_of(scope: Scope) -> str:
-    """Who sent a request."""
-    return scope.get("hookline.user") or LOCAL_USER
+def user_of(scope: Scope) -> User:
+    """Who sent a request that needed a token."""
+    user: User | None = scope.get(USER)
+    if user is None:
+        raise Refused(401, NEEDED, {"www-authenticate": "Bearer"})
+    return user
 
 
 def host_name(host: str) -> str:
@@ -204,14 +303,18 @@ def _is_address(name: str) -> bool:
 
 
 def _token(scope: Scope, headers: Headers) -> str:
-    """The token of a request: its header; or for a WebSocket, which has none, protocol or query."""
-    kind, _, token = headers.get("authorization", "").partition(" ")
+    """The token of a request: in its header, or, for a browser's WebSocket, in its protocols.
+
+    A page cannot set headers on a WebSocket. A token in an address would be in logs; it is not read.
+    """
+    given = headers.getlist("authorization")
+    if len(given) > 1:
+        raise Refused(400, "there is more than one Authorization header")
+    kind, _, token = given[0].partition(" ") if given else ("", "", "")
     if kind.lower() == "bearer":
         return token.strip()
     if scope["type"] == "websocket":
         offered: list[str] = scope.get("subprotocols", [])
         if len(offered) == 2 and offered[0] == "bearer":
-            return offered[1]
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        return query.get("token", [""])[0]
+            return unquote(offered[1])
     return ""

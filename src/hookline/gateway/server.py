@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -20,19 +22,20 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hookline.catalog.envelope import EnvelopeError
 from hookline.hooks import HooklineError
-from hookline.inspector import FILES
 from hookline.stores.errors import StoreLocked, StoreUnavailable
 from hookline.tape.errors import TapeFull, TapeLocked, TapeReadOnly, TapeUnavailable
 
 from .framed import AlreadyAccepted, IdInUse
 from .frames import BadFrame
 from .gateway import Gateway, GatewayStopping
-from .security import STATIC, Security
+from .protocol import protocols
+from .routes.page import page_routes
+from .security import Levels, Refused, Security
+from .settings import GatewaySettings
 from .signals import signals
 
 log = logging.getLogger("hookline.gateway")
@@ -69,13 +72,15 @@ def create_app(gateway: Gateway) -> FastAPI:
         async with gateway.running():
             yield
 
-    public = [FILES, *gateway.public, *(path for c in gateway.channels.values() for path in _public(c))]
+    levels = Levels()
     guard = Middleware(
         Security,
         settings=settings,
+        users=gateway.users,
+        levels=levels,
         limiter=gateway.limiter,
-        public=public,
         count=gateway.metrics.request,
+        audit=gateway.audit,
     )
     guards = [guard]
     if settings.cors:
@@ -102,30 +107,51 @@ def create_app(gateway: Gateway) -> FastAPI:
         app.add_exception_handler(kind, _unusable)
     app.add_exception_handler(LookupError, _answer(404))
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Refused, _refused)
+    _add_routes(app, gateway, levels)
+    levels.serve(app.router.routes)
+    return app
+
+
+def _add_routes(app: FastAPI, gateway: Gateway, levels: Levels) -> None:
+    """Everything that is served, each with what it needs.
+
+    Routes are taken as they are: `include_router` would make each once more, which takes half of a
+    start, and the copies would not be those that were declared.
+    """
     from .routes.health import health_routes
 
-    # Routes are taken as they are: `include_router` makes each once more, and half of a start was that.
-    app.router.routes.extend(health_routes(gateway).routes)
-    for router in filter(None, map(_routes, gateway.channels.values())):
-        app.router.routes.extend(router.routes)
+    levels.declare("user", app.router.routes)  # the description of all this
+    probes, metrics = health_routes(gateway)
+    levels.declare("public", probes.routes)
+    levels.declare("user", metrics.routes)
+    app.router.routes += [*probes.routes, *metrics.routes]
+    for channel in gateway.channels.values():
+        if (router := _routes(channel)) is not None:
+            open_paths: tuple[str, ...] = getattr(channel, "public", ())
+            for route in router.routes:
+                is_open = getattr(route, "path", None) in open_paths
+                levels.declare("public" if is_open else "user", [route])
+            app.router.routes += router.routes
     for router in gateway.routers:
-        app.include_router(router)
-    if settings.inspector:
+        app.router.routes += router.routes
+    app.router.routes += gateway.open_routes
+    levels.declare("public", gateway.open_routes)
+    if gateway.settings.inspector:
         from hookline.inspector.routes import inspector_routes
 
-        app.router.routes.extend(inspector_routes(gateway.app, gateway.leaving).routes)
-    if "web" in gateway.channels and STATIC.is_dir():
-        app.mount("/", StaticFiles(directory=STATIC, html=True, check_dir=False), name="page")
-    return app
+        pages, api = inspector_routes(gateway.app, gateway.leaving)
+        levels.declare("public", pages.routes)
+        app.router.routes += [*pages.routes, *api.routes]
+    if "web" in gateway.channels:
+        page = page_routes()
+        levels.declare("public", page)
+        app.router.routes += page
 
 
 def _routes(channel: Any) -> Any:
     made: Callable[[], Any] | None = getattr(channel, "routes", None)
     return made() if made is not None else None
-
-
-def _public(channel: Any) -> tuple[str, ...]:
-    return getattr(channel, "public", ())
 
 
 def _answer(status: int) -> Callable[[Request, Exception], Any]:
@@ -135,6 +161,12 @@ def _answer(status: int) -> Callable[[Request, Exception], Any]:
         return JSONResponse(_problem(request, str(error)), status)
 
     return answer
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    """A request that its route refuses."""
+    assert isinstance(error, Refused)
+    return JSONResponse(_problem(request, error.detail), error.status, error.headers)
 
 
 async def _unusable(request: Request, error: Exception) -> JSONResponse:
@@ -178,16 +210,19 @@ class Server(uvicorn.Server):
         yield
 
 
-def make_server(gateway: Gateway) -> Server:
-    """A server of a gateway that runs already."""
-    settings = gateway.settings
+def server_of(app: ASGIApp, settings: GatewaySettings) -> Server:
+    """A server of an app, with the limits of the settings."""
+    http, websocket = protocols(settings)
     return Server(
         uvicorn.Config(
-            direct(create_app(gateway)),
+            app,
+            http=http,
+            ws=websocket,
             log_config=None,
             access_log=False,
             lifespan="off",
-            ws="websockets-sansio",
+            proxy_headers=bool(settings.proxies),
+            forwarded_allow_ips=settings.proxies,
             ws_max_size=settings.max_body,
             ws_ping_interval=settings.ping,
             ws_ping_timeout=settings.ping,
@@ -196,6 +231,11 @@ def make_server(gateway: Gateway) -> Server:
             server_header=False,
         )
     )
+
+
+def make_server(gateway: Gateway) -> Server:
+    """A server of a gateway that runs already."""
+    return server_of(direct(create_app(gateway)), gateway.settings)
 
 
 async def serve(
@@ -217,6 +257,7 @@ async def serve(
         triggers = gateway.app.config.section("triggers").values()
         wanted = (
             gateway.routers
+            or gateway.settings.socket is not None
             or any(_routes(channel) for channel in gateway.channels.values())
             or any(trigger.get("type") == "webhook" for trigger in triggers)
         )
@@ -231,7 +272,10 @@ async def serve(
 
                 await stack.enter_async_context(gateway.app.hook_files.watching(reloaded))
             if listening is not None:
-                await _serve_http(gateway, listening, started)
+                sockets = [listening]
+                if gateway.settings.socket is not None:
+                    sockets.append(stack.enter_context(unix_socket(gateway.settings.socket)))
+                await _serve_http(gateway, sockets, started)
                 return
             if started is not None:
                 started("")
@@ -250,17 +294,43 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
+@contextmanager
+def unix_socket(path: Path) -> Generator[socket.socket]:
+    """A Unix socket that only this user can open; it is removed at the end."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise CannotListen("this system has no Unix sockets; take socket out of [gateway]")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    listening = socket.socket(socket.AF_UNIX)
+    try:
+        if path.is_socket():
+            path.unlink()  # of a process that ended without removing it
+        before = os.umask(0o177)  # the file must never be open to others, not even for a moment
+        try:
+            listening.bind(str(path))
+        finally:
+            os.umask(before)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from None
+    try:
+        yield listening
+    finally:
+        listening.close()
+        path.unlink(missing_ok=True)
+
+
 async def _serve_http(
-    gateway: Gateway, listening: socket.socket, started: Callable[[str], Any] | None
+    gateway: Gateway, listening: list[socket.socket], started: Callable[[str], Any] | None
 ) -> None:
     server = make_server(gateway)
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    serving = asyncio.create_task(server.serve(sockets=listening))
     leaving = asyncio.create_task(gateway.leaving.wait())
     try:
         while not server.started and not serving.done():
             await asyncio.sleep(0.001)
         if started is not None:
-            host, port = listening.getsockname()[:2]
+            host, port = listening[0].getsockname()[:2]
             started(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         await asyncio.wait([serving, leaving], return_when=asyncio.FIRST_COMPLETED)
         await gateway.drain()  # answers that are on their way still reach their readers

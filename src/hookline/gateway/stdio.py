@@ -22,12 +22,14 @@ from hookline.hooks import HooklineError
 from .channel import Handle
 from .framed import FrameChannel
 from .frames import ApprovalFrame, CancelFrame, Frame, Incoming, MessageFrame, PingFrame, incoming
+from .users import User
 
 if TYPE_CHECKING:
     from .gateway import Gateway
 
 SESSION = "stdio:local"
-USER = "stdio"
+USER = User("stdio", "operator")
+"""The program that started the gateway, and has its pipes."""
 
 
 class StdioChannel(FrameChannel):
@@ -136,8 +138,11 @@ class StdioChannel(FrameChannel):
                 session = frame.session or SESSION
                 await self.gateway.cancel(session, self.name, session)
             case ApprovalFrame():
-                if not await self.gateway.approvals.answer(frame.id, frame.answer):
-                    self.put({"type": "error", "id": frame.id, "message": "nobody asks this now"})
+                why = await self.gateway.approvals.answer_as(
+                    USER, frame.id, frame.answer, shown=frame.hash
+                )
+                if why is not None:
+                    self.put({"type": "error", "id": frame.id, "message": why})
             case PingFrame():
                 self.put({"type": "pong"})
 

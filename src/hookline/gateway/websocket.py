@@ -15,21 +15,23 @@ from .answering import STORE, told_sender
 from .frames import (
     ApprovalFrame,
     CancelFrame,
-    Frame,
     Incoming,
     MessageFrame,
     PingFrame,
     SessionId,
     incoming,
 )
+from .limits import Limiter, TooMany
 from .outbox import Outbox
+from .peers import peer_of
 from .security import user_of
 
 if TYPE_CHECKING:
     from .web import WebChannel
 
-BAD_SESSION, TOO_SLOW, GOING_AWAY = 4400, 4408, 1001
-"""Why a connection is closed: its session has no possible name, it reads too slowly, we go down."""
+BAD_SESSION, TOO_SLOW, TOO_MANY, GOING_AWAY = 4400, 4408, 4429, 1001
+"""Why a connection is closed: its session has no possible name, it reads too slowly, it sends too many
+frames, we go down."""
 
 _SESSION: TypeAdapter[str] = TypeAdapter(SessionId)
 
@@ -61,10 +63,13 @@ class Connection:
         self._channel = channel
         self._gateway = channel.gateway
         self._socket = socket
-        self._session = session
         self._user = user_of(socket.scope)
+        self._peer = peer_of(socket.scope)
+        self._session = self._user.session(session)
         self._id = uuid4().hex[:12]
-        self._outbox = Outbox(self._gateway.settings.backlog, self._overflowed)
+        settings = self._gateway.settings
+        self._frames = Limiter(settings.frames_per_minute, settings.frames_per_minute)
+        self._outbox = Outbox(settings.backlog, self._overflowed, namespace=self._user.namespace)
         self._writer: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -87,6 +92,11 @@ class Connection:
             said = message.get("text") or message.get("bytes") or ""
             name: str | None = None
             try:
+                self._frames.check("")
+            except TooMany as error:
+                await self._socket.close(TOO_MANY, str(error))
+                return
+            try:
                 frame = incoming(said)
                 name = getattr(frame, "id", None)
                 await self._take(frame)
@@ -98,7 +108,7 @@ class Connection:
     async def _take(self, frame: Incoming) -> None:
         match frame:
             case MessageFrame():
-                self._gateway.limiter.check(self._user)
+                self._gateway.limiter.check(self._user.name)
                 shown = await self._channel.submit(
                     frame.content(),
                     self._session,
@@ -112,9 +122,11 @@ class Connection:
             case CancelFrame():
                 await self._gateway.cancel(self._session, self._channel.name, self._session)
             case ApprovalFrame():
-                if not await self._gateway.approvals.answer(frame.id, frame.answer):
-                    gone: Frame = {"type": "error", "id": frame.id, "message": "nobody asks this now"}
-                    self._outbox.put(gone)
+                why = await self._gateway.approvals.answer_as(
+                    self._user, frame.id, frame.answer, peer=self._peer, shown=frame.hash
+                )
+                if why is not None:
+                    self._outbox.put({"type": "error", "id": frame.id, "message": why})
             case PingFrame():
                 self._outbox.put({"type": "pong"})
 

@@ -34,6 +34,8 @@ Shown = Literal["all", "hooks", "decided", "none"]
 
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 HOUR = 3600.0
+MOST_TAILS = 32
+"""How many may read along at once: each is shown every dispatch."""
 FRESH = {"cache-control": "no-cache"}
 
 
@@ -50,19 +52,20 @@ def unstored(response: Response) -> None:
     response.headers["cache-control"] = "no-store"
 
 
-def inspector_routes(app: Hookline, leaving: asyncio.Event) -> APIRouter:
-    """The page and what it reads, of one app that runs; `leaving` ends what is listened to."""
-    router = APIRouter(include_in_schema=False)
-    router.include_router(page_routes())
+def inspector_routes(app: Hookline, leaving: asyncio.Event) -> tuple[APIRouter, APIRouter]:
+    """The page, which has nothing of anyone in it, and what it reads, which is for operators.
+
+    Of one app that runs; `leaving` ends what is listened to.
+    """
     reader = Reader(app, leaving)
-    router.include_router(session_routes(reader))
-    router.include_router(house_routes(reader))
-    return router
+    api = APIRouter()
+    api.routes += [*session_routes(reader).routes, *house_routes(reader).routes]
+    return page_routes(), api
 
 
 def page_routes() -> APIRouter:
     """The page and its files, which are few and small, and read once."""
-    router = APIRouter()
+    router = APIRouter(include_in_schema=False)
     files = {path.name: path for path in STATIC.iterdir() if path.suffix in TYPES}
     answers = {
         name: Response(path.read_bytes(), media_type=TYPES[path.suffix], headers=FRESH)
@@ -89,7 +92,7 @@ def page_routes() -> APIRouter:
 def session_routes(reader: Reader) -> APIRouter:
     """Sessions, their events, trees and turns."""
     app = reader.app
-    router = APIRouter(prefix=f"{PAGE}/api", dependencies=[Depends(unstored)])
+    router = APIRouter(prefix=f"{PAGE}/api", dependencies=[Depends(unstored)], include_in_schema=False)
 
     @router.get("/sessions")
     async def sessions(limit: Count = 200) -> list[dict[str, Any]]:
@@ -213,7 +216,7 @@ def session_routes(reader: Reader) -> APIRouter:
 def house_routes(reader: Reader) -> APIRouter:
     """The catalogue, the plugins, the decisions, and what happens now."""
     app = reader.app
-    router = APIRouter(prefix=f"{PAGE}/api", dependencies=[Depends(unstored)])
+    router = APIRouter(prefix=f"{PAGE}/api", dependencies=[Depends(unstored)], include_in_schema=False)
 
     @router.get("/about")
     async def about() -> dict[str, Any]:
@@ -279,6 +282,8 @@ def house_routes(reader: Reader) -> APIRouter:
         decision: Name = "",
         dispatches: bool = True,
     ) -> StreamingResponse:
+        if reader.tail.watching >= MOST_TAILS:
+            raise HTTPException(429, f"{MOST_TAILS} pages read along already; close one")
         wanted = Filter(hook, plugin, session, decision, dispatches)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         events = reader.tail.events(wanted)

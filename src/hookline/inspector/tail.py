@@ -71,10 +71,13 @@ class Tail:
         self._readers: list[_Reader] = []
         """Those who look at dispatches."""
         self._off: Callable[[], Any] | None = None
+        self.watching = 0
+        """How many read along."""
 
     async def events(self, wanted: Filter) -> AsyncGenerator[str]:
         """What is wanted, as Server-Sent Events, until the reader is gone."""
         reader = _Reader(wanted)
+        self.watching += 1
         if wanted.dispatches:
             self._join(reader)
         looking = asyncio.create_task(self._look(reader))
@@ -88,6 +91,7 @@ class Tail:
                 for frame in reader.taken():
                     yield event(frame)
         finally:
+            self.watching -= 1
             looking.cancel()
             if wanted.dispatches:
                 self._leave(reader)

@@ -96,6 +96,10 @@ class Auditor:
             }
         )
 
+    def refused(self, record: Mapping[str, Any]) -> None:
+        """Someone was refused before there was a call to decide on."""
+        self._write({"kind": "access", "outcome": "denied", **record})
+
     def _write(self, record: dict[str, Any]) -> None:
         with self._lock:
             self.log.append([*self._unwritten, record])

@@ -131,11 +131,6 @@ class Triggers:
         """The routes that triggers want mounted; known once they are started."""
         return [*self._routes]
 
-    @property
-    def public(self) -> list[str]:
-        """The paths of the routes: each trigger guards its own, so the server's token does not."""
-        return [route.path for route in self._routes if hasattr(route, "path")]
-
     async def drained(self) -> None:
         """Wait until no turn of a trigger is in flight."""
         await self.turns.drain()

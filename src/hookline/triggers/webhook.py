@@ -32,6 +32,8 @@ from .trigger import Trigger
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 SHORTEST = 16
+RESERVED = ("api", "v1", "ws", "inspect", "health", "ready", "metrics", "openapi.json", "telegram")
+"""First words of the paths that a gateway serves itself."""
 
 
 class Refused(TriggerError):
@@ -67,8 +69,15 @@ class WebhookSettings(TriggerSettings):
     @field_validator("path")
     @classmethod
     def _is_a_path(cls, path: str | None) -> str | None:
-        if path is not None and not re.fullmatch(r"(/[\w.~-]+)+", path):
+        if path is None:
+            return path
+        words = path.split("/")
+        if not re.fullmatch(r"(/[\w.~-]+)+", path, re.ASCII) or {".", ".."} & {*words}:
             raise ValueError("must be a path such as /triggers/orders")
+        if words[1].lower() in RESERVED:
+            raise ValueError(
+                f"/{words[1]} is the gateway's own; choose a path such as /triggers/orders"
+            )
         return path
 
 

@@ -9,6 +9,7 @@ import threading
 
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
+from hookline.visible import visible
 
 from .approval import PROMPT
 from .view import clean, exact, one_line, text_of
@@ -109,8 +110,8 @@ class Lines:
 
     async def ask(self, question: str, call: str, diff: str = "") -> str:
         """What a person says; nobody is asked on a pipe."""
-        shown = f"\n{clean(diff)}" if diff else ""
-        print(f"{question}\n  {call}{shown}", flush=True)
+        shown = f"\n{visible(diff)}" if diff else ""
+        print(f"{visible(question)}\n  {call}{shown}", flush=True)
         typed = await self._line(PROMPT)
         return (typed or b"").decode("utf-8", "replace")
 

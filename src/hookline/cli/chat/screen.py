@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from hookline.catalog.stream import StreamEvent
+from hookline.visible import visible
 
 from .blocks import Blocks
 from .page import Allowance, page
@@ -165,10 +166,10 @@ class Screen:
         """Show a call that somebody wants to be asked about, all of it, and what it would change."""
         shown = Text("? ")
         shown.stylize("yellow")
-        shown.append(f"{clean(question)}\n", "bold")
+        shown.append(f"{visible(question)}\n", "bold")
         shown.append(f"  {call}")
         if diff:
-            changes = Text("".join(f"\n    {clean(line)}" for line in diff.splitlines()))
+            changes = Text("".join(f"\n    {line}" for line in visible(diff).split("\n")))
             colour_diff(changes)
             shown.append_text(changes)
         self._add(shown)

@@ -25,7 +25,6 @@ from hookline.policy.answers import Answer
 from hookline.policy.approvals import ApprovalError
 from hookline.slash import written
 
-from .approval import LINES, folded
 from .commands import Commands
 from .sessions import Places
 from .view import Reader, Stopped, View, exact, text_of, told
@@ -315,8 +314,7 @@ class Chat:
         try:
             async with self._asking:
                 await asyncio.sleep(SETTLING)  # what the model said before the call is shown first
-                diff = folded(request.get("diff") or "", LINES)
-                typed = await self._reader.ask(request["question"], call, diff)
+                typed = await self._reader.ask(request["question"], call, request.get("diff") or "")
         except (Stopped, EOFError):
             self.interrupt()
             return "reject"

@@ -11,6 +11,7 @@ from hookline.catalog.parts import Content
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+from hookline.visible import is_visible
 
 
 class Stopped(Exception):
@@ -107,7 +108,7 @@ def exact(name: str, arguments: Any) -> str:
 
 def visible(text: str) -> str:
     """Text in which every character that cannot be seen is spelled out."""
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    return "".join(c if is_visible(c) else json.dumps(c)[1:-1] for c in text)
 
 
 def text_of(content: Content | Any) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, HTTPException
-from pydantic import BaseModel, ConfigDict
+from fastapi import APIRouter, HTTPException, Request
+from pydantic import BaseModel, ConfigDict, Field
 
-from ..approvals import ApprovalAnswer
-from ..frames import approval_frame
-from . import MISSING, PROBLEMS
+from ..approvals import GONE, ApprovalAnswer
+from ..frames import SEEN, approval_frame
+from ..limits import TooMany
+from ..outbox import shown_in
+from ..peers import peer_of
+from ..security import user_of
+from . import MISSING, PROBLEMS, REFUSED
 
 if TYPE_CHECKING:
     from ..gateway import Gateway
@@ -23,7 +27,10 @@ class Question(BaseModel):
     question: str
     tool: str
     arguments: dict[str, Any]
+    """The whole arguments of the call that runs."""
     diff: str | None
+    hash: str
+    """Of the tool and its arguments: what an answer is bound to."""
 
 
 class AnswerIn(BaseModel):
@@ -33,6 +40,7 @@ class AnswerIn(BaseModel):
 
     answer: ApprovalAnswer
     """`session` approves, and goes on approving the same call in the session."""
+    hash: str | None = Field(default=None, max_length=100, description=SEEN)
 
 
 class Answered(BaseModel):
@@ -47,16 +55,27 @@ def approval_routes(gateway: Gateway) -> APIRouter:
     router = APIRouter(tags=["approvals"])
 
     @router.get("/api/approvals", responses=PROBLEMS)
-    async def approvals() -> list[Question]:
-        """List what waits for an answer."""
-        pending = gateway.approvals.pending.values()
-        return [Question.model_validate(approval_frame(each)) for each in pending]
+    async def approvals(request: Request) -> list[Question]:
+        """List what waits for an answer in the user's sessions; for an operator, in all."""
+        user = user_of(request.scope)
+        pending = [e for e in gateway.approvals.pending.values() if user.reaches(e.session_id)]
+        return [
+            Question.model_validate(shown_in(user.namespace, approval_frame(each))) for each in pending
+        ]
 
-    @router.post("/api/approvals/{id}", responses={**PROBLEMS, **MISSING})
-    async def answer(id: str, body: AnswerIn) -> Answered:  # noqa: A002
+    @router.post("/api/approvals/{id}", responses={**PROBLEMS, **MISSING, **REFUSED})
+    async def answer(id: str, body: AnswerIn, request: Request) -> Answered:  # noqa: A002
         """Answer a question; only the first answer counts."""
-        if not await gateway.approvals.answer(id, body.answer):
+        user, peer = user_of(request.scope), peer_of(request.scope)
+        try:
+            why = await gateway.approvals.answer_as(user, id, body.answer, peer=peer, shown=body.hash)
+        except TooMany as error:
+            retry = {"retry-after": str(error.retry_after)}
+            raise HTTPException(429, str(error), headers=retry) from None
+        if why == GONE:
             raise HTTPException(404, "nothing with this id waits for an answer")
+        if why is not None:
+            raise HTTPException(403, why)
         return Answered(id=id, answer=body.answer)
 
     return router

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+from ..security import user_of
 from . import PROBLEMS
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ def command_routes(gateway: Gateway) -> APIRouter:
     router = APIRouter(tags=["commands"])
 
     @router.get("/api/commands", responses=PROBLEMS)
-    async def commands() -> list[CommandLine]:
-        """List what may be asked with a slash: `/name …` as a message."""
-        return [CommandLine(name=name, help=text) for name, text in gateway.commands.names()]
+    async def commands(request: Request) -> list[CommandLine]:
+        """List what the user may ask with a slash: `/name …` as a message."""
+        role = user_of(request.scope).role
+        return [CommandLine(name=name, help=text) for name, text in gateway.commands.names(role)]
 
     return router

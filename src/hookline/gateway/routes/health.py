@@ -21,15 +21,14 @@ class Health(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Messages are taken, through these channels."""
+    """Messages are taken."""
 
     status: Literal["ready"] = "ready"
-    channels: list[str]
 
 
-def health_routes(gateway: Gateway) -> APIRouter:
-    """The routes that say how the gateway is."""
-    router = APIRouter(tags=["serving"])
+def health_routes(gateway: Gateway) -> tuple[APIRouter, APIRouter]:
+    """The routes that say how the gateway is: the probes, which are for anyone, and the metrics."""
+    router, counters = APIRouter(tags=["serving"]), APIRouter(tags=["serving"])
     called: dict[int | str, dict[str, Any]] = {code: PROBLEMS[code] for code in (403, 421)}
 
     @router.get("/health", responses=called)
@@ -47,9 +46,9 @@ def health_routes(gateway: Gateway) -> APIRouter:
         if not gateway.ready:
             problem = Problem(detail="the channels are not started, or going down")
             return Response(problem.model_dump_json(), 503, media_type="application/json")
-        return Readiness(channels=[*gateway.channels])
+        return Readiness()
 
-    @router.get(
+    @counters.get(
         "/metrics",
         response_class=Response,
         responses={**PROBLEMS, 200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
@@ -58,4 +57,4 @@ def health_routes(gateway: Gateway) -> APIRouter:
         """Give the counters to Prometheus."""
         return Response(gateway.metrics.text(), media_type=CONTENT_TYPE)
 
-    return router
+    return router, counters

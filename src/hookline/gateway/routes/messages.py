@@ -54,20 +54,22 @@ def message_routes(channel: WebChannel) -> APIRouter:
     ) -> Any:
         """Say something in a session, which begins with its first message."""
         content = message.content()
-        once = sha256(idempotency_key.encode()).hexdigest()[:32] if idempotency_key else ""
-        name = message.id or once or None
         user = user_of(request.scope)
+        # Keys of different users are different keys.
+        keyed = f"{user.name}:{idempotency_key}"
+        once = sha256(keyed.encode()).hexdigest()[:32] if idempotency_key else ""
+        name, place = message.id or once or None, user.session(session)
         if "text/event-stream" not in request.headers.get("accept", ""):
-            gathered = Gathered()
-            await channel.submit(content, session, user, gathered, sender=once, message_id=name)
+            gathered = Gathered(namespace=user.namespace)
+            await channel.submit(content, place, user, gathered, sender=once, message_id=name)
             last = await gathered.done
             if last["type"] == "error":
                 raise HTTPException(500, last["message"])
             return JSONResponse({**last, "parts": gathered.parts})
-        outbox = EventOutbox(gateway.settings.backlog)
-        model = gateway.app.sessions.model_of(session)
+        outbox = EventOutbox(gateway.settings.backlog, namespace=user.namespace)
+        model = gateway.app.sessions.model_of(place)
         outbox.put({"type": "session", "session_id": session, "model": model})
-        shown = await channel.submit(content, session, user, outbox, sender=once, message_id=name)
+        shown = await channel.submit(content, place, user, outbox, sender=once, message_id=name)
         outbox.put({"type": "accepted", "id": shown})
         return EventStream(outbox)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
@@ -91,21 +93,20 @@ def openai_routes(channel: OpenAIChannel) -> APIRouter:
                 404, f"there is no model {body.model!r} here; use {AGENT!r}", "model_not_found"
             )
         content = body.latest()
-        session = x_hookline_session or (f"openai:{_plain(body.user)}" if body.user else None)
-        if session is None:
-            session = f"openai:{uuid4().hex[:16]}"
-            if earlier := body.earlier():
-                tape = await app.tape(session)
-                await tape.append_many([(MESSAGE, {"message": message}) for message in earlier])
-        user = body.user or user_of(request.scope)
+        user = user_of(request.scope)
+        named = x_hookline_session or (f"openai:{_plain(body.user)}" if body.user else None)
+        session = user.session(named or f"openai:{uuid4().hex[:16]}")
+        if named is None and (earlier := body.earlier()):
+            tape = await app.tape(session)
+            await tape.append_many([(MESSAGE, {"message": message}) for message in earlier])
         if body.stream:
             wants_usage = body.stream_options is not None and body.stream_options.include_usage
             outbox = ChunkOutbox(gateway.settings.backlog, body.model, usage=wants_usage)
             outbox.begin()
-            await channel.submit(content, session, user, outbox)
+            await channel.submit(content, session, user, outbox, claimed=body.user)
             return EventStream(outbox, last=DONE)
         gathered = Gathered()
-        await channel.submit(content, session, user, gathered)
+        await channel.submit(content, session, user, gathered, claimed=body.user)
         end = await gathered.done
         if end["type"] == "error":
             return _problem(500, end["message"], None)
@@ -115,8 +116,10 @@ def openai_routes(channel: OpenAIChannel) -> APIRouter:
 
 
 def _plain(user: str) -> str:
-    """A user's name as part of a session's."""
-    return "".join(c if c.isprintable() and c not in "/\\" else "_" for c in user)
+    """A name as part of a session's; two names are never the same part."""
+    if re.fullmatch(r"[\w.@+-]+", user, re.ASCII):
+        return user
+    return f"#{sha256(user.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def _problem(status: int, message: str, code: str | None) -> JSONResponse:

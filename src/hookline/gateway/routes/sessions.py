@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel
 
 from ..frames import SessionId
 from ..history import HistoryItem, history_of
+from ..security import user_of
 from . import MISSING, PROBLEMS
 
 if TYPE_CHECKING:
@@ -51,12 +52,13 @@ def session_routes(channel: WebChannel) -> APIRouter:
     gateway, app = channel.gateway, channel.gateway.app
 
     @router.get("/api/sessions", responses=PROBLEMS)
-    async def sessions(limit: Limit = 100) -> list[SessionLine]:
-        """List the sessions, the latest first."""
-        found = await app.sessions.list(limit=limit)
+    async def sessions(request: Request, limit: Limit = 100) -> list[SessionLine]:
+        """List the user's sessions, the latest first; an operator's are all."""
+        user = user_of(request.scope)
+        found = [info for info in await app.sessions.list() if user.reaches(info.id)][:limit]
         return [
             SessionLine(
-                id=info.id,
+                id=user.shown(info.id),
                 name=info.name,
                 preview=info.preview,
                 created=info.created,
@@ -67,23 +69,27 @@ def session_routes(channel: WebChannel) -> APIRouter:
         ]
 
     @router.get("/api/sessions/{session}", responses={**PROBLEMS, **MISSING})
-    async def session(session: Annotated[SessionId, Path()], limit: Limit = 200) -> SessionPage:
+    async def session(
+        session: Annotated[SessionId, Path()], request: Request, limit: Limit = 200
+    ) -> SessionPage:
         """Show what was said in a session last."""
-        tape = await app.sessions.tape(session)
-        lane = app.lanes.of(session).activity
+        name = user_of(request.scope).session(session)
+        tape = await app.sessions.tape(name)
+        lane = app.lanes.of(name).activity
         return SessionPage(
             id=session,
-            model=app.sessions.model_of(session),
+            model=app.sessions.model_of(name),
             busy=lane.busy,
             waiting=lane.waiting,
             messages=history_of(await tape.branch())[-limit:],
         )
 
     @router.post("/api/sessions/{session}/cancel", responses={**PROBLEMS, **MISSING})
-    async def cancel(session: Annotated[SessionId, Path()]) -> CancelAnswer:
+    async def cancel(session: Annotated[SessionId, Path()], request: Request) -> CancelAnswer:
         """Stop a session's running turn, with its tools."""
-        if session not in app.runs:
-            await app.sessions.tape(session)  # an unknown one says so
-        return CancelAnswer(cancelled=await gateway.cancel(session, channel.name, session))
+        name = user_of(request.scope).session(session)
+        if name not in app.runs:
+            await app.sessions.tape(name)  # an unknown one says so
+        return CancelAnswer(cancelled=await gateway.cancel(name, channel.name, name))
 
     return router

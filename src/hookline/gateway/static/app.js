@@ -3,7 +3,7 @@ import { Approvals } from "./approvals.js";
 import { Composer } from "./composer.js";
 import { Connection, request, token, Unauthorised } from "./connection.js";
 import { Conversation } from "./conversation.js";
-import { announce, byId, element } from "./elements.js";
+import { announce, byId, element, visible } from "./elements.js";
 import { first, fragment, Sessions } from "./sessions.js";
 
 const HISTORY = 1000;
@@ -20,11 +20,11 @@ class Page {
       frame: (frame) => (this.early ? this.early.push(frame) : this.take(frame)),
       up: () => this.up(),
       down: (seconds) => this.down(seconds),
-      unauthorised: () => this.askForToken(),
+      unauthorised: (problem) => this.askForToken(problem),
       refused: (why) => this.refused(why),
       tooLarge: () => this.tooLarge(),
     });
-    this.approvals = new Approvals(byId("approvals"), (id, answer) => this.answerApproval(id, answer));
+    this.approvals = new Approvals(byId("approvals"), (...answer) => this.answerApproval(...answer));
     this.sessions = new Sessions((session) => this.open(session));
     this.composer = new Composer({
       say: (text, parts) => this.say(text, parts),
@@ -56,6 +56,7 @@ class Page {
     this.state("connected", "Connected");
     byId("banner").hidden = true;
     byId("token-form").hidden = true;
+    byId("composer").hidden = false;
     this.approvals.clear(); // the gateway shows again what still waits
     this.early = [];
     this.sessions.refresh().catch(() => {}); // the conversation matters more than the list
@@ -97,7 +98,7 @@ class Page {
     } catch (problem) {
       if (turn !== this.loads) return;
       found = { messages: [], busy: false };
-      if (problem instanceof Unauthorised) this.askForToken();
+      if (problem instanceof Unauthorised) this.askForToken(problem);
       else if (problem.status !== 404) this.problem(`The history cannot be shown: ${problem.message}`);
     }
     if (turn !== this.loads) return;
@@ -167,8 +168,8 @@ class Page {
     this.#busy();
   }
 
-  answerApproval(id, answer) {
-    const sent = this.connection.send({ type: "approval", id, answer });
+  answerApproval(id, answer, hash) {
+    const sent = this.connection.send({ type: "approval", id, answer, hash });
     if (!sent) this.problem("The answer could not be sent: there is no connection.");
     return sent;
   }
@@ -231,16 +232,20 @@ class Page {
     announce(text);
   }
 
-  askForToken() {
+  /** Without a token, say where one is; with a wrong one, say that it is wrong, too. */
+  askForToken({ message }) {
     this.state("lost", "Not connected");
     byId("banner").hidden = true;
+    byId("token-problem").textContent = token.get() ? visible(message) : "";
+    byId("token-problem").hidden = !token.get();
     byId("token-form").hidden = false;
+    byId("composer").hidden = true;
     byId("token").focus();
   }
 
   takeToken(event) {
     event.preventDefault();
-    token.set(byId("token").value.trim());
+    token.set(tokenIn(byId("token").value.trim()));
     byId("token").value = "";
     byId("token-form").hidden = true;
     this.open(this.sessions.current);
@@ -281,6 +286,9 @@ const TAKERS = {
     page.ended(frame.id);
   },
 };
+
+/** What was pasted may be the whole link. */
+const tokenIn = (text) => new URLSearchParams(text.split("#")[1] ?? "").get("token") ?? text;
 
 const given = fragment();
 if (given.token) {

@@ -11,13 +11,13 @@ const ANSWERS = [
 const SETTLING = 300; // milliseconds: a click that was meant for something else answers nothing
 
 export class Approvals {
-  /** `answer(id, word)` sends an answer and says whether it could. */
+  /** `answer(id, word, hash)` sends an answer to what was shown and says whether it could. */
   constructor(place, answer) {
     this.place = place;
     this.answer = answer;
   }
 
-  show({ id, question, tool, arguments: given, diff: changes }) {
+  show({ id, question, tool, arguments: given, diff: changes, hash }) {
     const title = element("h2", {
       id: `approval-${id}`,
       textContent: visible(question || `Run ${tool}?`),
@@ -30,7 +30,7 @@ export class Approvals {
         disabled: true,
       });
       setTimeout(() => (button.disabled = false), SETTLING);
-      button.addEventListener("click", () => this.answer(id, word) && this.#close(card));
+      button.addEventListener("click", () => this.answer(id, word, hash) && this.#close(card));
       return button;
     });
     const card = element(
@@ -39,9 +39,10 @@ export class Approvals {
       title,
     );
     card.dataset.id = id;
-    const call = code(visible(pretty(parsed(given))), tool);
+    const call = code(visible(pretty(parsed(given))), visible(tool));
     if (changes) {
-      const exact = element("details", {}, element("summary", { textContent: "The exact call" }), call);
+      const title = element("summary", { textContent: "The exact call" });
+      const exact = element("details", { open: true }, title, call); // all of what runs is in sight
       card.append(element("div", { className: "what" }, diff(visible(changes)), exact));
     } else card.append(element("div", { className: "what" }, call));
     card.append(element("div", { className: "buttons" }, ...buttons));

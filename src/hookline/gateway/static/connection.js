@@ -8,22 +8,27 @@ const PONG_WITHIN = 10_000;
 const BAD_SESSION = 4400; // codes with which the gateway closes a connection
 const TOO_LARGE = 1009;
 const TOKEN = "hookline.token";
-const SUBPROTOCOL = /^[!#$%&'*+.^_`|~\w-]+$/; // what may stand in a header as a word
 
-/** The gateway wants a token, or another one. */
+/** The gateway wants a token, or another one; the message says why. */
 export class Unauthorised extends Error {}
 
+/** The token, as long as this tab lasts: what is kept longer, others who use the browser have too. */
 export const token = {
-  get: () => localStorage.getItem(TOKEN) ?? "",
-  set: (value) => localStorage.setItem(TOKEN, value),
+  get: () => sessionStorage.getItem(TOKEN) ?? "",
+  set: (value) => sessionStorage.setItem(TOKEN, value),
 };
+
+/** A token as a word that may stand in a header. */
+const word = (text) =>
+  encodeURIComponent(text).replace(/[()]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
 
 /** Ask the gateway over HTTP; the answer is JSON, and what goes wrong is an Error that says why. */
 export async function request(path) {
   const headers = token.get() ? { Authorization: `Bearer ${token.get()}` } : {};
   const response = await fetch(path, { headers, signal: AbortSignal.timeout(20_000) });
-  if (response.status === 401 || response.status === 403) throw new Unauthorised();
   const body = await response.json().catch(() => ({}));
+  if (response.status === 401 || (response.status === 429 && /wrong tokens/.test(body.detail)))
+    throw new Unauthorised(body.detail);
   if (!response.ok) {
     const problem = new Error(
       body.detail ?? body.error?.message ?? `The gateway answered ${response.status}.`,
@@ -35,7 +40,7 @@ export async function request(path) {
 
 /** Keeps a WebSocket to one session open. */
 export class Connection {
-  /** `on` has `frame(frame)`, `up()`, `down(seconds)`, `unauthorised()`, `refused(why)`, `tooLarge()`. */
+  /** `on` has `frame(frame)`, `up()`, `down(seconds)`, `unauthorised(why)`, `refused(why)`, `tooLarge()`. */
   constructor(on) {
     this.on = on;
     this.session = "";
@@ -76,8 +81,7 @@ export class Connection {
     const address = new URL(`${scheme}//${location.host}/ws`);
     address.searchParams.set("session", this.session);
     const secret = token.get();
-    const protocols = secret && SUBPROTOCOL.test(secret) ? ["bearer", secret] : [];
-    if (secret && !protocols.length) address.searchParams.set("token", secret);
+    const protocols = secret ? ["bearer", word(secret)] : [];
     const socket = (this.socket = new WebSocket(address, protocols));
     let opened = false;
     socket.onopen = () => {
@@ -113,8 +117,9 @@ export class Connection {
   async #lost(socket, opened) {
     if (socket !== this.socket) return;
     this.#drop();
-    if (!opened && (await isRefused())) {
-      this.on.unauthorised();
+    const refused = opened ? undefined : await refusal();
+    if (refused) {
+      this.on.unauthorised(refused);
       return;
     }
     if (this.socket || this.timer) return; // somebody tried again in the meantime
@@ -137,11 +142,11 @@ export class Connection {
 }
 
 /** Why a WebSocket was not let in is not told to a page; a request is told. */
-async function isRefused() {
+async function refusal() {
   try {
-    await request("/api/sessions");
+    await request("/api/sessions?limit=1");
   } catch (problem) {
-    return problem instanceof Unauthorised;
+    return problem instanceof Unauthorised ? problem : undefined;
   }
-  return false;
+  return undefined;
 }

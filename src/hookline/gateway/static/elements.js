@@ -64,7 +64,7 @@ export function diff(text) {
 /** A text with what nobody sees written out: signs without width, or that turn the writing round. */
 export const visible = (text) =>
   text.replace(
-    /[\p{Cf}\p{Co}\p{Cn}\u2028\u2029]|(?![\n\t])\p{Cc}/gu,
+    /[\p{DI}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\u2800]|(?! )\p{Zs}|(?![\n\t])\p{Cc}/gu,
     (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`,
   );
 

@@ -116,6 +116,7 @@ class TelegramChannel(Channel):
         if text is None:
             return True  # a command for another bot of the group
         envelope["content"] = text
+        envelope["role"] = "operator" if person in self.settings.operators else "user"
         if text.split(maxsplit=1)[:1] == ["/start"]:
             await self._tell(place, GREETING)
             return True

@@ -1,16 +1,24 @@
-"""Questions: approvals as messages with buttons, answered by whoever the agent works for."""
+"""Questions: approvals as messages with buttons, answered by whoever the agent works for.
+
+Whoever approves sees all of what runs. A call that is too long for one message comes as several, or as
+a file, and the buttons come after the last of them was delivered.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 from telegram import CallbackQuery, InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.constants import ParseMode
 from telegram.error import TelegramError
+
+from hookline.policy.approvals import call_hash
+from hookline.visible import visible
 
 from .api import Api, TelegramFailed
 from .reply import Place
@@ -24,8 +32,10 @@ ANSWERS: dict[str, tuple[ApprovalAnswer, str, str]] = {
     "r": ("reject", "Reject", "rejected"),
 }
 """What a button says to the gateway, on itself, and when it was pressed."""
-SHOWN = 1200
-"""Characters of the arguments, and of a diff, that a question shows."""
+ROOM = 3500
+"""Characters of one message; Telegram takes 4096, with what closes a block and counts the pieces."""
+MOST_PIECES = 4
+"""Messages that show a call before its buttons; a longer call comes as a file."""
 GONE = "Nobody asks this any more."
 
 
@@ -35,7 +45,7 @@ class _Asked:
 
     person: str
     place: Place
-    html: str
+    shown: Shown
     message: int | None = None
     outcome: str = "no longer open"
 
@@ -56,7 +66,7 @@ class Questions:
 
     async def ask(self, request: dict[str, Any], place: Place, person: str) -> str:
         """Ask a person in a chat, and wait for a button."""
-        asked = _Asked(person, place, question_html(request))
+        asked = _Asked(person, place, shown_call(request))
         found: list[Pending] = []
 
         def show(pending: Pending) -> None:
@@ -82,16 +92,31 @@ class Questions:
             for mark, (_, label, _) in ANSWERS.items()
         ]
         keyboard = InlineKeyboardMarkup([[buttons[0], buttons[2]], [buttons[1]]])
-        place = asked.place
+        place, bot = asked.place, self._api.bot
+        where: Any = {"message_thread_id": place.topic}
         try:
+            for piece in asked.shown.pieces:
+                await self._api.call(
+                    place.chat,
+                    partial(bot.send_message, place.chat, piece, parse_mode=ParseMode.HTML, **where),
+                )
+            if asked.shown.file is not None:
+                name = f"{pending.id}.txt"
+                await self._api.call(
+                    place.chat,
+                    partial(bot.send_document, place.chat, asked.shown.file, filename=name, **where),
+                )
+            if pending.id not in self._asked:
+                return  # it was answered elsewhere in the meantime
             sent = await self._api.call(
                 place.chat,
-                lambda: self._api.bot.send_message(
+                partial(
+                    bot.send_message,
                     place.chat,
-                    asked.html,
+                    asked.shown.last,
                     parse_mode=ParseMode.HTML,
                     reply_markup=keyboard,
-                    message_thread_id=place.topic,
+                    **where,
                 ),
             )
         except TelegramError as error:
@@ -108,7 +133,7 @@ class Questions:
         name = asked.message
         if name is None:
             return
-        text = f"{asked.html}\n\n<b>{asked.outcome}</b>"
+        text = f"{asked.shown.last}\n\n<b>{asked.outcome}</b>"
         try:
             await self._api.call(
                 asked.place.chat,
@@ -127,7 +152,7 @@ class Questions:
             await self._tell(query, GONE)
         elif str(query.from_user.id) != asked.person:
             await self._tell(query, "Only who the agent works for here can answer this.")
-        elif await self._approvals.answer(name, answer[0]):
+        elif await self._approvals.answer(name, answer[0], by=f"telegram:{query.from_user.id}"):
             asked.outcome = answer[2]
             await self._tell(query, answer[2].capitalize())
         else:
@@ -140,17 +165,50 @@ class Questions:
             pass  # Telegram takes an answer for some seconds only
 
 
-def question_html(request: dict[str, Any]) -> str:
-    """A question, and what would be done, as Telegram's HTML."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A question as it is sent: what comes first, and the message with the buttons."""
+
+    last: str
+    pieces: tuple[str, ...] = ()
+    file: bytes | None = None
+
+
+def shown_call(request: dict[str, Any]) -> Shown:
+    """A question and all of what would be done, in as many messages as it takes."""
     arguments = cast("dict[str, Any]", request.get("arguments") or {})
-    shown = json.dumps(arguments, ensure_ascii=False, indent=1, default=str)
-    blocks = [escape(_short(str(request["question"]))), f"<b>{escape(str(request['tool']))}</b>"]
-    if arguments:
-        blocks.append(f"<pre>{escape(_short(shown))}</pre>")
-    if request.get("diff"):
-        blocks.append(f"<pre>{escape(_short(str(request['diff'])))}</pre>")
-    return "\n".join(blocks)
+    written = json.dumps(arguments, ensure_ascii=False, indent=1, default=str) if arguments else ""
+    question, tool = visible(str(request["question"])), visible(str(request["tool"]))
+    diff = visible(str(request.get("diff") or ""))
+    blocks = [each for each in (visible(written), diff) if each]
+    head = f"{escape(question)}\n<b>{escape(tool)}</b>"
+    body = [_block(each) for each in blocks]
+    if len("\n".join([head, *body])) <= ROOM:
+        return Shown("\n".join([head, *body]))
+    seal = f"<code>{call_hash(str(request['tool']), arguments)[:16]}</code>"
+    is_long = len(head) > ROOM  # the question itself, which then comes first as well
+    pieces = [piece for each in ([question] if is_long else []) + blocks for piece in _cut(each)]
+    short = f"<b>{escape(tool[:200])}</b>" if is_long else head
+    if len(pieces) <= MOST_PIECES:
+        count = len(pieces)
+        numbered = tuple(f"{_block(piece)}\n{n} of {count}" for n, piece in enumerate(pieces, 1))
+        return Shown(f"{short}\nThe whole call is in the {count} messages above ({seal}).", numbered)
+    whole = "\n\n".join([question, tool, *blocks]).encode()
+    return Shown(f"{short}\nThe whole call is in the file above ({seal}).", file=whole)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+def _block(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>"
+
+
+def _cut(text: str) -> list[str]:
+    """A text in pieces that each fit into a message, however many signs of it must be escaped."""
+    pieces, piece, size = list[str](), list[str](), 0
+    for sign in text:
+        width = len(escape(sign))
+        if size + width > ROOM:
+            pieces.append("".join(piece))
+            piece, size = [], 0
+        piece.append(sign)
+        size += width
+    return [*pieces, "".join(piece)] if piece else pieces

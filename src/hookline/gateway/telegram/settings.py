@@ -26,6 +26,8 @@ class TelegramSettings(BaseModel):
     """The bot's, from @BotFather."""
     allow: list[int | Literal["*"]] = Field(default_factory=list[int | Literal["*"]])
     """The ids of people and groups that may talk with the agent; `*` for everybody."""
+    operators: list[int] = Field(default_factory=list[int])
+    """The ids of people who may give every command, such as `/model`; they must be allowed as well."""
     refuse: bool = True
     """Whether somebody who is not allowed is told so, once; otherwise nothing is said."""
     mode: Literal["polling", "webhook"] = "polling"

@@ -7,10 +7,19 @@ const PAUSE = 2000;
 /** A token is wanted, or another one. */
 export class Unauthorised extends Error {}
 
+/** The token, as long as this tab lasts. */
 export const token = {
-  get: () => localStorage.getItem(TOKEN) ?? "",
-  set: (value) => localStorage.setItem(TOKEN, value),
+  get: () => sessionStorage.getItem(TOKEN) ?? "",
+  set: (value) => sessionStorage.setItem(TOKEN, value),
 };
+
+/** A link may bring the token after its #: it is kept, and taken out of the address at once. */
+export function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!given) return;
+  token.set(given);
+  history.replaceState(null, "", location.pathname);
+}
 
 function address(path, given = {}) {
   const made = new URL(ROOT + path, location.origin);
@@ -45,10 +54,10 @@ async function answer(path, given, options) {
     ...options,
     headers: { ...headers(), ...options.headers },
   });
-  if (response.status === 401) throw new Unauthorised();
   const body = await response.json().catch(() => ({}));
+  const said = typeof body.detail === "string" ? body.detail : `The answer was ${response.status}.`;
+  if ([401, 403].includes(response.status) || /wrong tokens/.test(said)) throw new Unauthorised(said);
   if (!response.ok) {
-    const said = typeof body.detail === "string" ? body.detail : `The answer was ${response.status}.`;
     throw Object.assign(new Error(said), { status: response.status });
   }
   return body;

@@ -1,5 +1,5 @@
 // The frame of the inspector: which screen is open, by what stands after the # of the address.
-import { Unauthorised, request, token } from "./api.js";
+import { Unauthorised, request, takeToken, token } from "./api.js";
 import { byId, empty, visible } from "./elements.js";
 
 // Each is fetched when it is first opened.
@@ -65,6 +65,7 @@ function mark(name) {
 /** Tell what went wrong, or ask for the token. */
 export function failed(problem) {
   if (problem instanceof Unauthorised) {
+    if (token.get()) say(problem.message);
     byId("token-form").hidden = false;
     byId("token").focus();
   } else say(problem.message);
@@ -78,12 +79,13 @@ function say(text) {
 
 byId("token-form").addEventListener("submit", async (event) => {
   event.preventDefault();
-  token.set(byId("token").value);
+  const typed = byId("token").value.trim(); // it may be the whole link
+  token.set(new URLSearchParams(typed.split("#")[1] ?? "").get("token") ?? typed);
   try {
     await request("about");
     location.reload();
   } catch (problem) {
-    say(problem instanceof Unauthorised ? "That token is not the right one." : problem.message);
+    say(problem.message);
   }
 });
 
@@ -91,7 +93,11 @@ byId("skip").addEventListener("click", (event) => {
   event.preventDefault();
   byId("main").focus();
 });
-addEventListener("hashchange", show);
+takeToken();
+addEventListener("hashchange", () => {
+  takeToken();
+  show();
+});
 addEventListener("unhandledrejection", (event) => {
   if (event.reason?.name === "AbortError") event.preventDefault();
   else failed(event.reason);

@@ -1,0 +1,213 @@
+"""The process tree: whether a process, or whoever holds a connection, descends from this one.
+
+What an agent starts runs as the same user as the agent, so that neither a user id nor a file mode tells
+the two apart. Their place in the tree does. It is read from `/proc`: on other systems nothing is known,
+and `is_known` says so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Final
+
+PROC: Final = Path("/proc")
+is_known: Final = sys.platform == "linux" and (PROC / "self" / "stat").exists()
+"""Whether this system tells who descends from whom."""
+SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER
+_LAST: Final = 1
+
+
+def adopt_orphans() -> bool:
+    """Make this process the parent of descendants whose own parent ends; whether that worked.
+
+    Without this, a process that forks twice would be a child of process 1, and no descendant any more.
+    """
+    if not is_known:
+        return False
+    return ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def parent_of(pid: int) -> int | None:
+    """The parent of a process; None where there is no such process."""
+    try:
+        about = (PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    # The name in parentheses may contain anything, parentheses and spaces too.
+    return int(about.rpartition(b")")[2].split()[1])
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """The parents of a process, from the nearest on, without process 1."""
+    seen = {pid}
+    parent = parent_of(pid)
+    while parent is not None and parent > _LAST and parent not in seen:
+        yield parent
+        seen.add(parent)
+        parent = parent_of(parent)
+
+
+def descends(pid: int, root: int | None = None) -> bool:
+    """Whether a process descends from another one: by default, from this one."""
+    return (root or os.getpid()) in ancestors(pid)
+
+
+def descendants(root: int | None = None) -> set[int]:
+    """Every process that descends from another one: by default, from this one."""
+    parents = {
+        int(entry.name): parent_of(int(entry.name)) for entry in PROC.iterdir() if entry.name.isdigit()
+    }
+    found, waiting = set[int](), [root or os.getpid()]
+    while waiting:
+        parent = waiting.pop()
+        children = {pid for pid, above in parents.items() if above == parent} - found
+        found |= children
+        waiting += children
+    return found
+
+
+# --- connections ------------------------------------------------------------------------------------
+
+
+def socket_row(address: str, port: int) -> tuple[int, int] | None:
+    """The owner's user id and the inode of this machine's TCP socket at an address and port."""
+    wanted = {_written(each, port) for each in _forms(address)}
+    for table in ("tcp", "tcp6"):
+        try:
+            lines = (PROC / "net" / table).read_text("ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[1] in wanted:
+                return int(fields[7]), int(fields[9])
+    return None
+
+
+def _forms(address: str) -> list[IPv4Address | IPv6Address]:
+    """An address as both tables may have it."""
+    try:
+        given = ip_address(address.partition("%")[0])
+    except ValueError:
+        return []
+    if isinstance(given, IPv6Address):
+        return [given, given.ipv4_mapped] if given.ipv4_mapped is not None else [given]
+    return [given, IPv6Address(f"::ffff:{given}")]
+
+
+def _written(address: IPv4Address | IPv6Address, port: int) -> str:
+    """An address as `/proc/net/tcp` writes it: words of 32 bits in the machine's own order."""
+    packed = address.packed
+    words = struct.unpack(f"={len(packed) // 4}I", packed)
+    return f"{''.join(f'{word:08X}' for word in words)}:{port:04X}"
+
+
+def holds(pid: int, inode: int) -> bool:
+    """Whether a process has a socket open."""
+    wanted = f"socket:[{inode}]"
+    try:
+        return any(_target(entry.path) == wanted for entry in os.scandir(PROC / str(pid) / "fd"))
+    except OSError:
+        return False
+
+
+def _target(link: str) -> str:
+    try:
+        return str(Path(link).readlink())
+    except OSError:
+        return ""
+
+
+def peer_of(connection: socket.socket) -> tuple[int, int] | None:
+    """The process and the user at the other end of a Unix socket."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return None
+    size = struct.calcsize("3i")
+    pid, uid, _ = struct.unpack(
+        "3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    )
+    return pid, uid
+
+
+def connected_from_below(address: str, port: int) -> int | None:
+    """A descendant of this process that has the other end of a TCP connection; None where none has."""
+    row = socket_row(address, port)
+    if row is None:
+        return None
+    return next((pid for pid in descendants() if holds(pid, row[1])), None)
+
+
+# --- Hookline processes -----------------------------------------------------------------------------
+
+
+def hookline_above(home: Path) -> int | None:
+    """The nearest ancestor that is a Hookline process: the command, or one that has this home open."""
+    if not is_known:
+        return None
+    place = f"{home.resolve()}{os.sep}"
+    for pid in ancestors(os.getpid()):
+        if _is_command(pid) or _has_open(pid, place):
+            return pid
+    return None
+
+
+def _is_command(pid: int) -> bool:
+    try:
+        words = os.fsdecode((PROC / str(pid) / "cmdline").read_bytes()).split("\0")
+    except OSError:
+        return False
+    names = [Path(word).name for word in words[:4]]
+    return names[0].startswith(("python", "hookline")) and "hookline" in names
+
+
+def _has_open(pid: int, place: str) -> bool:
+    """Whether a process has a database or a lock of a home open; a redirected log is neither."""
+    try:
+        opened = [_target(entry.path) for entry in os.scandir(PROC / str(pid) / "fd")]
+    except OSError:
+        return False
+    return any(
+        path.startswith(place) and path.removesuffix(" (deleted)").endswith((".db", ".lock", "-wal"))
+        for path in opened
+    )
+
+
+class Orphans:
+    """Ends what is left of adopted processes that are over.
+
+    A process that this one started itself is waited for by whoever started it, at once. So what is
+    still there at the second look was adopted.
+    """
+
+    def __init__(self) -> None:
+        self._over: set[int] = set()
+
+    def look(self) -> None:
+        """Wait for what was over at the last look, too."""
+        over = {pid for pid in self._children() if _is_over(pid)}
+        for pid in over & self._over:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+        self._over = over - self._over
+
+    @staticmethod
+    def _children() -> set[int]:
+        own = os.getpid()
+        pids = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
+        return {pid for pid in pids if parent_of(pid) == own}
+
+
+def _is_over(pid: int) -> bool:
+    try:
+        return (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    except OSError:
+        return False

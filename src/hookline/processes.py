@@ -54,11 +54,6 @@ def ancestors(pid: int) -> Iterator[int]:
         parent = parent_of(parent)
 
 
-def descends(pid: int, root: int | None = None) -> bool:
-    """Whether a process descends from another one: by default, from this one."""
-    return (root or os.getpid()) in ancestors(pid)
-
-
 def descendants(root: int | None = None) -> set[int]:
     """Every process that descends from another one: by default, from this one."""
     parents = {
@@ -112,15 +107,20 @@ def _written(address: IPv4Address | IPv6Address, port: int) -> str:
 def holds(pid: int, inode: int) -> bool:
     """Whether a process has a socket open."""
     wanted = f"socket:[{inode}]"
+    return wanted in _opened(pid)
+
+
+def _opened(pid: int) -> list[str]:
+    """What a process has open; nothing where that is not told, or it is gone."""
     try:
-        return any(_target(entry.path) == wanted for entry in os.scandir(PROC / str(pid) / "fd"))
+        return [_target(path) for path in (PROC / str(pid) / "fd").iterdir()]
     except OSError:
-        return False
+        return []
 
 
-def _target(link: str) -> str:
+def _target(link: Path) -> str:
     try:
-        return str(Path(link).readlink())
+        return str(link.readlink())
     except OSError:
         return ""
 
@@ -137,11 +137,19 @@ def peer_of(connection: socket.socket) -> tuple[int, int] | None:
 
 
 def connected_from_below(address: str, port: int) -> int | None:
-    """A descendant of this process that has the other end of a TCP connection; None where none has."""
+    """A process that has the other end of a TCP connection and that an agent may have started.
+
+    That is a descendant of this process, or of another one that runs agents: a worker, say.
+    """
     row = socket_row(address, port)
     if row is None:
         return None
-    return next((pid for pid in descendants() if holds(pid, row[1])), None)
+    own = descendants()
+    others = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
+    for pid in [*own, *(pid for pid in others if pid not in own)]:
+        if holds(pid, row[1]) and (pid in own or is_below_an_agent(pid)):
+            return pid
+    return None
 
 
 # --- Hookline processes -----------------------------------------------------------------------------
@@ -163,19 +171,22 @@ def _is_command(pid: int) -> bool:
         words = os.fsdecode((PROC / str(pid) / "cmdline").read_bytes()).split("\0")
     except OSError:
         return False
-    names = [Path(word).name for word in words[:4]]
-    return names[0].startswith(("python", "hookline")) and "hookline" in names
+    names = [Path(word).name for word in words[:6]]
+    is_command = names[0].startswith(("python", "hookline")) and "hookline" in names[:4]
+    return is_command and "inspect" not in names  # which runs no agent, and may have opened a browser
+
+
+def is_below_an_agent(pid: int) -> bool:
+    """Whether a process descends from this one, or from another Hookline process."""
+    own = os.getpid()
+    return any(parent == own or _is_command(parent) for parent in ancestors(pid))
 
 
 def _has_open(pid: int, place: str) -> bool:
     """Whether a process has a database or a lock of a home open; a redirected log is neither."""
-    try:
-        opened = [_target(entry.path) for entry in os.scandir(PROC / str(pid) / "fd")]
-    except OSError:
-        return False
     return any(
         path.startswith(place) and path.removesuffix(" (deleted)").endswith((".db", ".lock", "-wal"))
-        for path in opened
+        for path in _opened(pid)
     )
 
 

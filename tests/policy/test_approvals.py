@@ -362,7 +362,9 @@ async def test_a_no_tells_the_model_why(app, call, counted):
 
     app.hooks.register("resolve_approval", answer)
     outcome, rulings = await call("put", Policy(), path="a")
-    assert outcome.content == ("put was rejected: run put? (the person says: use the other folder)")
+    assert (
+        outcome.content == "put was rejected: run put? (the person says: use the other folder) (by ada)"
+    )
     assert rulings[-1].decision is Decision.DENY
     assert counted.runs == []
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,6 +35,14 @@ class Peer:
     """Of the process at a Unix socket."""
     user: User | None = None
     """Who sent a right token on this connection."""
+    known: Callable[[], Any] | None = None
+    """Is called when someone did."""
+
+    def admit(self, user: User) -> None:
+        """A right token came."""
+        if self.user is None and self.known is not None:
+            self.known()
+        self.user = user
 
     @property
     def is_unix(self) -> bool:
@@ -51,11 +60,11 @@ class Peer:
         return self.host if row is None else f"{self.host} {row[0]}"
 
     async def descendant(self) -> int | None:
-        """The process at the other end, where it descends from this one."""
+        """The process at the other end, where it descends from this one or another that runs agents."""
         if not processes.is_known:
             return None
         if self.is_unix:
-            below = self.pid is not None and processes.descends(self.pid)
+            below = self.pid is not None and processes.is_below_an_agent(self.pid)
             return self.pid if below else None
         # Every descriptor of every descendant may have to be looked at.
         return await asyncio.to_thread(processes.connected_from_below, self.host, self.port)

@@ -8,6 +8,7 @@ head as is sent. These protocols do not: see `header_seconds`, `body_seconds`, `
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -60,16 +61,17 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self._counted:
             self._refuse(503)
             return
+        self.peer.known = self._uncount
         self.app: Any = partial(with_peer, self.app, self.peer)
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._stop_timer()
-        self.known()
+        self._uncount()
         super().connection_lost(exc)
 
-    def known(self) -> None:
+    def _uncount(self) -> None:
         """A token came, or the connection ended: it counts no more."""
         if self._counted:
             self._counted = False
@@ -79,8 +81,6 @@ class GuardedProtocol(HttpToolsProtocol):
         """Read, as long as the limits allow."""
         if self.transport.is_closing():
             return
-        if self._counted and self.peer.user is not None:
-            self.known()
         if not self._in_body:
             if self._timer is None:
                 self._expect_head()
@@ -133,7 +133,7 @@ class GuardedProtocol(HttpToolsProtocol):
             super().handle_websocket_upgrade()
             successor: Any = self.transport.get_protocol()
             if isinstance(successor, GuardedWebSocket):
-                successor.predecessor = self
+                successor.ended = self._uncount
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -172,7 +172,8 @@ class GuardedProtocol(HttpToolsProtocol):
 class GuardedWebSocket(WebSocketsSansIOProtocol):
     """One WebSocket."""
 
-    predecessor: GuardedProtocol | None = None
+    ended: Callable[[], None] | None = None
+    """Is called when the connection is lost."""
 
     def connection_made(self, transport: Any) -> None:
         """Let the app know who is there."""
@@ -181,18 +182,10 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
         if isinstance(before, GuardedProtocol):
             self.app: Any = partial(with_peer, self.app, before.peer)
 
-    def data_received(self, data: bytes) -> None:
-        """Go on; a WebSocket that was let in is no stranger's."""
-        if self.predecessor is not None and self.predecessor.peer.user is not None:
-            self.predecessor.known()
-            self.predecessor = None
-        super().data_received(data)
-
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        if self.predecessor is not None:
-            self.predecessor.known()
-            self.predecessor = None
+        if self.ended is not None:
+            self.ended()
         super().connection_lost(exc)
 
 

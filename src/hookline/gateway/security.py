@@ -187,7 +187,7 @@ class Security:
             if level == "public":
                 return None
             raise Refused(401, WRONG, {"www-authenticate": "Bearer"})
-        peer.user = user
+        peer.admit(user)
         return user
 
     def _key(self, scope: Scope, peer: Peer) -> str:
@@ -210,7 +210,7 @@ class Security:
         if pid is not None:
             await self._denied({"what": "unix socket", "pid": pid})
             raise Refused(403, "a process that the agent started may not use the gateway's socket")
-        peer.user = OWNER_USER
+        peer.admit(OWNER_USER)
         return OWNER_USER
 
     async def _denied(self, record: dict[str, Any]) -> None:

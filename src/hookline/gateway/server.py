@@ -66,6 +66,7 @@ def create_app(gateway: Gateway) -> FastAPI:
     """Everything that the gateway serves; its lifespan runs the gateway."""
     settings = gateway.settings
     settings.check()
+    gateway.users()  # a token is generated now, or what is wrong with the one that there is, is told
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -263,6 +264,8 @@ async def serve(
         )
         listening = listen(gateway.settings.host, gateway.settings.port) if wanted else None
         async with AsyncExitStack() as stack:
+            if listening is not None:
+                stack.callback(listening.close)
             await stack.enter_async_context(gateway.running())
             if changed is not None:
 

@@ -66,6 +66,6 @@ class Users:
 
     def find(self, given: str) -> User | None:
         """The user who has a token. Takes the same time whichever token is nearly right."""
-        sent = given.encode("utf-8", "surrogateescape")
+        sent = given.encode("utf-8", "surrogatepass")
         found = [user for user, token in self._tokens if hmac.compare_digest(token, sent)]
         return found[0] if found else None

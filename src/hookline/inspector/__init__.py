@@ -1,6 +1,6 @@
 """The inspector: sessions, turns, hooks, plugins and decisions as a page, read from one record.
 
-    router = inspector_routes(app, leaving)     # for FastAPI: /inspect, and /inspect/api under it
+    pages, api = inspector_routes(app, leaving)     # for FastAPI: /inspect, and /inspect/api under it
 
 The gateway serves it beside its channels, and `hookline inspect` alone. It reads; the one thing that
 it starts is a replay.

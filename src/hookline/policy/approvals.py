@@ -86,7 +86,8 @@ class Grant:
 
 
 Told = Callable[[str, Grant], None]
-"""Is told of a grant that was made or revoked, before it counts; what it raises undoes that."""
+"""Is told of a grant that was made or revoked, or of a no, before it counts; what it raises undoes
+that."""
 
 
 def call_hash(tool: str, arguments: Mapping[str, Any]) -> str:
@@ -240,8 +241,6 @@ class Approvals:
         by: str,
         now: float,
     ) -> Grant | None:
-        if not answer.approved:
-            return None
         once = answer.scope == "once"
         seconds = UNUSED if once else answer.seconds
         grant = Grant(
@@ -260,7 +259,9 @@ class Approvals:
             revoked=None,
         )
         if self._told is not None:
-            self._told("grant", grant)
+            self._told("grant" if answer.approved else "reject", grant)
+        if not answer.approved:
+            return None
         values = (question, *(getattr(grant, name) for name in GRANT.split(", ")))
         marks = ", ".join("?" * len(values))
         db.write("insert into {grants} (question, " + GRANT + f") values ({marks})", values)

@@ -75,20 +75,21 @@ class Approving:
         if said is None:
             return denied(f"needs approval and nobody answered: {question}")
         approved = said == "approve"
-        answer = self._written(asked) or self._write(asked, Answer(approved))
+        answer, by = self._written(asked) or self._write(asked, Answer(approved))
         if not (approved and answer.approved):
             why = f" (the person says: {answer.reason})" if answer.reason else ""
-            return denied(f"was rejected: {question}{why}")
+            who = f" (by {by})" if by not in ("", DOOR, "human") else ""
+            return denied(f"was rejected: {question}{why}{who}")
         grant = self.approvals.allowed(request)
         if grant is None:
             return denied(f"was approved, and that is over already: {question}")
         return Ruling(reason=f"{question} {told(grant)}", by=DOOR)
 
-    def _written(self, asked: str) -> Answer | None:
-        written = self.approvals.answered(asked)
-        return None if written is None else written[0]
+    def _written(self, asked: str) -> tuple[Answer, str] | None:
+        """The answer that was written down, and who gave it."""
+        return self.approvals.answered(asked)
 
-    def _write(self, asked: str, answer: Answer) -> Answer:
+    def _write(self, asked: str, answer: Answer) -> tuple[Answer, str]:
         """Write an answer down; the one that counts, which may be another's who was faster."""
         try:
             self.approvals.answer(asked, answer, by=DOOR)
@@ -97,7 +98,7 @@ class Approving:
             if written is None:
                 raise
             return written
-        return answer
+        return answer, DOOR
 
 
 def denied(reason: str) -> Ruling:

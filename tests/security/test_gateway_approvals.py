@@ -1,0 +1,247 @@
+"""Who may answer for a person: the session's user or an operator, and no process of the agent's own."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from hookline import processes
+from hookline.models import Call, Turn
+from hookline.policy.approvals import call_hash
+
+from .gateways import ADA, BOB, OWNER, bearer, frame, house
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SHELL = Turn(tool_calls=[Call("shell", {"command": "echo done > ran.txt"})])
+HASH = call_hash("shell", {"command": "echo done > ran.txt"})
+LINUX = pytest.mark.skipif(not processes.is_known, reason="the process tree is read from /proc")
+AUDITED = "[audit]\nenabled = true\n"
+
+
+@asynccontextmanager
+async def asking(folder, **options):
+    """A gateway in which a call of Ada's session waits; the question, and how to get the answer."""
+    async with house(folder, SHELL, "Done.", config=AUDITED, **options) as served:
+        turn = asyncio.create_task(served.say(ADA, "web:work"))
+        async with asyncio.timeout(30):
+            while not served.gateway.approvals.pending:
+                await asyncio.sleep(0.01)
+        try:
+            yield served, next(iter(served.gateway.approvals.pending)), turn
+        finally:
+            for pending in served.gateway.approvals.pending.values():
+                if not pending.answer.done():
+                    pending.answer.set_result("reject")
+            await turn
+
+
+def audited(folder):
+    lines = (folder / "home" / "audit" / "audit.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def waiting(tmp_path_factory):
+    """A question of Ada's that nobody in these tests may answer."""
+    async with asking(tmp_path_factory.mktemp("waiting")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("answer", ["approve", "reject", "session"])
+@pytest.mark.parametrize("way", ["http", "websocket", "websocket of a session with her name"])
+@pytest.mark.parametrize("shown", [None, HASH])
+async def test_another_user_can_neither_answer_nor_see_a_question(waiting, way, answer, shown):
+    served, question, turn = waiting
+    body = {"answer": answer, **({"hash": shown} if shown else {})}
+    if way == "http":
+        said = await served.ask("POST", f"/api/approvals/{question}", bearer(BOB), body)
+        assert (said.status, "shell" in said.text) == (404, False)
+        assert (await served.ask("GET", "/api/approvals", bearer(BOB))).json() == []
+    else:
+        name = "web:work" if way == "websocket" else "user:ada:web:work"
+        async with served.ws(name, BOB) as socket:
+            await socket.send(json.dumps({"type": "approval", "id": question, **body}))
+            assert (await frame(socket, "error"))["message"] == "nobody asks this now"
+    assert not turn.done()
+
+
+@pytest.mark.parametrize("token", [ADA, OWNER], ids=["the user", "an operator"])
+@pytest.mark.parametrize("way", ["http", "websocket"])
+async def test_an_answer_to_another_call_than_the_one_that_was_shown_does_not_count(
+    waiting, way, token
+):
+    served, question, turn = waiting
+    body = {"answer": "approve", "hash": call_hash("shell", {"command": "echo harmless"})}
+    if way == "http":
+        said = await served.ask("POST", f"/api/approvals/{question}", bearer(token), body)
+        assert (said.status, "another call" in said.text) == (403, True)
+    else:
+        async with served.ws("web:x", token) as socket:
+            await socket.send(json.dumps({"type": "approval", "id": question, **body}))
+            assert "another call" in (await frame(socket, "error"))["message"]
+    assert not turn.done()
+
+
+async def test_every_form_of_the_question_has_the_whole_call_and_its_hash(waiting):
+    served, question, _ = waiting
+    (listed,) = (await served.ask("GET", "/api/approvals", bearer(ADA))).json()
+    async with served.ws("web:work", ADA) as socket:
+        shown = await frame(socket, "approval")
+    for each in (listed, shown):
+        assert (each["id"], each["hash"], each["session_id"]) == (question, HASH, "web:work")
+        assert each["arguments"] == {"command": "echo done > ran.txt"}
+
+
+CHILD = """
+import json, sys, urllib.request
+url, token, body = sys.argv[1:4]
+given = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+try:
+    print(urllib.request.urlopen(urllib.request.Request(url, body.encode(), given)).status)
+except urllib.error.HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+ORPHAN = """
+import os, subprocess, sys
+if os.fork():
+    os._exit(0)          # the parent is gone: without a reaper this is a child of process 1
+os.setsid()
+with open(sys.argv[1], "w") as out:
+    subprocess.run([sys.executable, "-c", *sys.argv[2:]], stdout=out)
+os.replace(sys.argv[1], sys.argv[1] + ".done")
+"""
+
+
+async def output(*command):
+    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    return (await process.communicate())[0].decode()
+
+
+@LINUX
+@pytest.mark.parametrize("token", [ADA, OWNER], ids=["the user's token", "the owner's token"])
+@pytest.mark.parametrize("depth", ["a child", "a grandchild", "a shell's child"])
+async def test_a_process_that_the_agent_started_cannot_answer_with_any_token(tmp_path, token, depth):
+    async with asking(tmp_path) as (served, question, turn):
+        url = f"http://127.0.0.1:{served.port}/api/approvals/{question}"
+        own = [sys.executable, "-c", CHILD, url, token, '{"answer": "approve"}']
+        again = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+        started = {
+            "a child": own,
+            "a grandchild": [sys.executable, "-c", again, *own],
+            "a shell's child": ["/bin/sh", "-c", '"$@"; true', "sh", *own],
+        }[depth]
+        said = await output(*started)
+        assert said.startswith("403"), said
+        assert "a process that the agent started" in said
+        assert not turn.done()
+    (refused,) = [each for each in audited(tmp_path) if each["kind"] == "access"]
+    assert (refused["outcome"], refused["what"], refused["question"]) == (
+        "denied",
+        "approval",
+        question,
+    )
+    assert not (tmp_path / "ran.txt").exists()
+
+
+@LINUX
+async def test_a_process_that_forks_twice_is_still_known_for_the_agents_own(tmp_path):
+    assert processes.adopt_orphans()  # as `hookline gateway` does
+    out = tmp_path / "said"
+    async with asking(tmp_path) as (served, question, turn):
+        url = f"http://127.0.0.1:{served.port}/api/approvals/{question}"
+        command = [sys.executable, "-c", ORPHAN, str(out), CHILD, url, OWNER, '{"answer": "approve"}']
+        await output(*command)
+        async with asyncio.timeout(30):
+            while not (tmp_path / "said.done").exists():
+                await asyncio.sleep(0.02)
+        assert (tmp_path / "said.done").read_text().startswith("403")
+        assert not turn.done()
+
+
+@LINUX
+async def test_a_process_that_the_agent_started_cannot_use_the_unix_socket_at_all(tmp_path):
+    path = tmp_path / "g.sock"
+    code = (
+        "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n"
+        "s.send(b'GET /api/sessions HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n')\n"
+        "print(s.recv(1000).decode())"
+    )
+    async with house(tmp_path, socket=str(path), config=AUDITED):
+        said = await output(sys.executable, "-c", code, str(path))
+    assert said.startswith("HTTP/1.1 403")
+    assert [each["what"] for each in audited(tmp_path) if each["kind"] == "access"] == ["unix socket"]
+
+
+@pytest.mark.parametrize(("token", "name"), [(ADA, "ada"), (OWNER, "owner")])
+@pytest.mark.parametrize("way", ["http", "websocket"])
+@pytest.mark.parametrize("answer", ["approve", "reject"])
+async def test_who_answered_is_in_the_audit_log_and_on_the_tape(tmp_path, token, name, way, answer):
+    async with asking(tmp_path) as (served, question, turn):
+        body = {"answer": answer, "hash": HASH}
+        if way == "http":
+            said = await served.ask("POST", f"/api/approvals/{question}", bearer(token), body)
+            assert said.status == 200
+        else:
+            async with served.ws("web:work", token) as socket:
+                await socket.send(json.dumps({"type": "approval", "id": question, **body}))
+                await turn
+        assert (await turn).status == 200
+        entries = await served.app.store().entries("user:ada:web:work")
+    answered = [e for e in audited(tmp_path) if e["kind"] in ("grant", "reject")]
+    assert [(e["kind"], e["user"]) for e in answered] == [
+        ("grant" if answer == "approve" else "reject", name)
+    ]
+    decision = next(e for e in audited(tmp_path) if e["kind"] == "decision")
+    assert decision["user"] == "ada"  # for whom the call is, whoever approved it
+    reasons = [r["reason"] or "" for e in entries for r in (e.meta or {}).get("rulings", ())]
+    assert any(f"by {name}" in reason for reason in reasons), reasons
+    assert (tmp_path / "ran.txt").exists() == (answer == "approve")
+
+
+async def test_a_user_who_may_not_approve_waits_for_an_operator(tmp_path):
+    users = {"ada": {"token": ADA, "approves": False}}
+    async with asking(tmp_path, users=users) as (served, question, turn):
+        path = f"/api/approvals/{question}"
+        said = await served.ask("POST", path, bearer(ADA), {"answer": "approve"})
+        assert (said.status, "an operator answers this" in said.text) == (403, True)
+        said = await served.ask("POST", path, bearer(OWNER), {"answer": "approve"})
+        assert said.status == 200
+        assert (await turn).status == 200
+
+
+@LINUX
+async def test_the_command_that_answers_refuses_below_a_hookline_process(tmp_path):
+    """As the shell of an agent would run it: the process above has the home's databases open."""
+    async with asking(tmp_path) as (_, question, turn):
+        env = {**os.environ, "HOOKLINE_HOME": str(tmp_path / "home")}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "hookline", "policy", "approvals", "--answer", question, "yes",
+            env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        _, said = await process.communicate()
+        assert process.returncode != 0
+        assert b"below a Hookline process" in said
+        assert not turn.done()
+    assert [each["what"] for each in audited(tmp_path) if each["kind"] == "access"] == ["approval"]
+
+
+async def test_too_many_answers_are_refused_for_a_while(tmp_path):
+    async with house(tmp_path, approvals_per_minute=5) as served:
+        found = [
+            (
+                await served.ask("POST", f"/api/approvals/ask_{n}", bearer(ADA), {"answer": "approve"})
+            ).status
+            for n in range(8)
+        ]
+        assert found == [404] * 5 + [429] * 3
+        async with served.ws("web:x", ADA) as socket:
+            await socket.send(json.dumps({"type": "approval", "id": "ask_9", "answer": "approve"}))
+            assert "too many" in (await frame(socket, "error"))["message"]
+        other = await served.ask("POST", "/api/approvals/ask_1", bearer(OWNER), {"answer": "approve"})
+        assert other.status == 404

@@ -1,0 +1,284 @@
+"""What a connection may cost: wrong tokens, half-sent requests, large heads, many frames."""
+
+import asyncio
+import json
+from contextlib import suppress
+
+import pytest
+import websockets
+
+from hookline.gateway.limits import MOST_KEYS, Limiter, TooMany
+
+from .gateways import ADA, BOB, OWNER, bearer, house, read_answer
+
+
+def wrong(number):
+    return bearer(f"wrong-token-number-{number:08}")
+
+
+# --- wrong tokens ------------------------------------------------------------------------------------
+
+
+async def test_an_address_that_guesses_is_slowed_down_and_others_are_not(tmp_path):
+    async with house(tmp_path, wrong_tokens=5) as served:
+        found = [(await served.ask("GET", "/api/sessions", wrong(n))).status for n in range(9)]
+        assert found == [401] * 5 + [429] * 4
+        refused = await served.ask("GET", "/api/sessions", bearer(OWNER))
+        assert refused.status == 429  # or a guess that is right would be told
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+        assert (await served.ask("GET", "/health")).status == 200
+        assert (await served.ask("GET", "/")).status == 200  # the page can say why
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", served.port, local_addr=("127.0.0.2", 0)
+        )
+        own = f"Host: 127.0.0.1\r\nAuthorization: Bearer {OWNER}\r\n"
+        writer.write(f"GET /api/sessions HTTP/1.1\r\n{own}\r\n".encode())
+        assert (await read_answer(reader)).status == 200
+        writer.close()
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-Ip", "Forwarded", "X-Client-Ip"])
+async def test_an_address_that_a_header_claims_does_not_count(tmp_path, header):
+    async with house(tmp_path, wrong_tokens=3) as served:
+        found = [
+            (await served.ask("GET", "/api/sessions", {**wrong(n), header: f"10.0.0.{n}"})).status
+            for n in range(6)
+        ]
+    assert found == [401] * 3 + [429] * 3
+
+
+async def test_behind_a_trusted_proxy_each_client_counts_for_itself(tmp_path):
+    async with house(tmp_path, wrong_tokens=3, proxies=["127.0.0.1"]) as served:
+        for n in range(6):
+            await served.ask("GET", "/api/sessions", {**wrong(n), "X-Forwarded-For": "10.0.0.1"})
+        blocked = {**bearer(OWNER), "X-Forwarded-For": "10.0.0.1"}
+        other = {**bearer(OWNER), "X-Forwarded-For": "10.0.0.2"}
+        assert (await served.ask("GET", "/api/sessions", blocked)).status == 429
+        assert (await served.ask("GET", "/api/sessions", other)).status == 200
+
+
+async def test_a_user_who_is_in_stays_in_and_cannot_guess_another_token_there(tmp_path):
+    async with house(tmp_path, wrong_tokens=3) as served:
+        reader, writer = await served.connect()
+
+        async def ask(token):
+            line = "GET /api/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            writer.write(f"{line}Authorization: Bearer {token}\r\n\r\n".encode())
+            return (await read_answer(reader)).status
+
+        assert await ask(ADA) == 200
+        for n in range(5):
+            await served.ask("GET", "/api/sessions", wrong(n))
+        assert await ask(ADA) == 200
+        assert await ask("x" * 20) == 429
+        assert await ask(OWNER) == 429  # a right guess is not told either
+        assert await ask(ADA) == 200
+        writer.close()
+
+
+async def test_websockets_with_wrong_tokens_count_as_well(tmp_path):
+    async with house(tmp_path, wrong_tokens=3) as served:
+        found = []
+        for n in range(5):
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                async with served.ws("a", subprotocols=["bearer", f"wrong-token-number-{n}"]):
+                    pass
+            found.append(refused.value.response.status_code)
+    assert found == [401] * 3 + [429] * 2
+
+
+def test_a_limiter_forgets_and_stays_small():
+    now = [0.0]
+    limiter = Limiter(60, 2, clock=lambda: now[0])
+    for number in range(3 * MOST_KEYS):
+        limiter.check(str(number))
+    assert len(limiter._left) <= MOST_KEYS
+    now[0] = 1000.0
+    assert limiter.is_idle
+    limiter.check("a")
+    limiter.check("a")
+    with pytest.raises(TooMany):
+        limiter.look("a")
+
+
+# --- heads and bodies --------------------------------------------------------------------------------
+
+HEAD = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+LARGE = {
+    "one large header": HEAD + b"X: " + b"a" * 40_000 + b"\r\n\r\n",
+    "one header without end": HEAD + b"X: " + b"a" * 200_000,
+    "a large name": HEAD + b"a" * 40_000 + b": 1\r\n\r\n",
+    "many headers": HEAD + b"".join(b"x%d: 1\r\n" % n for n in range(200)) + b"\r\n",
+    "many small headers without end": HEAD + b"x: 1\r\n" * 20_000,
+    "a large address": b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    "an address without end": b"GET /" + b"a" * 200_000,
+    "a large query": b"GET /health?" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    "a large cookie": HEAD + b"Cookie: " + b"a=b; " * 8_000 + b"\r\n\r\n",
+    "a large token": HEAD + b"Authorization: Bearer " + b"a" * 40_000 + b"\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("head", LARGE.values(), ids=LARGE)
+async def test_a_head_that_is_too_large_is_refused_while_it_comes(tmp_path, head):
+    async with house(tmp_path) as served:
+        assert (await served.raw(head)).status in (431, 0)
+        assert (await served.ask("GET", "/health")).status == 200
+
+
+@pytest.mark.parametrize("query", ["a" * 9_000, "a=1&" * 3_000, "%41" * 3_000])
+async def test_a_query_that_is_too_long_is_refused(tmp_path, query):
+    async with house(tmp_path) as served:
+        assert (await served.ask("GET", f"/api/sessions?{query}", bearer(OWNER))).status == 414
+
+
+BODY = (
+    f"POST /api/sessions/a/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {OWNER}\r\n"
+    "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+).encode()
+CHUNKED = BODY.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked") + b'3\r\n{"t\r\n'
+HALVES = {
+    "nothing": b"",
+    "one byte": b"G",
+    "half a line": b"GET /hea",
+    "a line": b"GET /health HTTP/1.1\r\n",
+    "half a header": HEAD + b"X: a",
+    "all but the end": HEAD + b"X: a\r\n",
+    "half the end": HEAD + b"\r",
+    "a head without its body": BODY,
+    "half a body": BODY + b'{"text": "',
+    "a chunk": CHUNKED,
+}
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+async def test_half_a_request_is_not_waited_for(tmp_path, half):
+    async with house(tmp_path, header_seconds=0.2, body_seconds=0.2) as served:
+        answer = await served.raw(half)
+        assert answer.status in (408, 0)
+
+
+@pytest.mark.parametrize("what", ["head", "body"])
+async def test_a_trickle_is_no_request(tmp_path, what):
+    async with house(tmp_path, header_seconds=0.3, body_seconds=0.3) as served:
+        reader, writer = await served.connect()
+        writer.write(HEAD + b"X: " if what == "head" else BODY)
+
+        async def trickle():
+            while True:
+                writer.write(b"a")
+                await asyncio.sleep(0.02)
+
+        trickling = asyncio.create_task(trickle())
+        answer = await read_answer(reader)
+        trickling.cancel()
+        writer.close()
+    assert answer.status in (408, 0)
+
+
+async def test_a_second_request_on_a_connection_has_the_same_limits(tmp_path):
+    async with house(tmp_path, header_seconds=0.3) as served:
+        reader, writer = await served.connect()
+        writer.write(HEAD + b"\r\n")
+        assert (await read_answer(reader)).status == 200
+        writer.write(HEAD)
+        assert (await read_answer(reader)).status in (408, 0)
+        writer.close()
+
+
+async def test_strangers_have_so_many_connections_and_those_who_are_known_count_no_more(tmp_path):
+    async with house(tmp_path, connections=4) as served:
+        sockets = [await served.ws("a", OWNER) for _ in range(6)]  # each is known once it is open
+        for each in sockets:
+            await each.send('{"type": "ping"}')
+            await each.recv()
+        held = [await served.connect() for _ in range(4)]
+        await asyncio.sleep(0)
+        refused = await served.raw(HEAD + b"\r\n")
+        assert refused.status in (503, 0)
+        for _, writer in held:
+            writer.close()
+            await writer.wait_closed()
+        async with asyncio.timeout(10):
+            while (await served.ask("GET", "/health")).status != 200:
+                await asyncio.sleep(0.02)
+        for each in sockets:
+            await each.close()
+
+
+# --- frames, parts, depth -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        '{"type": "ping"}',
+        "{nonsense",
+        "[]",
+        '{"type": "cancel"}',
+        '{"type": "approval", "id": "x", "answer": "approve"}',
+    ],
+)
+async def test_a_connection_that_sends_too_many_frames_is_closed(tmp_path, sent):
+    async with house(tmp_path, frames_per_minute=20) as served, served.ws("a", ADA) as socket:
+        with suppress(websockets.ConnectionClosed):
+            for _ in range(40):
+                await socket.send(sent)
+        async with asyncio.timeout(30):
+            await socket.wait_closed()
+        assert socket.close_code == 4429
+
+
+DEEP = {
+    "lists": lambda n: "[" * n + "]" * n,
+    "objects": lambda n: '{"a":' * n + "1" + "}" * n,
+    "open lists": lambda n: "[" * n,
+    "mixed": lambda n: '[{"a":' * (n // 2) + "1" + "}]" * (n // 2),
+}
+
+
+@pytest.mark.parametrize("depth", [1_000, 100_000])
+@pytest.mark.parametrize("shape", DEEP)
+@pytest.mark.parametrize("where", ["message", "completion", "approval", "frame"])
+async def test_deep_json_is_refused_and_the_gateway_goes_on(tmp_path, where, shape, depth):
+    deep = DEEP[shape](depth)
+    async with house(tmp_path) as served:
+        if where == "frame":
+            async with served.ws("a", ADA) as socket:
+                await socket.send(f'{{"type": "message", "text": {deep}}}')
+                while json.loads(await socket.recv())["type"] != "error":
+                    pass
+        else:
+            path, body = {
+                "message": ("/api/sessions/a/messages", f'{{"text": {deep}}}'),
+                "completion": ("/v1/chat/completions", f'{{"model": "hookline", "messages": {deep}}}'),
+                "approval": ("/api/approvals/x", f'{{"answer": {deep}}}'),
+            }[where]
+            assert (await served.ask("POST", path, bearer(ADA), body.encode())).status in (400, 422)
+        assert (await served.ask("GET", "/api/sessions", bearer(ADA))).json() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/sessions/a/messages", {"parts": [{"type": "text", "text": "a"}] * 21}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}] * 10_001}),
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}] * 101}]},
+        ),
+    ],
+)
+async def test_too_many_parts_are_refused(tmp_path, path, body):
+    async with house(tmp_path) as served:
+        given = {"model": "hookline", **body} if "v1" in path else body
+        assert (await served.ask("POST", path, bearer(BOB), given)).status == 422
+
+
+async def test_the_inspector_has_a_limit_of_its_own(tmp_path):
+    async with house(tmp_path, requests_per_minute=6, burst=2) as served:
+        found = [
+            (await served.ask("GET", "/inspect/api/about", bearer(OWNER))).status for _ in range(12)
+        ]
+        assert found[:8] == [200] * 8
+        assert 429 in found[8:]
+        assert (await served.ask("GET", "/api/sessions", bearer(OWNER))).status == 200

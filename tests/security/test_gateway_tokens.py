@@ -1,0 +1,175 @@
+"""Where tokens come from, and that none which protects nothing is ever taken."""
+
+import json
+import os
+import stat
+
+import pytest
+from pydantic import ValidationError
+
+from hookline.config import ConfigError
+from hookline.gateway import GatewaySettings
+from hookline.gateway.settings import settings_of
+from hookline.gateway.token import TokenError, make_token, own_token, read_token, token_file
+from hookline.gateway.users import User, Users
+
+from ..commandline import here
+from .gateways import OWNER, bearer, house
+
+BAD = {
+    "empty": "",
+    "a space": " ",
+    "blanks": " \t\n ",
+    "short": "short",
+    "fifteen": "x" * 15,
+    "spaces around": f" {'x' * 20} ",
+    "a newline": "x" * 20 + "\n",
+    "no ASCII": "ä" * 20,
+    "a control character": "x" * 20 + "\x07",
+    "too long": "x" * 513,
+    "no-break spaces": "\u00a0" * 20,
+}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::"])
+@pytest.mark.parametrize("where", ["token", "user", "user's table"])
+@pytest.mark.parametrize("token", BAD.values(), ids=BAD)
+def test_a_token_that_protects_nothing_is_refused_wherever_it_is_set(token, where, host):
+    given = {"token": {"token": token}, "user": {"users": {"ada": token}}}.get(
+        where, {"users": {"ada": {"token": token}}}
+    )
+    with pytest.raises(ValidationError, match="token") as refused:
+        GatewaySettings.model_validate({"host": host, **given})
+    assert not token.strip() or len(token) < 16 or token not in str(refused.value)
+
+
+@pytest.mark.parametrize("value", ["", " ", "short"])
+@pytest.mark.parametrize("config", ["", '[gateway]\nhost = "0.0.0.0"\n'])
+def test_an_empty_variable_is_an_error_that_names_the_setting(app, monkeypatch, value, config):
+    app.home.mkdir(exist_ok=True)
+    (app.home / "config.toml").write_text(config)
+    monkeypatch.setenv("HOOKLINE_GATEWAY__TOKEN", value)
+    app.config.reload()
+    with pytest.raises(ConfigError, match=r"gateway\.token: the token"):
+        settings_of(app.config)
+
+
+@pytest.mark.parametrize("value", ["", "  "])
+def test_a_reference_to_an_empty_variable_is_an_error_too(app, monkeypatch, value):
+    app.home.mkdir(exist_ok=True)
+    (app.home / "config.toml").write_text('[gateway]\nusers = { ada = "${ADA_TOKEN}" }\n')
+    monkeypatch.setenv("ADA_TOKEN", value)
+    app.config.reload()
+    with pytest.raises(ConfigError, match=r"gateway\.users\.ada"):
+        settings_of(app.config)
+
+
+@pytest.mark.parametrize(
+    "users",
+    [{"ada": OWNER}, {"ada": "x" * 20, "bob": "x" * 20}, {"ada": {"token": OWNER, "role": "operator"}}],
+)
+def test_two_users_cannot_have_one_token(users):
+    with pytest.raises(ValidationError, match="same token"):
+        GatewaySettings.model_validate({"token": OWNER, "users": users})
+
+
+@pytest.mark.parametrize("cors", ["*", "null", "https://*.example"])
+def test_an_origin_that_is_any_origin_is_refused(cors):
+    with pytest.raises(ValidationError, match="name each origin"):
+        GatewaySettings(cors=[cors])
+
+
+def test_a_token_is_generated_once_and_only_its_owner_can_read_it(tmp_path):
+    home = tmp_path / "new" / "home"
+    token, is_new = own_token(home)
+    assert (len(token), is_new) == (43, True)
+    assert stat.S_IMODE(token_file(home).stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert own_token(home) == (token, False)
+    assert make_token(home) != token
+    assert [path.name for path in home.iterdir()] == ["gateway.token"]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o666])
+def test_a_token_that_others_could_read_is_not_used(tmp_path, mode):
+    make_token(tmp_path)
+    token_file(tmp_path).chmod(mode)
+    with pytest.raises(TokenError, match="--rotate-token"):
+        read_token(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"short\n", b"\xff" * 40, b"   \n"])
+def test_a_token_file_that_holds_no_token_opens_nothing(tmp_path, content):
+    token_file(tmp_path).write_bytes(content)
+    token_file(tmp_path).chmod(0o600)
+    with pytest.raises(TokenError):
+        own_token(tmp_path)
+
+
+def test_a_link_in_place_of_the_token_file_is_not_followed(tmp_path):
+    (tmp_path / "elsewhere").write_text("x" * 30)
+    token_file(tmp_path).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TokenError, match="not a file of yours"):
+        own_token(tmp_path)
+    make_token(tmp_path)
+    assert (tmp_path / "elsewhere").read_text() == "x" * 30
+
+
+async def test_without_a_token_in_the_settings_the_generated_one_is_needed(tmp_path):
+    async with house(tmp_path, token=None, users={}) as served:
+        token = read_token(tmp_path / "home")
+        assert (await served.ask("GET", "/api/sessions")).status == 401
+        assert (await served.ask("GET", "/api/sessions", bearer(token))).status == 200
+        new = make_token(tmp_path / "home")
+        assert (await served.ask("GET", "/api/sessions", bearer(new))).status == 401
+        await served.gateway.reload()
+        assert (await served.ask("GET", "/api/sessions", bearer(new))).status == 200
+        assert (await served.ask("GET", "/api/sessions", bearer(token))).status == 401
+
+
+def test_the_command_prints_the_link_again_and_makes_a_new_token(tmp_path, monkeypatch, capsys):
+    run = here(tmp_path / "home", tmp_path, monkeypatch, capsys)
+    first, again = (run("gateway", "--print-token") for _ in range(2))
+    assert first.stdout == again.stdout
+    assert first.stdout.startswith("http://127.0.0.1:8765/#token=")
+    other = run("gateway", "--rotate-token")
+    assert other.stdout.startswith("http://127.0.0.1:8765/#token=")
+    assert other.stdout != first.stdout
+
+
+async def test_over_the_unix_socket_its_owner_needs_no_token(tmp_path):
+    import asyncio
+
+    path = tmp_path / "gateway.sock"
+    async with house(tmp_path, socket=str(path)):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"GET /api/sessions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert not path.exists()
+    assert json.loads(answer.rpartition(b"\r\n\r\n")[2]) == []
+    assert os.getuid() == tmp_path.stat().st_uid
+
+
+# --- users --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ada:web", "", "a" * 65, "a b", "a/b", "owner", "ä", "a\n", ":"])
+def test_a_user_cannot_have_a_name_that_reaches_into_another_namespace(name):
+    with pytest.raises(ValidationError):
+        GatewaySettings(users={name: {"token": "t" * 20}})
+
+
+def test_namespaces_do_not_overlap():
+    ada, adam = User("ada"), User("adam")
+    assert not ada.reaches(adam.session("x"))
+    assert not adam.reaches(ada.session("m:x"))
+    assert ada.reaches(ada.session("user:adam:x"))
+
+
+def test_the_same_time_is_taken_for_each_token():
+    users = Users([(User("a"), "a" * 20), (User("b"), "b" * 20)])
+    assert users.find("b" * 20) == User("b")
+    assert users.find("b" * 19 + "\ud800") is None

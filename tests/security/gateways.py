@@ -93,7 +93,7 @@ class House:
 
 async def read_answer(reader: asyncio.StreamReader) -> Answer:
     """One answer, up to its end or the end of the connection."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, ConnectionResetError):

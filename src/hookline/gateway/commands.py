@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hookline import slash
-from hookline.catalog.envelope import Envelope, address_of, content_of
+from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.catalog.identity import Identity
 from hookline.hooks import HooklineError
 from hookline.person import arguments_of, call_tool

@@ -198,8 +198,9 @@ class Subagents:
         if plan.role.sandbox is None and not self._app.config.get("sandbox.subagents"):
             return nullcontext()
         sandbox = self._app.sandbox
-        wanted = [each for each in (plan.role.sandbox, sandbox.settings.subagents) if each is not None]
-        return sandbox.at_most(strictest(*wanted) if wanted else None)
+        return sandbox.at_most(
+            strictest(plan.role.sandbox or "off", sandbox.settings.subagents or "off")
+        )
 
     def _places_of(self, parent: str, above: AgentRun | None) -> asyncio.Semaphore:
         places = self._places.get(parent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ from .triggering import add_triggers
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
-    from hookline.sandbox import Profile
 
 Model = Annotated[str | None, typer.Option(help="The model that answers: provider:model.")]
 Workspace = Annotated[Path | None, typer.Option(help="The folder that tools work in.")]
@@ -191,7 +190,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         if profile is not None and profile not in PROFILES[:3]:
             raise typer.BadParameter(f"{profile!r} is not one of {', '.join(PROFILES[:3])}")
         configure(app, None, workspace)
-        run_confined(app, command, cast("Profile | None", profile), host or [])
+        run_confined(app, command, profile, host or [])
 
     @cli.command()
     def onboard(

@@ -20,9 +20,10 @@ STUB = """#!/bin/sh
 
 DRIVER = """
 import json, os, subprocess, sys
+from concurrent.futures import ThreadPoolExecutor
 folder, shells = sys.argv[1], json.loads(sys.argv[2])
-found = []
-for number, command in enumerate(json.load(open(folder + "/commands.json"))):
+def run(numbered):
+    number, command = numbered
     ran = {}
     for name, path in shells.items():
         log = f"/tmp/log-{number}-{name}"
@@ -33,12 +34,14 @@ for number, command in enumerate(json.load(open(folder + "/commands.json"))):
         env = {"PATH": folder + "/bin", "HOOKLINE_LOG": log, "HOME": place, "LC_ALL": "C.UTF-8"}
         try:
             subprocess.run([path, "-c", command], cwd=place, env=env, stdin=subprocess.DEVNULL,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=4)
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=3)
         except (subprocess.TimeoutExpired, ValueError, UnicodeEncodeError):
             pass
         text = open(log, errors="replace").read() if os.path.exists(log) else ""
         ran[name] = [entry.split("\\037")[:-1] for entry in text.split("\\036")[:-1]]
-    found.append(ran)
+    return ran
+with ThreadPoolExecutor(4) as pool:
+    found = list(pool.map(run, enumerate(json.load(open(folder + "/commands.json")))))
 json.dump(found, sys.stdout)
 """
 

@@ -101,7 +101,7 @@ class CommandPattern:
             folded = plain(text)
             found: set[int] = set()
             for place in places:
-                if skippable:
+                if skippable or text[:1] == "+":  # `cargo +nightly`
                     found.add(place)
                 if certain or place >= last:
                     continue

@@ -113,7 +113,7 @@ class Facts:
     @property
     def command_text(self) -> str:
         """Each command between line ends, one blank between words."""
-        return places.listed(self.commands.lines)
+        return places.listed([*self.commands.lines, *self.commands.subcommands])
 
     @property
     def options(self) -> list[str]:

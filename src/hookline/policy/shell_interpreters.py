@@ -89,6 +89,8 @@ def script_file(program: str, rest: list[Word]) -> list[Word] | None:
             return rest[at + 1 :] or None
         if word.text in PLAIN_OPTIONS.get(program, ()):
             continue
+        if program in ("deno", "bun") and at == 0:
+            return None
         return None if word.text.startswith("-") else rest[at:]
     return None
 

@@ -48,6 +48,7 @@ GLOBAL_OPTIONS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     ),
 }  # fmt: skip
 """Options before a subcommand: those with an argument, and those without one."""
+GLOBAL_OPTIONS["cargo"] = (names("--config -C --color"), names("-v -q --locked --offline --frozen"))
 GLOBAL_OPTIONS["podman"] = GLOBAL_OPTIONS["docker"]
 GLOBAL_OPTIONS["pip3"] = GLOBAL_OPTIONS["pip"]
 
@@ -57,7 +58,7 @@ LONG_OPTIONS = {
     "chown": names("--recursive"),
     "chgrp": names("--recursive"),
     "cp": names("--recursive --archive --force"),
-    "git": names("--force --force-with-lease --delete --mirror --hard --prune --all"),
+    "git": names("--force --force-with-lease --force-if-includes --delete --mirror --hard --prune --all --discard-changes --amend"),
     "rsync": names("--delete --delete-before --delete-during --delete-delay --delete-after --delete-excluded "
                    "--remove-source-files --recursive --archive"),
     "grep": names("--recursive --dereference-recursive"),

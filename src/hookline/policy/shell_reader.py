@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .shell_options import LONG_OPTIONS, SAME_OPTIONS
+from .shell_options import GLOBAL_OPTIONS, LONG_OPTIONS, SAME_OPTIONS
 from .shell_programs import WRAPPERS
 from .shell_script import LONGEST, Script, SimpleCommand
 from .shell_syntax import RESERVED, read_script
@@ -66,6 +66,8 @@ class Commands:
     """Each command that may run: the program, without its folder, and its arguments."""
     lines: list[str] = field(default_factory=list[str])
     """The same as text, one blank between words."""
+    subcommands: list[str] = field(default_factory=list[str])
+    """Those with options before a subcommand, without these: `git push` for `git -C . push`."""
     programs: set[str] = field(default_factory=set[str])
     options: set[str] = field(default_factory=set[str])
     """`rm -r`, `rm --force`: each program with each of its options, bundles taken apart."""
@@ -88,6 +90,7 @@ class Commands:
         """Take in those of another command line."""
         self.calls += other.calls
         self.lines += other.lines
+        self.subcommands += other.subcommands
         self.programs |= other.programs
         self.options |= other.options
         self.words += other.words
@@ -99,7 +102,7 @@ class Commands:
 
 def commands_of(text: str) -> Commands:
     """Take a command line apart."""
-    found = Commands([], [], set(), set(), [], [], set(), [])
+    found = Commands([], [], [], set(), set(), [], [], set(), [])
     _read(text, found, 0)
     return found
 
@@ -212,11 +215,22 @@ def _note(words: list[Word], found: Commands) -> None:
     for word in words:
         if word.dynamic:
             found.dynamic = True
+    if program in GLOBAL_OPTIONS and len(texts) > 1 and texts[1][:1] in ("-", "+"):
+        found.subcommands.append(without_globals(program, texts))
     if " -" in line:
         for text in texts[1:]:
             if text[:1] == "-" and text != "-":
                 for option in options_of(program, text):
                     found.options.add(f"{program} {option}")
+
+
+def without_globals(program: str, texts: list[str]) -> str:
+    """A command without the options between the program and its subcommand."""
+    takes, _ = GLOBAL_OPTIONS[program]
+    at = 1
+    while at < len(texts) and texts[at][:1] in ("-", "+"):
+        at += 2 if texts[at] in takes else 1
+    return " ".join([program, *texts[at:]])
 
 
 def options_of(program: str, text: str) -> set[str]:

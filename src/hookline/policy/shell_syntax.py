@@ -128,7 +128,7 @@ class _StatementReader(RedirectionReader):
 
     def function(self, node: Node, depth: int) -> None:
         """Read the definition of a function."""
-        at = self.start(node)
+        at, name, before = self.start(node), "", len(self.script.commands)
         for child in node.children:
             self.gap(at, self.start(child), LINES)
             at = self.end(child)
@@ -141,6 +141,8 @@ class _StatementReader(RedirectionReader):
                 self.redirect(child, SimpleCommand(), depth + 1)
             elif child.type not in ("function", "(", ")"):
                 self.scan(child, depth + 1)
+        if any(c.words and c.words[0].text == name for c in self.script.commands[before:]):
+            self.script.unclear.append("a function calls itself")
 
     def counting_loop(self, node: Node, depth: int) -> None:
         """Read `for ((…))`."""

@@ -60,6 +60,10 @@ class HookFiles:
         self.app = app
         self.wanted = False
         """Whether this app has hook files at all; `load_hooks` says so."""
+        self.entering: Callable[[], None] | None = None
+        """Is called before files are loaded for the first time; the command line sets it."""
+        self.announced: int | None = None
+        """How many inert things of the project a person was told of."""
         self._files: dict[Group, list[HookFile]] = {"own": [], "extra": []}
         self._names: set[str] = set()
         """Whatever was reported under, so that a reload starts with a clean sheet."""
@@ -93,6 +97,8 @@ class HookFiles:
     def load(self) -> None:
         """Load the folders' files, the first time it is called; of a project, what is trusted."""
         if self.wanted and self._seq is None:
+            if self.entering is not None:
+                self.entering()
             self._seq = self.app.hooks.next_seq()
             self._load_own()
 

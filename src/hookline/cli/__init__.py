@@ -8,8 +8,20 @@ from __future__ import annotations
 
 import gc
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
 
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+
+
+def entered(app: Hookline) -> None:
+    """Tell what is inert in the project, for every command that loads its files."""
+    from .project import enter
+
+    enter(app)
 
 
 def main() -> None:
@@ -22,6 +34,7 @@ def main() -> None:
 
     try:
         app = Hookline(**early(sys.argv[1:]))
+        app.hook_files.entering = partial(entered, app)
         app.load_hooks(only_cli=True)
         from .root import outlined
 

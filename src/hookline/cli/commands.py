@@ -69,7 +69,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             latest=latest,
             yes=yes,
         )
-        configure(app, model, workspace, tool)
+        configure(app, model, workspace, tool, ask=True)
         run_once(app, order)
 
     @cli.command()
@@ -86,7 +86,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         """Talk with the agent in the terminal."""
         from .chat import start
 
-        configure(app, model, workspace)
+        configure(app, model, workspace, ask=True)
         start(app, session_id, latest=latest)
 
     @cli.command()
@@ -121,7 +121,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         if print_token or rotate_token:
             show_token(app, host, port, rotate=rotate_token)
             return
-        configure(app, model, workspace)
+        configure(app, model, workspace, ask=True)
         run_gateway(app, Service(enable_channel, host, port, token, reload, log_json))
 
     @cli.command()
@@ -218,6 +218,9 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             Path | None, typer.Argument(help="The project; by default the current folder.")
         ] = None,
         yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without asking.")] = False,
+        full: Annotated[
+            bool, typer.Option("--full", help="Show everything, with hashes and covered files.")
+        ] = False,
         list_: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
         revoke: Annotated[
             bool, typer.Option("--revoke", help="Trust nothing of the project any more.")
@@ -231,7 +234,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         elif revoke:
             revoke_trust(app, path)
         else:
-            trust_project(app, path, yes=yes)
+            trust_project(app, path, yes=yes, full=full)
 
     add_hooks(cli, app)
     add_why(cli, app)
@@ -249,9 +252,15 @@ def register(cli: typer.Typer, app: Hookline) -> None:
 
 
 def configure(
-    app: Hookline, model: str | None, workspace: Path | None, tool: str | None = None
+    app: Hookline,
+    model: str | None,
+    workspace: Path | None,
+    tool: str | None = None,
+    *,
+    ask: bool = False,
 ) -> None:
-    """Set what the command line chose."""
+    """Set what the command line chose, and enter the project; with `ask`, a person may trust it."""
+    from .project import enter
     from .run import check_workspace
 
     if model is not None:
@@ -261,6 +270,7 @@ def configure(
         app.config.reload(app.workspace)
     if tool is not None:
         app.tool_choice = "required" if tool == "any" else {"name": tool}
+    enter(app, ask=ask)
     app.hook_files.load()
 
 

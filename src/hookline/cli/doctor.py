@@ -21,7 +21,7 @@ from . import FAILED
 from .config import problems
 from .mcp import described, report, survey
 from .plugins import brought
-from .trust import shown
+from .project import outline, shown
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -48,6 +48,10 @@ def examine(app: Hookline) -> None:
     say("files", ", ".join(file.name for file in app.hook_files.files) or "no hook files")
     if inert := app.hook_files.inert():
         say("trust", inert_text(len(inert)), good=None)
+        for line in outline(inert, 8):
+            say("trust", line.strip(), good=None)
+    for line in app.config.inert_lines(4):
+        say("config", shown(line), good=None)
     for warning in [*app.plugins.news, *app.plugins.warnings]:
         say("plugin", warning, good=None)
     for what, names in there.items():

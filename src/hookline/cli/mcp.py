@@ -12,8 +12,8 @@ from hookline.hooks.errors import suggestion
 from hookline.mcp.errors import McpError
 
 from . import FAILED
+from .project import shown
 from .run import BadInput
-from .trust import shown
 
 if TYPE_CHECKING:
     from hookline.app import Hookline

@@ -1,4 +1,4 @@
-"""`hookline trust`: what a project would run, and a person's word that it may."""
+"""`hookline trust`: show what a project would run, and trust it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from .project import cut, never_text, notice, shown
 from .run import BadInput, check_workspace
 
 if TYPE_CHECKING:
@@ -17,24 +18,32 @@ if TYPE_CHECKING:
     from hookline.plugins.trust import Item
 
 
-def trust_project(app: Hookline, path: Path | None, *, yes: bool) -> None:
+def trust_project(app: Hookline, path: Path | None, *, yes: bool, full: bool = False) -> None:
     """Show what is not trusted yet, ask, and record exactly what was shown."""
     if not app.project:
         raise BadInput("--no-project leaves the project out, so there is nothing to trust")
     if path is not None:
         app.workspace = check_workspace(path)
+        app.config.reload(app.workspace)
+    app.hook_files.announced = 0  # what follows says it
     asyncio.run(app.hook_files.start())
     items = app.hook_files.items()
     pending = app.trust.pending(app.workspace, items)
-    typer.echo(f"project {shown(str(app.workspace))}")
     for failure in app.failures:
         if failure.plugin.startswith("project"):
-            typer.secho(f"left out: {shown(str(failure.error))}", err=True)
+            typer.echo(cut(f"left out: {shown(str(failure.error))}"), err=True)
     if not pending:
+        typer.echo(f"project {shown(str(app.workspace))}")
         typer.echo("everything that would run is trusted" if items else "nothing here needs trust")
+        if never := never_text(app):
+            typer.echo(f"inert: {never}; `hookline config show` says why")
         return
-    for item in pending:
-        show(item, "changed" if app.trust.knows(item) else "new")
+    if full:
+        for item in pending:
+            show(item, "changed" if app.trust.knows(item) else "new")
+        lines(shown(line) for line in app.config.inert_lines())
+    else:
+        typer.echo("\n".join(notice(app, pending)))
     if not yes and not confirmed(len(pending)):
         typer.echo("nothing was trusted")
         return
@@ -72,13 +81,16 @@ def show(item: Item, state: str) -> None:
     """One thing that would run, with its hash and what it does."""
     typer.echo(f"{item.kind} {shown(item.name)} ({state})")
     lines([f"sha256 {item.sha256}", *(f"runs {shown(each)}" for each in item.runs)])
+    lines(f"only in the sandbox: {shown(place)}: {shown(why)}" for place, why in item.unclear.items())
+    if item.snapshot is not None:
+        lines(f"covers {shown(line)}" for line in item.snapshot.lines())
 
 
 def confirmed(count: int) -> bool:
-    """Ask the person; where nobody can be asked, nothing is trusted."""
+    """Ask the person; without a terminal nothing is trusted."""
     if not sys.stdin.isatty():
         raise BadInput(
-            "nobody is here to be asked; run `hookline trust --yes` after looking at the list"
+            "there is no terminal to ask on; run `hookline trust --yes` after looking at the list"
         )
     them = "it" if count == 1 else f"these {count}"
     return typer.confirm(f"Trust {them}? What is trusted runs with your rights.")
@@ -88,8 +100,3 @@ def lines(texts: Iterable[str]) -> None:
     """Some lines below another one."""
     for text in texts:
         typer.echo(f"  {text}")
-
-
-def shown(text: str) -> str:
-    """A stranger's text, with nothing in it that a terminal would act on."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -149,16 +149,16 @@ def _false(value: Any, own: Mapping[str, Any]) -> str:
     return "" if value is False else "a project can only turn this off"
 
 
-def _among(
-    section: str, names: tuple[str, ...], values: tuple[str, ...]
-) -> Iterator[tuple[Names, Rule]]:
-    """Settings of which the section itself takes the stricter of the user's and the project's."""
+def _ordered(*names: str, values: tuple[str, ...], most: str) -> tuple[Names, Rule]:
+    """One of some values, the strictest first: not looser than the user's, or than `most`."""
 
     def rule(value: Any, own: Mapping[str, Any]) -> str:
-        return "" if value in values else f"it must be one of {', '.join(values)}"
+        said = _find(own, names) or most
+        if value in values and said in values and values.index(value) <= values.index(said):
+            return ""
+        return f"a project can only be stricter than {said!r}"
 
-    for name in names:
-        yield (section, name), rule
+    return names, rule
 
 
 def _texts(*names: str, among: tuple[str, ...] | None = None) -> tuple[Names, Rule]:
@@ -203,8 +203,8 @@ HARMLESS: dict[Names, Rule] = {
         _whole("policy", "budgets", "tokens", least=0, most=None),
         _whole("policy", "budgets", "seconds", least=0, most=None),
         _number("policy", "budgets", "cost", most=None, zero=True),
-        *_among("sandbox", CHILDREN, PROFILES),
-        *_among("sandbox", ("outside",), ("deny", "ask", "allow")),
+        *(_ordered("sandbox", name, values=PROFILES, most="workspace") for name in CHILDREN),
+        _ordered("sandbox", "outside", values=("deny", "ask", "allow"), most="ask"),
         _texts("sandbox", "protect"),
         *(_whole("sandbox", "limits", name, least=1, most=None) for name in CHILD_LIMITS),
     ]),
@@ -260,7 +260,7 @@ def _never(names: Names, value: Any, own: Mapping[str, Any], folder: Path | None
         return REASONS.get(section, "a project cannot set this section")
     if names == ("model",) or (section == "agents" and names[2:] == ("model",)):
         return _brought(value)
-    if section in ("model", "thinking"):
+    if section in ("model", "thinking") and len(names) > 1:
         return "it must be a text"
     if names[:2] == ("plugins", "disabled"):
         return "only your own settings leave a plugin out"

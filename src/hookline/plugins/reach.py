@@ -126,10 +126,10 @@ class Reach:
             inside = self._inside(path)
             if inside is None:
                 return f"`files` names {name!r}, which is not in the project"
-            if inside.is_dir():
+            if not _is_file(inside) and os.path.isdir(inside):  # noqa: PTH112
                 if not self.snapshot.add_folder(path):
                     return f"`files` names {name!r}, which has too many files"
-            elif inside.is_file():
+            elif _is_file(inside):
                 self.snapshot.add(path)
             else:
                 return f"`files` names {name!r}, which does not exist"
@@ -219,11 +219,10 @@ class Reach:
             if inside is None:
                 if within:
                     reasons = [*(reasons or []), f"{word} leads out of the project"]
-                elif run:
-                    system = str(path).startswith(SYSTEM)
-                    reasons = [*(reasons or []), *([] if system else [f"{word} is not in the project"])]
+                elif run and not str(path).startswith(SYSTEM):
+                    reasons = [*(reasons or []), f"{word} is not in the project"]
                 continue
-            if inside.is_file():
+            if _is_file(inside):
                 reasons = [*(reasons or []), *self._file(path, inside, interpreter, run=run)]
             elif run:
                 reasons = [*(reasons or []), f"{word} is a folder"]
@@ -255,7 +254,7 @@ class Reach:
             reasons += self._shell(content, bases)
         elif _COMPUTES.search(content):
             reasons.append(f"{path.name} decides at run time what it runs")
-        elif any((base / "node_modules").exists() for base in bases):
+        elif any(os.path.lexists(base / "node_modules") for base in bases):
             reasons.append("node_modules has files that no command names")
         if interpreter == "python" and not whole:
             self.snapshot.add_folder(inside.parent, "modules")
@@ -281,7 +280,7 @@ class Reach:
                 for base in bases:
                     path = Path(os.path.normpath(base / (name + suffix)))
                     inside = self._inside(path)
-                    if inside is not None and inside.is_file():
+                    if inside is not None and _is_file(inside):
                         run = code and path.suffix in _CODE
                         reasons += self._file(path, inside, "", run=run)
         return reasons
@@ -293,6 +292,11 @@ class Reach:
         except (OSError, ValueError):
             return None
         return real if real.is_relative_to(self.project) and real != self.project else None
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file is there; `Path.is_file` raises for a name that is too long."""
+    return os.path.isfile(path)  # noqa: PTH113
 
 
 def unclear_text(why: str) -> str:

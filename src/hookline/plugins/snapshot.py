@@ -120,7 +120,7 @@ def listed(folder: Path, scope: Scope) -> tuple[str, ...]:
     for entry in entries:
         if entry.name.endswith(_MODULES):
             names.append(entry.name)
-        elif entry.is_dir() and Path(entry.path, "__init__.py").exists():
+        elif os.path.exists(f"{entry.path}/__init__.py"):  # noqa: PTH110
             names.append(f"{entry.name}/")
     return tuple(names)
 

@@ -85,8 +85,9 @@ class Chat:
             await self.enter(self.session_id)
             for wrong in self.commands.wrong:
                 self.view.error(wrong)
-            if inert := self.app.hook_files.inert():
-                self.view.note(inert_text(len(inert)))
+            inert = len(self.app.hook_files.inert())
+            if inert > (self.app.hook_files.announced or 0):  # what plugins point to comes late
+                self.view.note(inert_text(inert))
             with self._attached():
                 with quiet():
                     await self._do(self._take_up())

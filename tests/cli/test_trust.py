@@ -83,16 +83,19 @@ def script(tmp_path) -> str:
 
 
 class TestTrust:
-    def test_it_shows_what_would_run_with_hashes_and_trusts_with_yes(self, trust, workspace):
+    def test_it_shows_what_would_run_and_trusts_with_yes(self, trust, workspace):
+        full = trust("--full", "--yes").stdout
+        assert full.count("  sha256 ") == 3
+        assert "only in the sandbox: mcp.servers.time: uvx may run files" in full
+        trust("--revoke")
         done = trust("--yes")
         assert done.returncode == 0, done.stderr
         lines = done.stdout.splitlines()
-        assert lines[:2] == [f"project {workspace}", "hook file .hookline/hooks/a.py (new)"]
-        assert lines[2].startswith("  sha256 ")
-        assert "config .hookline/config.toml (new)" in lines
-        assert "  runs mcp.servers.time: uvx mcp-server-time" in lines
-        assert "skill .agents/skills/review (new)" in lines
-        assert "  runs run.sh" in lines
+        assert "  hook file .hookline/hooks/a.py" in lines
+        assert "  config    .hookline/config.toml" in lines
+        assert "            mcp.servers.time: uvx mcp-server-time" in lines
+        assert "  skill     .agents/skills/review" in lines
+        assert "            run.sh" in lines
         assert lines[-1] == "trusted: 3"
         assert "everything that would run is trusted" in trust().stdout
 
@@ -106,7 +109,7 @@ class TestTrust:
     def test_where_nobody_can_be_asked_nothing_is_trusted(self, trust):
         done = trust(stdin="y\n")
         assert done.returncode == 2
-        assert "nobody is here to be asked; run `hookline trust --yes`" in done.stderr
+        assert "there is no terminal to ask on; run `hookline trust --yes`" in done.stderr
         assert trust("--list").stdout == "nothing is trusted\n"
 
     @pytest.mark.parametrize(("answer", "said"), [("n", "nothing was trusted"), ("y", "trusted: 3")])

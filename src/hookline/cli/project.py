@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import typer
@@ -60,7 +60,7 @@ def summary(app: Hookline, count: int) -> str:
 def notice(app: Hookline, pending: list[Item]) -> list[str]:
     """What a project brings that would run, in no more lines than a screen has."""
     never = never_text(app)
-    body = outline(pending, LINES - bool(never))
+    body = outline(pending, LINES - bool(never), changed=app.trust.knows)
     lines = [
         "This project brings things that would run or change your settings.",
         cut(f"  {shown(str(app.workspace))}"),
@@ -73,22 +73,25 @@ def notice(app: Hookline, pending: list[Item]) -> list[str]:
     return lines
 
 
-def outline(items: Iterable[Item], most: int) -> list[str]:
+def outline(
+    items: Iterable[Item], most: int, changed: Callable[[Item], bool] = lambda item: False
+) -> list[str]:
     """A line for each item and for what it runs, as many as there is room for."""
     items = sorted(items, key=lambda item: (_ORDER.index(item.kind), item.name))
     for runs in (4, 2, 1, 0):
-        lines = [line for item in items for line in _lines(item, runs)]
+        lines = [line for item in items for line in _lines(item, runs, changed(item))]
         if len(lines) <= most:
             return lines
     return [*lines[: most - 1], f"  … and {len(lines) - most + 1} more"]
 
 
-def _lines(item: Item, runs: int) -> list[str]:
+def _lines(item: Item, runs: int, changed: bool) -> list[str]:
     many = len(item.runs)
+    name = shown(item.name) + (" (changed)" if changed else "")
     if runs == 0:
         told = f" ({many} to run)" if many else ""
-        return [cut(f"  {item.kind:<9} {shown(item.name)}{told}")]
-    lines = [cut(f"  {item.kind:<9} {shown(item.name)}")]
+        return [cut(f"  {item.kind:<9} {name}{told}")]
+    lines = [cut(f"  {item.kind:<9} {name}")]
     room = runs if many <= runs else runs - 1
     lines += [cut(f"            {shown(each)}") for each in item.runs[:room]]
     if many > room:

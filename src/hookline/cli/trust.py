@@ -31,7 +31,8 @@ def trust_project(app: Hookline, path: Path | None, *, yes: bool, full: bool = F
     pending = app.trust.pending(app.workspace, items)
     for failure in app.failures:
         if failure.plugin.startswith("project"):
-            typer.echo(cut(f"left out: {shown(str(failure.error))}"), err=True)
+            told = str(failure.error).replace(f"{app.workspace}/", "")
+            typer.echo(cut(f"left out: {shown(told)}"), err=True)
     if not pending:
         typer.echo(f"project {shown(str(app.workspace))}")
         typer.echo("everything that would run is trusted" if items else "nothing here needs trust")

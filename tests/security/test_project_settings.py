@@ -235,8 +235,9 @@ def test_policy_can_only_become_stricter(names, value, counts):
         (("limits", "memory"), 1 << 20, True), (("limits", "memory"), -1, False), (("limits", "memory"), 0, False),
     ],
 )  # fmt: skip
-def test_the_sandbox_can_only_become_stricter(names, value, counts):
-    assert bool(admitted(nested(("sandbox", *names), value), OWN)[0]) is counts
+@pytest.mark.parametrize("trusted", [False, True])
+def test_the_sandbox_can_only_become_stricter(names, value, counts, trusted):
+    assert bool(admitted(nested(("sandbox", *names), value), OWN, trusted=trusted)[0]) is counts
 
 
 # --- names ----------------------------------------------------------------------------------------

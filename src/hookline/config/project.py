@@ -53,12 +53,12 @@ def admitted(
     inert: list[Inert] = []
     for names, value in _leaves(written):
         never = _never(names, value, own, folder)
-        if not never and (trusted or not _not_harmless(names, value, own)):
-            _put(counts, names, value)
-        elif never:
-            inert.append(Inert(_dotted(names), never, waits=False))
+        opens = names[0] in TRUSTED  # `[sandbox]` stays as strict as it was
+        reason = never or ("" if trusted and opens else _not_harmless(names, value, own))
+        if reason:
+            inert.append(Inert(_dotted(names), reason, waits=opens and not never))
         else:
-            inert.append(Inert(_dotted(names), _not_harmless(names, value, own), waits=True))
+            _put(counts, names, value)
     return counts, inert
 
 

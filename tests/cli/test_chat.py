@@ -351,7 +351,7 @@ class TestOnATerminal:
     def test_an_answer_cannot_steer_the_terminal(self, terminal):
         chat = terminal()
         chat.type("escape\r")
-        chat.see(r"Escape \[31mred\[0m done")
+        chat.see(r"Escape \\u001b\[31mred\\u001b\[0m done")
         assert "\x1b[31mred" not in chat.raw
 
     def test_what_was_typed_is_kept_for_its_owner_and_comes_back(self, terminal, place):
@@ -699,7 +699,7 @@ class TestCommands:
         assert arguments_of(self.two, text) == arguments
 
     def test_broken_json_is_told(self):
-        with pytest.raises(BadArguments, match="not JSON"):
+        with pytest.raises(BadArguments, match="not valid JSON"):
             arguments_of(self.two, "{name: x}")
 
     def test_a_path_is_no_command(self):

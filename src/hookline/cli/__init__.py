@@ -27,6 +27,14 @@ def entered(app: Hookline) -> None:
 def main() -> None:
     """Run `hookline`; an error that a user can mend is told in a line or two, without a traceback."""
     gc.disable()  # what is loaded now stays: looking for garbage in it only costs time
+    from .terminal import guarded
+
+    with guarded():
+        execute()
+
+
+def execute() -> None:
+    """Run the command that the arguments name."""
     from hookline.app import Hookline
     from hookline.hooks import HooklineError
 
@@ -47,3 +55,8 @@ def main() -> None:
         sys.exit(REFUSED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except Exception:  # a mistake of ours or a plugin's; told while the guard is still in place
+        from traceback import print_exc
+
+        print_exc()
+        sys.exit(FAILED)

@@ -15,8 +15,9 @@ import typer
 from hookline.policy.answers import Answer
 from hookline.policy.errors import ApprovalError
 from hookline.processes import hookline_above
+from hookline.text import printable
 
-from .chat.view import clean, exact
+from .chat.view import exact
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -30,10 +31,10 @@ def approve(request: Any) -> str:
 
 def tell_how(request: Any) -> None:
     """Leave the question open, which denies, and say what could be done."""
-    call = clean(exact(request["tool"], request["arguments"]))
+    call = printable(exact(request["tool"], request["arguments"]))
     typer.echo(
         f"hookline: not run, since nobody is here to approve it: {call}\n"
-        f"  {clean(request['question'])}\n"
+        f"  {printable(request['question'])}\n"
         "  `hookline run --yes` approves, `hookline chat` asks, and [policy] of the settings decides",
         err=True,
     )
@@ -53,10 +54,10 @@ def list_approvals(app: Hookline, *, everything: bool = False, as_json: bool = F
     for question in pending:
         request = question.request
         left = max(question.expires - time.time(), 0)
-        call = clean(exact(request["tool"], request["arguments"]))
+        call = printable(exact(request["tool"], request["arguments"]))
         typer.echo(f"{question.id}  waits, {left:.0f} s left  {request['session_id']}  {call}")
     for grant in grants:
-        typer.echo(f"{grant.id}  {state_of(grant)}  {grant.session_id}  {clean(grant.call)}")
+        typer.echo(f"{grant.id}  {state_of(grant)}  {grant.session_id}  {printable(grant.call)}")
     if not pending and not grants:
         typer.echo("nothing waits, and nothing is allowed beyond what the policy says")
 
@@ -75,7 +76,7 @@ def revoke_approval(app: Hookline, grant_id: str) -> None:
     """Take an approval back. Anyone may, the agent too: it takes a right away."""
     with closing(app.approvals) as approvals:
         grant = approvals.revoke(grant_id)
-    typer.echo(f"revoked: {clean(grant.call)}")
+    typer.echo(f"revoked: {printable(grant.call)}")
 
 
 def answer_question(app: Hookline, question: str, said: str) -> None:
@@ -92,7 +93,7 @@ def answer_question(app: Hookline, question: str, said: str) -> None:
         )
     with closing(app.approvals) as approvals:
         approvals.answer(question, answer, by=person())
-    typer.echo(f"{question}: {clean(answer.told)}")
+    typer.echo(f"{question}: {printable(answer.told)}")
 
 
 def person() -> str:

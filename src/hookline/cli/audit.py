@@ -11,10 +11,11 @@ import typer
 
 from hookline.policy.audit import AuditError
 from hookline.policy.chain import encoded, files_of, records, verify
+from hookline.text import printable
 
 from . import FAILED
-from .chat.view import clean
 from .run import BadInput
+from .terminal import style
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -70,8 +71,8 @@ def line_of(record: dict[str, Any]) -> str:
     ]
     if "grant" in record:
         who = [f"{record['grant']} {record['scope']} by {record.get('user') or 'somebody'}"]
-    shown = typer.style(f"{outcome:<9}", fg=COLOURS.get(outcome, "yellow"))
-    told = clean(
+    shown = style(f"{outcome:<9}", COLOURS.get(outcome, "yellow"))
+    told = printable(
         f"{record.get('kind', ''):<8} {what}{call}  {record.get('session_id', '')}  {'; '.join(who)}"
     )
     return f"{at}  {shown} {told}"

@@ -53,6 +53,10 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         latest: Annotated[
             bool, typer.Option("--continue", help="Go on with the session that was used last.")
         ] = False,
+        raw: Annotated[
+            bool,
+            typer.Option("--raw", help="Write the answer as it is, with its control characters."),
+        ] = False,
     ) -> None:
         """Answer one message."""
         from .run import Order, run_once
@@ -67,6 +71,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             stream=stream,
             resume=resume,
             latest=latest,
+            raw=raw,
             yes=yes,
         )
         configure(app, model, workspace, tool, ask=True)

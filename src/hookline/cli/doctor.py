@@ -22,6 +22,7 @@ from .config import problems
 from .mcp import described, report, survey
 from .plugins import brought
 from .project import outline, shown
+from .terminal import style
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -202,4 +203,4 @@ MARKS = {True: ("ok", "green"), False: ("!!", "red"), None: ("--", "yellow")}
 def say(what: str, text: str, *, good: bool | None = True) -> None:
     """One line of the report: what works, what is broken, what is not set up."""
     mark, colour = MARKS[good]
-    typer.echo(f"{typer.style(mark, fg=colour)}  {what:<9} {text}")
+    typer.echo(f"{style(mark, colour)}  {what:<9} {text}")

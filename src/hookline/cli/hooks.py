@@ -61,8 +61,9 @@ def chosen(catalog: Catalog, name: str | None, family: str | None) -> list[HookS
 
 def table(hooks: Hooks, specs: list[HookSpec]) -> None:
     """Print the hooks, family by family, with who is attached; in whole lines where nobody looks."""
-    from rich.console import Console
     from rich.table import Table
+
+    from .console import GuardedConsole
 
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("hook", "reduce", "order", "errors"):
@@ -79,7 +80,7 @@ def table(hooks: Hooks, specs: list[HookSpec]) -> None:
         told = describe(spec)
         by = escape(", ".join(attached(hooks, spec)))
         grid.add_row(spec.name, told["reduce"], told["order"], told["errors"], by, spec.doc)
-    console = Console()
+    console = GuardedConsole()
     if not console.is_terminal:
         console.width = 240
     console.print(grid, highlight=False)
@@ -92,11 +93,12 @@ DETAILS = ("signature", "fires", "family", "reduce", "order", "errors", "mode", 
 
 def detail(hooks: Hooks, spec: HookSpec) -> None:
     """Print one hook with everything that is declared of it, and an example."""
-    from rich.console import Console
     from rich.syntax import Syntax
     from rich.table import Table
 
-    console = Console()
+    from .console import GuardedConsole
+
+    console = GuardedConsole()
     console.print(f"{spec.name}: {spec.doc}\n", style="bold", highlight=False, markup=False)
     told = describe(spec)
     facts = Table(box=None, show_header=False, pad_edge=False)

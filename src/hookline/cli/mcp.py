@@ -14,6 +14,7 @@ from hookline.mcp.errors import McpError
 from . import FAILED
 from .project import shown
 from .run import BadInput
+from .terminal import style
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -109,7 +110,7 @@ def leave(connections: list[Connection], *, quiet: bool = False) -> None:
     reports = [report(connection) for connection in connections]
     for good, text in reports:
         if not good or not quiet:
-            mark = typer.style("ok", fg="green") if good else typer.style("!!", fg="red")
+            mark = style("ok", "green") if good else style("!!", "red")
             typer.echo(f"{mark}  {shown(text)}", err=quiet)
     if not all(good for good, _ in reports):
         raise typer.Exit(FAILED)

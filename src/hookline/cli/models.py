@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hookline.text import printable
+
+from .terminal import style, unguarded
+
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
@@ -14,7 +18,7 @@ if TYPE_CHECKING:
 def show(app: Hookline) -> None:
     """List the models within reach, and why others are not."""
     for model in app.models.available():
-        mark = typer.style("ok", fg="green") if model.usable else typer.style("--", fg="yellow")
+        mark = style("ok", "green") if model.usable else style("--", "yellow")
         default = " (default)" if model.name == app.model else ""
         typer.echo(f"{mark}  {model.name:<16} {model.summary}{default}")
         if not model.usable:
@@ -43,7 +47,8 @@ class Progress:
         step = STEPS.get(step, step)
         share = f" {done * 100 // total} %" if total else ""
         if sys.stderr.isatty():
-            typer.echo(f"\r{step}{share}\033[K", nl=done >= total > 0, err=True)
+            end = "\n" if done >= total > 0 else ""
+            print(f"\r{printable(step)}{share}\033[K", end=end, file=unguarded(sys.stderr), flush=True)
         elif step != self._step:
             typer.echo(step, err=True)
         self._step = step

@@ -9,9 +9,9 @@ import typer
 from hookline.plugins.contents import Contents, changed_dependency_files, contents_of
 from hookline.plugins.lockfile import LOCK, Pin, PluginLock, difference
 from hookline.plugins.packages import entries
+from hookline.text import printable
 
 from . import FAILED
-from .chat.view import clean
 from .run import BadInput
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def verify_plugins(app: Hookline, name: str | None) -> None:
         told = f"{len(contents.files)} files, {contents.digest[:16]}"
         show("!!" if lines else "ok", f"{package} {contents.version}: {told}")
         for line in lines:
-            typer.echo(f"    {clean(line)}")
+            typer.echo(f"    {printable(line)}")
         wrong = wrong or bool(lines)
     for package in sorted(set(pins) - set(found)) if name is None else ():
         show("--", f"{package} {pins[package].version}: pinned, and not installed")
@@ -73,7 +73,7 @@ def lock_plugins(app: Hookline, name: str | None, *, yes: bool) -> None:
         after[package] = pin
         show("++" if package not in pins else "~~", f"{package} {contents.version}")
         for line in [*lines, *contents.faults]:
-            typer.echo(f"    {clean(line)}")
+            typer.echo(f"    {printable(line)}")
     for package in sorted(set(pins) - set(found)):
         if name in (None, package):
             del after[package]
@@ -89,4 +89,4 @@ def lock_plugins(app: Hookline, name: str | None, *, yes: bool) -> None:
 
 def show(mark: str, text: str) -> None:
     """One line about a package."""
-    typer.echo(f"{mark}  {clean(text)}")
+    typer.echo(f"{mark}  {printable(text)}")

@@ -18,6 +18,7 @@ from hookline.policy.settings import Layered, layered
 
 from . import FAILED
 from .run import BadInput
+from .terminal import style
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -72,7 +73,7 @@ def settings_of(app: Hookline) -> Layered:
 
 def say(good: bool, text: str) -> None:
     """One line of the report."""
-    mark = typer.style("ok", fg="green") if good else typer.style("!!", fg="red")
+    mark = style("ok", "green") if good else style("!!", "red")
     typer.echo(f"{mark}  {text}")
 
 
@@ -195,7 +196,7 @@ def show(title: str, decision: Decision, steps: list[Step], *, as_json: bool) ->
         ]
         typer.echo(json.dumps({"call": title, "decision": outcome, "chain": chain}))
         return
-    typer.echo(f"{typer.style(outcome, fg=COLOURS[outcome])}  {title}")
+    typer.echo(f"{style(outcome, COLOURS[outcome])}  {title}")
     for step in steps:
         written = f"  [{step.place}]" if step.place else ""
         reason = f": {step.reason}" if step.reason else ""

@@ -19,12 +19,13 @@ from hookline.replay.parallel import backtest_parallel
 from hookline.replay.report import FailOn
 from hookline.replay.traffic import Opens, StoredTraffic, opens
 from hookline.tape.reader import SessionSize
+from hookline.text import printable
 
 from . import FAILED
 from .audit import when
-from .chat.view import clean
 from .run import BadInput
 from .tape import write_whole
+from .terminal import style
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -102,12 +103,12 @@ def show_comparison(comparison: Comparison) -> None:
         show_difference(difference)
     for difference in comparison.random:
         where = f" {difference.tool} {difference.call}".rstrip()
-        typer.secho(f"not deterministic: {difference.field}{where}", fg="yellow")
+        typer.echo(style(f"not deterministic: {difference.field}{where}", "yellow"))
         typer.echo(f"  once   {shown(difference.before)}")
         typer.echo(f"  again  {shown(difference.after)}")
     for told in (comparison.diverged, comparison.stopped):
         if told is not None:
-            typer.secho(told, fg="red")
+            typer.echo(style(told, "red"))
     many = len(comparison.pairs)
     what = f"{many} item{'' if many == 1 else 's'} replayed"
     if comparison.same:
@@ -122,7 +123,7 @@ def show_comparison(comparison: Comparison) -> None:
 def show_difference(difference: Difference) -> None:
     """One difference, then and now."""
     where = f" of {difference.tool} ({difference.call})" if difference.call else ""
-    typer.secho(f"{difference.item}  {difference.field}{where}  at {difference.entry}", bold=True)
+    typer.echo(style(f"{difference.item}  {difference.field}{where}  at {difference.entry}", "bold"))
     typer.echo(f"  then  {shown(difference.before)}")
     typer.echo(f"  now   {shown(difference.after)}")
 
@@ -132,7 +133,7 @@ def shown(value: Any) -> str:
     if isinstance(value, dict) and "decision" in value:
         return side_of(value)  # pyright: ignore[reportUnknownArgumentType]
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    line = " ".join(clean(text).split())
+    line = " ".join(printable(text).split())
     return line if len(line) <= SHOWN else line[: SHOWN - 1] + "…"
 
 
@@ -140,7 +141,7 @@ def side_of(side: dict[str, Any]) -> str:
     """A decision, by whom and why."""
     by = f" by {', '.join(side['by'])}" if side["by"] else ""
     why = f": {side['reason']}" if side["reason"] else ""
-    return " ".join(clean(f"{side['decision']}{by}{why}").split())
+    return " ".join(printable(f"{side['decision']}{by}{why}").split())
 
 
 # --- backtest -----------------------------------------------------------------------------------
@@ -235,10 +236,11 @@ def choose(sessions: Sequence[SessionSize], test: Test) -> tuple[list[SessionSiz
 @contextmanager
 def progress(entries: int) -> Generator[Tell | None]:
     """A bar on a terminal; nothing elsewhere."""
-    from rich.console import Console
     from rich.progress import Progress, TextColumn
 
-    console = Console(stderr=True)
+    from .console import GuardedConsole
+
+    console = GuardedConsole(stderr=True)
     if not console.is_terminal:
         yield None
         return
@@ -281,11 +283,11 @@ def show_report(report: Report) -> None:
     judged = f"{report.calls:,} recorded call{'' if report.calls == 1 else 's'} in {many}"
     typer.echo(f"{judged}, {changed:,} decided otherwise")
     for (kind, tool, party), number in report.changes.most_common(20):
-        typer.echo(f"  {number:>8,}  {kind:<14} {tool}  by {clean(party)}")
+        typer.echo(f"  {number:>8,}  {kind:<14} {tool}  by {printable(party)}")
     for change in report.examples[:10]:
         show_change(change)
     if report.random:
-        typer.secho(f"{report.random:,} calls are not decided the same each time:", fg="yellow")
+        typer.echo(style(f"{report.random:,} calls are not decided the same each time:", "yellow"))
         for change in report.random_examples[:3]:
             show_change(change)
     # For a few calls it would say how long the start takes.
@@ -298,7 +300,7 @@ def show_report(report: Report) -> None:
 
 def show_change(change: Change) -> None:
     """One example."""
-    typer.secho(f"{change.tool} {shown(change.requested)}", bold=True)
+    typer.echo(style(f"{change.tool} {shown(change.requested)}", "bold"))
     typer.echo(f"  {change.session_id}  {change.call}")
     typer.echo(f"  then  {side_of(change.before)}")
     typer.echo(f"  now   {side_of(change.after)}")

@@ -24,6 +24,7 @@ from hookline.hooks.errors import error_text
 from . import FAILED, REFUSED, TERMINATED
 from .approval import approve, tell_how
 from .models import Progress
+from .terminal import style, unguarded
 
 if TYPE_CHECKING:
     from hookline.app import Hookline, TurnResult
@@ -46,13 +47,14 @@ class Order:
     stream: bool = True
     resume: bool = False
     latest: bool = False
+    raw: bool = False
     yes: bool = False
     """Approve whatever is asked: nobody else is there."""
 
 
 def run_once(app: Hookline, order: Order) -> None:
     """Make one turn and leave with its exit code."""
-    printer = Printer(quiet=order.as_json or not order.stream)
+    printer = Printer(quiet=order.as_json or not order.stream, raw=order.raw)
     app.deliver = printer.deliver if not order.as_json else None
     app.progress = Progress()
     try:
@@ -104,8 +106,10 @@ def end_when_asked() -> None:
 class Printer:
     """Shows an answer on the terminal: text on standard output, what happens beside it on the other."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, raw: bool = False) -> None:
         self.quiet = quiet
+        self._out = unguarded(sys.stdout) if raw else sys.stdout
+        """With `raw` the answer is written as it is; a terminal would act on what is in it."""
         self.said = ""
         self.open_line = False
 
@@ -114,41 +118,48 @@ class Printer:
         if self.quiet:
             return
         if event.kind == "text":
-            sys.stdout.write(event.data["delta"])
-            sys.stdout.flush()
+            self._print(event.data["delta"], end="")
             self.said += event.data["delta"]
             self.open_line = not event.data["delta"].endswith("\n")
         elif event.kind == "tool_call":
             self.end()
             self.said = ""
-            typer.secho(f"→ {event.data['name']} {event.data['arguments']}", err=True, dim=True)
+            beside(f"→ {event.data['name']} {event.data['arguments']}")
         elif event.kind == "tool_result" and event.data["is_error"]:
-            typer.secho(f"✗ {event.data['name']}: {event.data['content']}", err=True, dim=True)
+            beside(f"✗ {event.data['name']}: {event.data['content']}")
 
     def note(self, event: NotificationEvent) -> None:
         """Tell what a hook has to say to the person."""
         self.end()
-        typer.secho(f"hookline: {event.text}", err=True, dim=True)
+        beside(f"hookline: {event.text}")
 
     def deliver(self, outbound: Any) -> bool:
         """Print an outbound envelope that was not shown already as it came."""
         content = field_of(outbound, "content", "")
         if content != self.said:
             self.end()
-            typer.echo(content)
+            self._print(content)
         return True
 
     def publish(self, parts: list[Part]) -> None:
         """Print what handlers add to the answer; what is no text is named."""
         self.end()
         for part in parts:
-            typer.echo(part.text if isinstance(part, TextPart) else f"[{part.type}]")
+            self._print(part.text if isinstance(part, TextPart) else f"[{part.type}]")
 
     def end(self) -> None:
         """Finish the line that was streamed."""
         if self.open_line:
-            typer.echo()
+            self._print("")
         self.open_line = False
+
+    def _print(self, text: str, end: str = "\n") -> None:
+        print(text, end=end, file=self._out, flush=True)
+
+
+def beside(text: str) -> None:
+    """Say on standard error what happens."""
+    typer.echo(style(text, "dim", err=True), err=True)
 
 
 def envelope_of(order: Order, workspace: Path) -> dict[str, Any]:

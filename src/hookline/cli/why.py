@@ -9,18 +9,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from hookline.mcp.plugin import leave_servers_alone
+from hookline.text import printable
 from hookline.trace import Coverage, Explanation, Stats, cover, explain, measure
 from hookline.trace.stats import Measured
 from hookline.trace.why import Step, brief
 
 from . import FAILED
 from .audit import when
-from .chat.view import clean
+from .console import GuardedConsole, console
 from .run import BadInput
 
 if TYPE_CHECKING:
@@ -74,20 +74,18 @@ def asked_for(words: list[str]) -> tuple[str | None, int | None]:
 
 def show(found: Explanation) -> None:
     """The explanation as people read it."""
-    console = console_of()
+    out = console_of()
     took = f", {duration(found.seconds)}" if found.seconds is not None else ""
-    console.print(f"[bold]{said(found.title)}[/]")
-    console.print(
-        f"{found.kind} {said(found.id)} of {said(found.session)}: {said(found.outcome)}{took}"
-    )
+    out.print(f"[bold]{said(found.title)}[/]")
+    out.print(f"{found.kind} {said(found.id)} of {said(found.session)}: {said(found.outcome)}{took}")
     for change in found.changes:
-        console.print(f"  {said(change.path)}: {value(change.before)} → {value(change.after)}")
+        out.print(f"  {said(change.path)}: {value(change.before)} → {value(change.after)}")
     if found.steps:
-        console.print(steps_table(found))
+        out.print(steps_table(found))
     elif found.records:
-        console.print("\nNobody changed or decided anything.")
+        out.print("\nNobody changed or decided anything.")
     for note in found.notes:
-        console.print(f"\n[dim]note: {said(note)}[/]")
+        out.print(f"\n[dim]note: {said(note)}[/]")
 
 
 def steps_table(found: Explanation) -> Table:
@@ -133,12 +131,12 @@ def show_stats(app: Hookline, session: str | None, since: str | None, *, as_json
     if not found.records:
         of = f" of {session!r}" if session else ""
         raise BadInput(f"nothing was traced{of}; `hookline config set trace.level full` begins to")
-    console = console_of()
-    console.print(measured_table("hook", found.hooks))
-    console.print()
-    console.print(measured_table("plugin", found.plugins))
+    out = console_of()
+    out.print(measured_table("hook", found.hooks))
+    out.print()
+    out.print(measured_table("plugin", found.plugins))
     turns = f"{found.turns} turn(s), {duration(found.turn_seconds)}"
-    console.print(f"\n[dim]{found.records:,} dispatches in {turns}[/]")
+    out.print(f"\n[dim]{found.records:,} dispatches in {turns}[/]")
 
 
 def measured_table(what: str, rows: list[Measured]) -> Table:
@@ -176,7 +174,7 @@ def show_coverage(app: Hookline, *, as_json: bool = False) -> None:
 
 def coverage_tables(app: Hookline, found: Coverage) -> None:
     """The hooks, then what is wrong."""
-    console = console_of()
+    out = console_of()
     grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in ("hook", "called in", "attached", "seen", "last"):
         grid.add_column(heading, overflow="fold")
@@ -188,34 +186,32 @@ def coverage_tables(app: Hookline, found: Coverage) -> None:
         grid.add_row(
             said(each.hook), first + more, names, f"{each.fired:,}" if each.fired else "", last
         )
-    console.print(grid)
-    console.print()
+    out.print(grid)
+    out.print()
     for each in found.hooks:
         if not each.sites:
-            console.print(f"[red]!![/]  {said(each.hook)} is declared and called nowhere")
+            out.print(f"[red]!![/]  {said(each.hook)} is declared and called nowhere")
     for fault in found.faults:
-        console.print(f"[red]!![/]  {said(str(fault))}")
+        out.print(f"[red]!![/]  {said(str(fault))}")
     for failure in app.failures:
-        console.print(f"[red]!![/]  {said(str(failure))}")
+        out.print(f"[red]!![/]  {said(str(failure))}")
     if found.complete and not app.failures:
         runner = "tools and models are reached through the one runner alone"
-        console.print(
-            f"{len(found.hooks)} hooks, each called somewhere; every handler can run; {runner}"
-        )
+        out.print(f"{len(found.hooks)} hooks, each called somewhere; every handler can run; {runner}")
 
 
 # --- texts ---
 
 
-def console_of() -> Console:
+def console_of() -> GuardedConsole:
     """The terminal; on a pipe, lines as wide as they need be."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=160, soft_wrap=True)
+    found = console()
+    return found if found.is_terminal else console(width=160, soft_wrap=True)
 
 
 def said(text: str) -> str:
     """A text that was recorded: it can neither steer the terminal nor pass for markup."""
-    return escape(clean(str(text)))
+    return escape(printable(str(text)))
 
 
 def value(given: Any) -> str:

@@ -43,7 +43,7 @@ async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -
 
         await Chat(app, session_id, Plain(), latest=latest).run(Lines())
         return
-    from rich.console import Console
+    from hookline.cli.console import console
 
     from .completion import ChatCompleter
     from .history import ChatHistory
@@ -51,7 +51,7 @@ async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -
     from .screen import Screen
 
     no_color = bool(os.environ.get("NO_COLOR"))
-    screen = Screen(Console(color_system=None if no_color else "auto", highlight=False))
+    screen = Screen(console(color_system=None if no_color else "auto"))
     chat = Chat(app, session_id, screen, latest=latest)
     completer = ChatCompleter(chat.commands.names, lambda: app.workspace, chat.choices)
     redactor = app.safeguards.redactor

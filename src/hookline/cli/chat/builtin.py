@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from hookline.person import usage
 from hookline.slash import SlashCommand
+from hookline.text import printable
 
-from .view import clean, one_line
+from .view import one_line
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -35,7 +36,7 @@ def builtin_commands(chat: Chat, commands: Commands) -> list[SlashCommand]:
 
     def show(app: Hookline, arguments: str) -> str:
         last = chat.view.last_result()
-        return "no tool has been called yet" if last is None else clean(last) or "(nothing)"
+        return "no tool has been called yet" if last is None else printable(last) or "(nothing)"
 
     async def session(app: Hookline, arguments: str) -> str:
         messages = await app.store().entries(chat.session_id, kinds=["message"])

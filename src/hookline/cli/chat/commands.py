@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from hookline import slash
 from hookline.slash import plugin_commands, session_commands
-
-from .view import clean
+from hookline.text import printable
 
 if TYPE_CHECKING:
     from .session import Chat
@@ -27,7 +26,7 @@ class Commands:
 
         chat = self._chat
         brought, wrong = plugin_commands(chat.app)
-        self.wrong = [clean(line) for line in wrong]
+        self.wrong = [printable(line) for line in wrong]
         shared = session_commands(lambda: chat.session_id)
         own = [*builtin_commands(chat, self), *branch_commands(chat), *shared]
         self.known = {command.name: command for command in own} | brought

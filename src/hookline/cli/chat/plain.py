@@ -9,10 +9,11 @@ import threading
 
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
+from hookline.text import printable
 from hookline.visible import visible
 
 from .approval import PROMPT
-from .view import clean, exact, one_line, text_of
+from .view import exact, one_line, text_of
 
 
 class Plain:
@@ -28,7 +29,7 @@ class Plain:
     def event(self, event: StreamEvent) -> None:
         """Show one piece of an answer."""
         if event.kind == "text":
-            text = clean(event.data["delta"])
+            text = printable(event.data["delta"])
             sys.stdout.write(text)
             sys.stdout.flush()
             self._open_line = not text.endswith("\n") if text else self._open_line
@@ -62,15 +63,15 @@ class Plain:
     def say(self, text: str) -> None:
         """Show a text."""
         self.end()
-        print(clean(text).rstrip("\n"), flush=True)
+        print(printable(text).rstrip("\n"), flush=True)
 
     def note(self, text: str) -> None:
         """Mention something."""
-        self._beside(clean(text))
+        self._beside(printable(text))
 
     def error(self, text: str) -> None:
         """Tell what went wrong."""
-        self._beside(f"hookline: {clean(text)}")
+        self._beside(f"hookline: {printable(text)}")
 
     def last_result(self) -> str | None:
         """The last result of a tool, whole."""

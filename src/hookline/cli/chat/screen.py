@@ -11,12 +11,13 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from hookline.catalog.stream import StreamEvent
+from hookline.text import printable
 from hookline.visible import visible
 
 from .blocks import Blocks
 from .page import Allowance, page
 from .region import Region
-from .view import clean, exact, one_line, text_of
+from .view import exact, one_line, text_of
 
 FRAME = 1 / 15
 """Seconds between two drawings of what is still growing."""
@@ -95,7 +96,7 @@ class Screen:
         self._last = text
         self._status = WORKING
         self._pending -= 1
-        lines = clean(text).rstrip().splitlines() or ["(nothing)"]
+        lines = printable(text).rstrip().splitlines() or ["(nothing)"]
         folded = FOLDED_DIFF if is_diff(lines) else FOLDED
         shown = Text(style="red" if is_error else "")
         shown.append("  ✗ " if is_error else "  └ ", "red" if is_error else "dim")
@@ -134,7 +135,7 @@ class Screen:
     def say(self, text: str) -> None:
         """Show a text."""
         self._flush()
-        shown = Text(clean(text).rstrip())
+        shown = Text(printable(text).rstrip())
         if is_diff(shown.plain.splitlines()):
             colour_diff(shown)
         self._add(shown)
@@ -142,12 +143,12 @@ class Screen:
     def note(self, text: str) -> None:
         """Mention something."""
         self._flush()
-        self._add(Text(clean(text), "dim"))
+        self._add(Text(printable(text), "dim"))
 
     def error(self, text: str) -> None:
         """Tell what went wrong."""
         self._flush()
-        self._add(Text(f"✗ {clean(text)}", "red"))
+        self._add(Text(f"✗ {printable(text)}", "red"))
 
     def last_result(self) -> str | None:
         """The last result of a tool, whole."""
@@ -216,14 +217,14 @@ class Screen:
             if self._allowance.takes(len(text)):
                 self._region.add(self._shown(text), gap=gap)
             else:
-                self._region.add_text(clean(text), gap=gap)
+                self._region.add_text(printable(text), gap=gap)
             self._fragment = cut
 
     def _shown(self, text: str) -> RenderableType:
         self.rendered += len(text)
         if self._kind == "reasoning":
-            return Text(clean(text).strip(), "dim italic")
-        return page(clean(text))
+            return Text(printable(text).strip(), "dim italic")
+        return page(printable(text))
 
     def _add(self, final: RenderableType) -> None:
         """Write something that stays, with an empty line before it."""

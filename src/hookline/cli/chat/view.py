@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ from hookline.catalog.parts import Content
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+from hookline.text import printable
 from hookline.visible import is_visible
 
 
@@ -86,17 +86,9 @@ class Reader(Protocol):
         ...
 
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def clean(text: str) -> str:
-    """Text without control characters: nothing that is shown can steer the terminal."""
-    return CONTROL.sub("", text)
-
-
 def one_line(text: str, width: int) -> str:
     """The text in one line, cut where it is too long."""
-    line = " ".join(clean(text[: width * 4]).split())
+    line = " ".join(printable(text[: width * 4]).split())
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
@@ -122,4 +114,4 @@ def text_of(content: Content | Any) -> str:
 def told(error: BaseException) -> str:
     """An error as a person reads it."""
     text = str(error) if isinstance(error, HooklineError) else error_text(error)
-    return " ".join(clean(text).split())
+    return " ".join(printable(text).split())

@@ -24,6 +24,7 @@ from typing import Any
 
 from common import Check, environment, print_environment, print_outcomes, progress, ratio
 
+TOKEN = "the-token-of-the-benchmark"
 KINDS = 20
 CHUNKS = 100
 SIZE = 16
@@ -55,7 +56,7 @@ def serve_ours(home: str) -> None:
         model = ScriptedModel(turns, repeat=True)
         app.models.add(model)
         app.model = model.name
-        settings = GatewaySettings(port=0, requests_per_minute=0, in_flight=100_000)
+        settings = GatewaySettings(port=0, token=TOKEN, requests_per_minute=0, in_flight=100_000)
         await serve(Gateway(app, settings=settings), started=lambda url: print(url, flush=True))
 
     run_loop(main())
@@ -140,6 +141,7 @@ async def converse(port: int, number: int, load: Load, reading: asyncio.Semaphor
     body = json.dumps({"text": f"kind {kind:03d}", "id": name}).encode()
     request = (
         f"POST /api/sessions/s{number}/messages HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: Bearer {TOKEN}\r\n"
         "Content-Type: application/json\r\nAccept: text/event-stream\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     ).encode()
@@ -188,6 +190,7 @@ async def idle(port: int, pid: int, connections: int) -> float:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(
             f"GET /ws?session=idle{number} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+            f"Authorization: Bearer {TOKEN}\r\n"
             "Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
             "Sec-WebSocket-Version: 13\r\n\r\n".encode()
         )

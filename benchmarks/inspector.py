@@ -54,6 +54,8 @@ SCREENS = {
 BARE = "/static/icon.svg"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
+TOKEN = "the-token-of-the-benchmark"
+
 # When the first row is drawn, click on it; when the answer is there, wait for the frame that shows it.
 # A task of its own after a frame's callbacks runs when that frame was drawn.
 WATCH = """(([row, answer]) => {
@@ -157,6 +159,7 @@ def inspecting(home: Path) -> Generator[str]:
     """`hookline inspect`, and its address."""
     command = [sys.executable, "-m", "hookline", "inspect", "--port", "0"]
     given = {**os.environ, "HOOKLINE_HOME": str(home), "NO_COLOR": "1"}
+    given["HOOKLINE_GATEWAY__TOKEN"] = TOKEN
     with subprocess.Popen(command, env=given, cwd=home, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         try:
@@ -185,7 +188,8 @@ async def look(browser: Any, address: str, screen: str) -> dict[str, float]:
     context = await browser.new_context(viewport={"width": 1280, "height": 800})
     page = await context.new_page()
     page.set_default_timeout(30_000)
-    await page.add_init_script(f"{WATCH}({json.dumps(selectors)})")
+    kept = f"sessionStorage.setItem('hookline.token', '{TOKEN}')"
+    await page.add_init_script(f"{kept}; {WATCH}({json.dumps(selectors)})")
     await page.goto(address + fragment)
     async with asyncio.timeout(30):
         found = await page.evaluate("window.measured")

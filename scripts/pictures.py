@@ -24,6 +24,8 @@ from rich.text import Text
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PICTURES = {"hooks.svg": (["hooks", "--family", "tool"], 132)}
+TOKEN = "the-token-of-the-pictures"
+KEPT = f"sessionStorage.setItem('hookline.token', '{TOKEN}')"
 WORK = Path(__file__).parent / "chat_work.py"
 """The conversation that the pictures of the chat show."""
 
@@ -161,7 +163,7 @@ def gateway(folder: Path) -> Iterator[str]:
     )  # fmt: skip
     try:
         for line in running.stdout or ():
-            if found := re.search(r"http://[\d.]+:\d+/", line):
+            if found := re.search(r"http://\S+", line):
                 yield found[0]
                 break
     finally:
@@ -227,6 +229,7 @@ def inspector(folder: Path) -> Iterator[str]:
     hooks.mkdir(parents=True)
     (hooks / "patient.py").write_text(PATIENT)
     env = {**os.environ, "HOOKLINE_HOME": str(folder / "home"), "HOOKLINE_TRACE__LEVEL": "full"}
+    env["HOOKLINE_GATEWAY__TOKEN"] = TOKEN
     here = {"cwd": folder / "repository", "env": env, "text": True}
     command = [sys.executable, "-m", "hookline"]
     said = "The tests of shop/basket.py fail, please mend it"
@@ -256,6 +259,7 @@ def inspector_pictures() -> dict[str, bytes]:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         with inspector(Path(directory)) as address:
             page = browser.new_page(viewport={"width": 1200, "height": 1020})
+            page.add_init_script(KEPT)
             page.goto(f"{address}#/session/terminal%3Ashop/turn/1")
             page.select_option("#bars-shown", "decided")
             page.click(".bars .row:has-text('shell')")

@@ -159,6 +159,50 @@ async def test_an_approval_is_asked_with_buttons(bot, telegram, scripted, app, b
     assert (app.workspace / "ran.txt").exists() is ran
 
 
+@pytest.mark.parametrize(("size", "comes_as"), [(6_000, "messages"), (60_000, "a file")])
+async def test_a_long_call_comes_whole_and_its_buttons_last(
+    bot, telegram, scripted, app, size, comes_as
+):
+    command = f"echo once >> ran.txt # {'x' * size} THE END"
+    call = {"name": "shell", "arguments": {"command": command}}
+    scripted(Turn(tool_calls=[call]), Turn(text="That is that."))
+    app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True, reason="run it?"))
+    async with bot():
+        await telegram.say("go")
+        await telegram.until(lambda: any("buttons" in m for m in telegram.messages.values()))
+        *before, last = [m for m in telegram.messages.values() if m["chat"]["id"] == ADA]
+        assert "buttons" in last
+        assert not any("buttons" in message for message in before)
+        if comes_as == "messages":
+            shown = "".join(m["text"].rpartition("\n")[0] for m in before)
+            assert command in shown
+            assert telegram.of("sendDocument") == []
+        else:
+            assert before == []
+            methods = [method for method, _ in telegram.calls if method.startswith("send")]
+            assert methods.index("sendDocument") < methods.index("sendMessage")
+            (sent,) = telegram.of("sendDocument")
+            assert command.encode() in sent["document"]
+        await telegram.press("Approve")
+        await telegram.until_said("That is that.")
+        (grant,) = app.approvals.list(everything=True)
+    assert grant.by == f"telegram:{ADA}"
+    assert (app.workspace / "ran.txt").exists()
+
+
+async def test_a_call_that_cannot_be_shown_whole_cannot_be_approved(bot, telegram, scripted, app):
+    call = {"name": "shell", "arguments": {"command": f"echo once >> ran.txt # {'x' * 60_000}"}}
+    scripted(Turn(tool_calls=[call]), Turn(text="That is that."))
+    app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True, reason="run it?"))
+
+    telegram.faults["sendDocument"].append(400)
+    async with bot():
+        await telegram.say("go")
+        await telegram.until_said("That is that.")
+        assert not any("buttons" in message for message in telegram.messages.values())
+    assert not (app.workspace / "ran.txt").exists()
+
+
 async def test_only_the_one_who_asked_can_approve(bot, telegram, scripted, app):
     scripted(Turn(tool_calls=[SHELL]), Turn(text="That is that."))
     app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True, reason="run it?"))

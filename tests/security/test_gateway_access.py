@@ -6,9 +6,11 @@ import re
 import pytest
 import pytest_asyncio
 import websockets
+from pydantic import ValidationError
 from starlette.routing import Match
 
 from hookline.gateway.server import create_app
+from hookline.triggers.webhook import WebhookSettings
 
 from .gateways import ADA, OWNER, bearer, house
 
@@ -202,7 +204,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "GeT"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST"])
 async def test_no_spelling_of_a_path_goes_around_the_token(served, method, target, spelling):
     answer = await served.ask(method, spelling.format(target))
     assert SECRET not in answer.text
@@ -245,13 +247,9 @@ async def test_no_spelling_of_a_path_goes_around_the_token(served, method, targe
         "/telegram/webhook",
     ],
 )
-async def test_a_webhook_cannot_lie_on_the_gateways_own_paths(tmp_path, path):
-    from hookline.hooks import HooklineError
-
-    config = HOOK.replace("/hooks/in", path)
-    with pytest.raises((HooklineError, ValueError), match="path"):
-        async with house(tmp_path, config=config):
-            pass
+async def test_a_webhook_cannot_lie_on_the_gateways_own_paths(path):
+    with pytest.raises(ValidationError, match="path"):
+        WebhookSettings(type="webhook", message="x", secret="0123456789abcdef", path=path)
 
 
 # --- WebSockets --------------------------------------------------------------------------------------

@@ -5,11 +5,28 @@ import json
 from contextlib import suppress
 
 import pytest
+import pytest_asyncio
 import websockets
 
 from hookline.gateway.limits import MOST_KEYS, Limiter, TooMany
 
 from .gateways import ADA, BOB, OWNER, bearer, house, read_answer
+
+shared = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def served(tmp_path_factory):
+    async with house(tmp_path_factory.mktemp("limits")) as found:
+        yield found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def hasty(tmp_path_factory):
+    """A gateway that waits for nobody."""
+    limits = {"header_seconds": 0.2, "body_seconds": 0.2}
+    async with house(tmp_path_factory.mktemp("hasty"), **limits) as found:
+        yield found
 
 
 def wrong(number):
@@ -119,16 +136,16 @@ LARGE = {
 
 
 @pytest.mark.parametrize("head", LARGE.values(), ids=LARGE)
-async def test_a_head_that_is_too_large_is_refused_while_it_comes(tmp_path, head):
-    async with house(tmp_path) as served:
-        assert (await served.raw(head)).status in (431, 0)
-        assert (await served.ask("GET", "/health")).status == 200
+@shared
+async def test_a_head_that_is_too_large_is_refused_while_it_comes(served, head):
+    assert (await served.raw(head)).status in (431, 0)
+    assert (await served.ask("GET", "/health")).status == 200
 
 
 @pytest.mark.parametrize("query", ["a" * 9_000, "a=1&" * 3_000, "%41" * 3_000])
-async def test_a_query_that_is_too_long_is_refused(tmp_path, query):
-    async with house(tmp_path) as served:
-        assert (await served.ask("GET", f"/api/sessions?{query}", bearer(OWNER))).status == 414
+@shared
+async def test_a_query_that_is_too_long_is_refused(served, query):
+    assert (await served.ask("GET", f"/api/sessions?{query}", bearer(OWNER))).status == 414
 
 
 BODY = (
@@ -151,10 +168,9 @@ HALVES = {
 
 
 @pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
-async def test_half_a_request_is_not_waited_for(tmp_path, half):
-    async with house(tmp_path, header_seconds=0.2, body_seconds=0.2) as served:
-        answer = await served.raw(half)
-        assert answer.status in (408, 0)
+@shared
+async def test_half_a_request_is_not_waited_for(hasty, half):
+    assert (await hasty.raw(half)).status in (408, 0)
 
 
 @pytest.mark.parametrize("what", ["head", "body"])
@@ -241,22 +257,22 @@ DEEP = {
 @pytest.mark.parametrize("depth", [1_000, 100_000])
 @pytest.mark.parametrize("shape", DEEP)
 @pytest.mark.parametrize("where", ["message", "completion", "approval", "frame"])
-async def test_deep_json_is_refused_and_the_gateway_goes_on(tmp_path, where, shape, depth):
+@shared
+async def test_deep_json_is_refused_and_the_gateway_goes_on(served, where, shape, depth):
     deep = DEEP[shape](depth)
-    async with house(tmp_path) as served:
-        if where == "frame":
-            async with served.ws("a", ADA) as socket:
-                await socket.send(f'{{"type": "message", "text": {deep}}}')
-                while json.loads(await socket.recv())["type"] != "error":
-                    pass
-        else:
-            path, body = {
-                "message": ("/api/sessions/a/messages", f'{{"text": {deep}}}'),
-                "completion": ("/v1/chat/completions", f'{{"model": "hookline", "messages": {deep}}}'),
-                "approval": ("/api/approvals/x", f'{{"answer": {deep}}}'),
-            }[where]
-            assert (await served.ask("POST", path, bearer(ADA), body.encode())).status in (400, 422)
-        assert (await served.ask("GET", "/api/sessions", bearer(ADA))).json() == []
+    if where == "frame":
+        async with served.ws("a", ADA) as socket:
+            await socket.send(f'{{"type": "message", "text": {deep}}}')
+            while json.loads(await socket.recv())["type"] != "error":
+                pass
+    else:
+        path, body = {
+            "message": ("/api/sessions/a/messages", f'{{"text": {deep}}}'),
+            "completion": ("/v1/chat/completions", f'{{"model": "hookline", "messages": {deep}}}'),
+            "approval": ("/api/approvals/x", f'{{"answer": {deep}}}'),
+        }[where]
+        assert (await served.ask("POST", path, bearer(ADA), body.encode())).status in (400, 422)
+    assert (await served.ask("GET", "/api/sessions", bearer(ADA))).json() == []
 
 
 @pytest.mark.parametrize(
@@ -270,10 +286,10 @@ async def test_deep_json_is_refused_and_the_gateway_goes_on(tmp_path, where, sha
         ),
     ],
 )
-async def test_too_many_parts_are_refused(tmp_path, path, body):
-    async with house(tmp_path) as served:
-        given = {"model": "hookline", **body} if "v1" in path else body
-        assert (await served.ask("POST", path, bearer(BOB), given)).status == 422
+@shared
+async def test_too_many_parts_are_refused(served, path, body):
+    given = {"model": "hookline", **body} if "v1" in path else body
+    assert (await served.ask("POST", path, bearer(BOB), given)).status == 422
 
 
 async def test_the_inspector_has_a_limit_of_its_own(tmp_path):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
 
 
+HOW = "hookline: `hookline gateway --print-token` shows the link with the token"
 LOOK_EVERY = 30.0
 """Seconds between two looks for adopted processes that are over."""
 
@@ -101,8 +102,7 @@ def tell(address: str, token: str, *, generated: bool) -> None:
         return
     print(f"hookline: the gateway is at {link(address, token)}", file=sys.stderr, flush=True)
     if generated and not token:
-        how = "hookline: `hookline gateway --print-token` shows the link with the token"
-        print(how, file=sys.stderr, flush=True)
+        print(HOW, file=sys.stderr, flush=True)
 
 
 def link(address: str, token: str) -> str:

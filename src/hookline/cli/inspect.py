@@ -13,7 +13,7 @@ import typer
 from hookline.hooks import HooklineError
 
 from . import REFUSED
-from .gateway import link, run_loop
+from .gateway import HOW, link, run_loop
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -32,6 +32,8 @@ def run_inspector(app: Hookline, port: int | None, *, show: bool = False) -> Non
 
     def tell(address: str) -> None:
         print(f"hookline: the inspector is at {link(address, token)}", file=sys.stderr, flush=True)
+        if own and not token:
+            print(HOW, file=sys.stderr, flush=True)
         if show:
             open_link(app.home, link(address, token))
 

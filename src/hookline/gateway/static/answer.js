@@ -1,5 +1,5 @@
 // What is shown of one answer: text and reasoning as they grow, tool calls, sounds and pictures.
-import { announce, code, diff, element, isDiff } from "./elements.js";
+import { announce, code, diff, element, isDiff, visible } from "./elements.js";
 import { Growing, markdown } from "./markdown.js";
 
 const LONG = 20_000; // characters of a result that are shown before somebody asks for more
@@ -132,8 +132,8 @@ class ToolCall {
 
   name(name, given) {
     this.given = parsed(given);
-    this.title.textContent = name ?? "tool";
-    this.gist.textContent = gist(this.given);
+    this.title.textContent = visible(name ?? "tool");
+    this.gist.textContent = visible(gist(this.given));
     this.#fill();
   }
 
@@ -162,7 +162,7 @@ class ToolCall {
     if (!this.node.open) return;
     this.body.replaceChildren(
       element("h3", { textContent: "Arguments" }),
-      code(pretty(this.given), "json"),
+      code(visible(pretty(this.given)), "json"),
     );
     if (this.content !== undefined)
       this.body.append(element("h3", { textContent: "Result" }), shown(this.content));

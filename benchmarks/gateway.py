@@ -41,6 +41,8 @@ def answer(kind: int) -> str:
 
 
 def serve_ours(home: str) -> None:
+    from pydantic import SecretStr
+
     from hookline.app import Hookline
     from hookline.cli.gateway import run_loop
     from hookline.gateway import Gateway, GatewaySettings
@@ -56,7 +58,9 @@ def serve_ours(home: str) -> None:
         model = ScriptedModel(turns, repeat=True)
         app.models.add(model)
         app.model = model.name
-        settings = GatewaySettings(port=0, token=TOKEN, requests_per_minute=0, in_flight=100_000)
+        settings = GatewaySettings(
+            port=0, token=SecretStr(TOKEN), requests_per_minute=0, in_flight=100_000
+        )
         await serve(Gateway(app, settings=settings), started=lambda url: print(url, flush=True))
 
     run_loop(main())

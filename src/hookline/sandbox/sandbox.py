@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Self
 
-from . import bubblewrap, limits, seccomp, secrets
+from . import bubblewrap, landlock, limits, seatbelt, seccomp, secrets
 from .environment import filtered
 from .errors import SandboxError
 from .explain import explain
@@ -187,6 +187,8 @@ class Sandbox:
         hosts = self.hosts_of(kind, chosen, network)
         seen = self._view(chosen, tuple(read))
         command = argv[-1] if kind in ("shell", "jobs") and argv else " ".join(argv)
+        if self.name != "bubblewrap":
+            return self._without_namespaces(argv, cwd, environ, seen, session or kind)
         client = Client(kind, hosts, command, session, call_id) if hosts and self._loop else None
         return self._bubblewrap(argv, cwd, environ, seen, session or kind, client)
 
@@ -207,6 +209,19 @@ class Sandbox:
             seen = view(self.places, self.settings, profile, read=read)
             self._views[profile, read] = (now + _FRESH, seen)
         return guarded(seen, self.places.workspace, self.settings.protect)
+
+    def _without_namespaces(
+        self, argv: Sequence[str], cwd: Path, env: dict[str, str], seen: View, scope: str
+    ) -> Launch:
+        """Confine by sandlock or Seatbelt: the network is on in `open`, else off."""
+        temporary = self.temporary(scope).resolve()
+        env = {**env, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(temporary / ".cache")}
+        network = seen.profile == "open"
+        if self.name == "sandlock":
+            line = landlock.arguments(seen, temporary, self.settings.limits, network=network)
+        else:
+            line = [seatbelt.PROGRAM, "-p", seatbelt.profile(seen, temporary, network=network)]
+        return Launch([*line, *argv], env, cwd, seen.profile, note=seen.note)
 
     def _bubblewrap(
         self,
@@ -314,7 +329,7 @@ _supported: list[str] = []
 
 def missing(name: str) -> str:
     """What a sandbox cannot do on this machine."""
-    found: list[str] = []
+    found = [landlock.MISSING] if name == "sandlock" else []
     if name == "bubblewrap" and "--disable-userns" not in _supported:
         found.append("bubblewrap is older than 0.8: user namespaces are refused by the filter alone")
     if name != "none" and sys.platform == "linux" and seccomp.program(platform.machine()) is None:
@@ -340,8 +355,29 @@ def _probe() -> tuple[str, str]:
             if error is None:
                 return "bubblewrap", ""
             why = f"bubblewrap does not work here: {error}"
-        return "none", why
+        if not landlock.installed():
+            return "none", f"{why}; `pip install 'hookline[sandbox]'` may work instead"
+        error = _try_sandlock()
+        return ("none", f"{why}; sandlock does not work here: {error}") if error else ("sandlock", "")
+    if sys.platform == "darwin":
+        if Path(seatbelt.PROGRAM).exists():
+            return "seatbelt", ""
+        return "none", f"{seatbelt.PROGRAM} is missing"
     return "none", f"there is no sandbox for {sys.platform}"
+
+
+def _try_sandlock() -> str | None:
+    """Run sandlock; why it does not work, or None."""
+    folder = Path(tempfile.gettempdir())
+    line = landlock.arguments(View("read-only"), folder, ChildLimits(), network=False)
+    try:
+        done = subprocess.run([*line, "/bin/true"], capture_output=True, timeout=20, check=False)
+    except (OSError, subprocess.SubprocessError) as failure:
+        return str(failure)
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+    return said[0] if said else f"exit code {done.returncode}"
 
 
 def _try_bubblewrap(bwrap: str) -> str | None:

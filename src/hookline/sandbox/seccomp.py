@@ -133,8 +133,8 @@ def _failed(number: int) -> int:
     return 0x00050000 | number
 
 
-def program(machine: str) -> bytes | None:
-    """The filter for a kind of processor; None where the numbers are not known."""
+def program(machine: str, families: tuple[int, ...] = _FAMILIES) -> bytes | None:
+    """The filter for a kind of processor, with the kinds of sockets that are left; None if unknown."""
     if machine not in _NUMBERS:
         return None
     architecture, numbers = _NUMBERS[machine]
@@ -162,9 +162,9 @@ def program(machine: str) -> bytes | None:
     ]
     for request in _TERMINAL:
         code += [(_EQUAL, 0, 1, request), (_RETURN, 0, 0, _failed(errno.EPERM))]
-    code += [(_LOAD, 0, 0, _NUMBER), (_EQUAL, 0, 2 + len(_FAMILIES), numbers["socket"])]
+    code += [(_LOAD, 0, 0, _NUMBER), (_EQUAL, 0, 2 + len(families), numbers["socket"])]
     code.append((_LOAD, 0, 0, _FIRST))
-    for left, family in zip(range(len(_FAMILIES), 0, -1), _FAMILIES, strict=True):
+    for left, family in zip(range(len(families), 0, -1), families, strict=True):
         code.append((_EQUAL, left, 0, family))
     code += [(_RETURN, 0, 0, _failed(errno.EAFNOSUPPORT)), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *each) for each in code)

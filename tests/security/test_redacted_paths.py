@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from hookline.app import Hookline
+from hookline.catalog.identity import Identity
 from hookline.catalog.parts import TextPart
 from hookline.cli.chat.history import ChatHistory
 from hookline.events import ToolCallEventResult
@@ -17,6 +18,7 @@ from hookline.tape import import_
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
+USER = Identity(channel="terminal")
 SECRET = "ghp_" + "a1B2" * 9
 QUIET = "hunter2-but-longer"
 """A secret that only its name gives away."""
@@ -171,24 +173,32 @@ async def long_shell_output(app):
 
 async def users_shell_command(app):
     scripted(app, "Hello.")
-    await run_shell(app, "s", f"echo {SECRET}; echo password: {QUIET}", channel="terminal")
+    await run_shell(
+        app, "s", f"echo {SECRET}; echo password: {QUIET}", identity=Identity(channel="terminal")
+    )
     await say(app)
 
 
 async def users_excluded_shell_command(app):
     scripted(app, "Hello.")
-    await run_shell(app, "s", f"echo {SECRET}", exclude_from_context=True, channel="terminal")
+    await run_shell(
+        app, "s", f"echo {SECRET}", exclude_from_context=True, identity=Identity(channel="terminal")
+    )
 
 
 async def users_long_shell_command(app):
     scripted(app, "Hello.")
-    await run_shell(app, "s", f"seq 20000; echo {SECRET}; seq 20000", channel="terminal")
+    await run_shell(
+        app, "s", f"seq 20000; echo {SECRET}; seq 20000", identity=Identity(channel="terminal")
+    )
 
 
 async def users_tool_call(app):
     (app.workspace / ".env").write_text(f"DB_PASSWORD={QUIET}\nTOKEN={SECRET}\n")
     scripted(app, "Hello.")
-    await call_tool(app, "s", "read_file", {"path": ".env"}, source="command", channel="terminal")
+    await call_tool(
+        app, "s", "read_file", {"path": ".env"}, source="command", identity=Identity(channel="terminal")
+    )
 
 
 async def session_name(app):

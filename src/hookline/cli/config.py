@@ -17,6 +17,8 @@ from hookline.hooks.errors import suggestion
 from hookline.safeguards import declare_sections
 from hookline.voice.settings import declare as declare_voice
 
+from .project import shown
+
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
@@ -39,6 +41,8 @@ def show(app: Hookline, section: str | None = None, *, as_json: bool = False) ->
         typer.echo(f"{dotted} = {value}  ({about['source']})")
     for problem in wrong:
         typer.echo(f"!! {problem}", err=True)
+    for line in config.inert_lines():
+        typer.echo(f"-- {shown(line)}", err=True)
 
 
 def defaults(app: Hookline, section: str | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.hooks import hookimpl
+from hookline.hooks import HooklineError, hookimpl
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -91,7 +91,10 @@ class McpPlugin:
 
     async def drop(self) -> None:
         """Close the connections of servers that are not configured, enabled or trusted any more."""
-        usable = {server.name for server in self.servers() if server.enabled and not server.obstacle()}
+        try:
+            usable = {each.name for each in self.servers() if each.enabled and not each.obstacle()}
+        except HooklineError:
+            return  # the settings cannot be read, which whoever reloads them says
         for name in [name for name in self.connections if name not in usable]:
             await self.connections.pop(name).close()
             self._take_back(name)

@@ -3,6 +3,17 @@
 Names are loaded when they are first used, so that importing the package costs next to nothing.
 """
 
+import sys
+
+if sys.argv[:1] == ["-m"] and any(
+    word.removeprefix("-m").partition(".")[0] == "hookline" for word in sys.orig_argv
+):
+    # `python -m hookline`: before anything is imported from the current folder
+    from .children.own import settle
+
+    settle()
+    del settle
+
 TYPE_CHECKING = False  # as in `typing`, which is too much to load for one constant
 
 if TYPE_CHECKING:

@@ -63,6 +63,13 @@ class Places:
         self.app.trust.grant(project_items(self.app.workspace))
 
 
+@pytest.fixture(autouse=True)
+def _unconfined(monkeypatch):
+    """Scripts here write beside the workspace; `tests/security` has those in the sandbox."""
+    monkeypatch.setenv("HOOKLINE_SANDBOX__ENABLED", "false")
+    monkeypatch.setenv("HOOKLINE_SANDBOX__REQUIRED", "false")
+
+
 @pytest.fixture
 def places(app, tmp_path) -> Places:
     return Places(app, tmp_path)

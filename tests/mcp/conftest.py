@@ -16,6 +16,13 @@ from hookline.tools.runner import Caller, Requested
 HERE = Path(__file__).parent
 
 
+@pytest.fixture(autouse=True)
+def _unconfined(monkeypatch):
+    """Servers here write beside the workspace; `tests/security` has those in the sandbox."""
+    monkeypatch.setenv("HOOKLINE_SANDBOX__ENABLED", "false")
+    monkeypatch.setenv("HOOKLINE_SANDBOX__REQUIRED", "false")
+
+
 class Kept:
     """A journal that keeps nothing."""
 

@@ -128,12 +128,13 @@ async def test_jobs_end_with_the_process_however_it_ends(tmp_path, end):
 import os, time
 from pathlib import Path
 from hookline.tools.builtin.jobs import start_job
-start_job("s", "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done", Path("."), {{}})
+start_job("s", "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done", Path.cwd(), {{}})
 while not (Path("pid").exists() and Path("pid").read_text().strip()):
     time.sleep(0.01)
 {end}
 """
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], cwd=tmp_path, check=False)
+    assert (tmp_path / "pid").exists()
     await until(lambda: not alive(tmp_path / "pid"), seconds=10)
 
 

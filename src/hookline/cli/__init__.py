@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
+from hookline.children.own import settle
+
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 
@@ -26,6 +28,7 @@ def entered(app: Hookline) -> None:
 
 def main() -> None:
     """Run `hookline`; an error that a user can mend is told in a line or two, without a traceback."""
+    settle()
     gc.disable()  # what is loaded now stays: looking for garbage in it only costs time
     from .terminal import guarded
 

@@ -53,7 +53,7 @@ def open_link(home: Path, address: str) -> None:
 
     The command line of a browser can be read by every user of the machine.
     """
-    import webbrowser
+    from hookline.children.browser import open_page
 
     page = home / "inspector-link.html"
     page.unlink(missing_ok=True)
@@ -62,4 +62,4 @@ def open_link(home: Path, address: str) -> None:
             f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(address)}">'
             f'<a href="{escape(address)}">The inspector</a>'
         )
-    webbrowser.open(page.as_uri())
+    open_page(page.as_uri())

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
+from signal import SIGKILL
 from typing import TYPE_CHECKING
 
 import typer
 
+from hookline.children.environment import environment
+from hookline.children.process import ended, launch_of, signal_group, start
 from hookline.sandbox import SandboxError
 
 if TYPE_CHECKING:
@@ -26,16 +28,21 @@ def run_confined(app: Hookline, command: list[str], profile: Profile | None, hos
 
 async def _run(app: Hookline, command: list[str], profile: Profile | None, hosts: list[str]) -> int:
     async with app.running():
-        with app.sandbox.launch(
+        child = await start(
             command,
             cwd=app.workspace,
-            env=dict(os.environ),
+            env=environment(keep=app.sandbox.settings.environment),
+            stdin=0,
+            stdout=1,
+            stderr=2,
+            sandbox=app.sandbox,
             profile=profile,
             network=hosts or None,
-        ) as launch:
-            if launch.note:
-                print(launch.note, file=sys.stderr)
-            child = await asyncio.create_subprocess_exec(
-                *launch.argv, env=launch.env, cwd=launch.cwd, pass_fds=launch.pass_fds
-            )
+        )
+        try:
+            if note := launch_of(child.pid).note:
+                print(note, file=sys.stderr)
             return await child.wait()
+        finally:
+            signal_group(child.pid, SIGKILL)
+            ended(child.pid)

@@ -6,8 +6,10 @@ import asyncio
 import json
 import logging
 import os
+import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.catalog.context import HookContext
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookline")
 
+_PATHS = re.compile(r"[^\s'\"=;|&()<>]+")
+"""What could be a path in a command line."""
+
 
 class Asking:
     """Puts the hooks of an app to work."""
@@ -34,16 +39,14 @@ class Asking:
         self._app = app
         self._hooks: dict[str, list[CommandHook]] = {}
         self._transcripts = Transcripts(app.home, app.workspace)
-        self._environ: dict[bytes, bytes] = {}
-        self._of_project: dict[bytes, bytes] = {}
+        self._environs: dict[tuple[bool, frozenset[str]], dict[str, str]] = {}
+        self._readable: dict[str, tuple[Path, ...]] = {}
         self._background: set[asyncio.Task[Any]] = set()
 
     def use(self, hooks: Iterable[CommandHook]) -> None:
         """Have these hooks from now on, in the environment as it is now."""
-        self._environ = environment(str(self._app.workspace))
-        # compiled files that lie in a project are not covered by its trust
-        pycache = os.fsencode(self._app.trust.pycache)
-        self._of_project = {**self._environ, b"PYTHONPYCACHEPREFIX": pycache}
+        self._environs = {}
+        self._readable = {}
         self._hooks = {}
         for hook in hooks:
             self._hooks.setdefault(hook.event, []).append(hook)
@@ -149,8 +152,8 @@ class Asking:
 
                 return of_output(hook, await post(hook, await body.get(), os.environ))
             words = command_of(hook)
-            environ = self._environ if hook.obstacle is None else self._of_project
-            ended = await run(words, body.get, self._app.workspace, environ, hook.timeout)
+            workspace, environ = self._app.workspace, self._environ(hook)
+            ended = await run(words, body.get, workspace, environ, hook.timeout, **self._inside(hook))
             return of_command(hook, ended)
         except OSError as error:
             return failed(hook, f"it cannot be started: {error.strerror or error}")
@@ -158,6 +161,33 @@ class Asking:
             return failed(hook, str(error))
         except Exception as error:
             return failed(hook, error_text(error))
+
+    def _environ(self, hook: CommandHook) -> dict[str, str]:
+        """What a hook sees of the environment: made once for all hooks that may see the same."""
+        project, allowed = hook.obstacle is not None, hook.allowed or frozenset()
+        if (project, allowed) not in self._environs:
+            keep = (*self._app.sandbox.settings.environment, *allowed)
+            made = environment(str(self._app.workspace), keep)
+            if project:  # compiled files that lie in a project are not covered by its trust
+                made["PYTHONPYCACHEPREFIX"] = self._app.trust.pycache
+            self._environs[project, allowed] = made
+        return self._environs[project, allowed]
+
+    def _inside(self, hook: CommandHook) -> dict[str, Any]:
+        """How a hook is confined: it may read the transcript, and the files that a user's own names."""
+        if hook.place not in self._readable:
+            named: list[Path] = []
+            if hook.obstacle is None:
+                settings = Path.home() / ".claude" / "settings.json"
+                private = (self._app.home, self._app.workspace, settings, Path("/tmp/other"))
+                named = places_named(command_of(hook), private)
+            self._readable[hook.place] = (self._transcripts.folder, *named)
+        return {
+            "sandbox": self._app.sandbox,
+            "kind": "command_hooks",
+            "project": hook.obstacle is not None,
+            "read": self._readable[hook.place],
+        }
 
     async def _told(self, hook: CommandHook, body: Body, session_id: str) -> None:
         await self._tell([await self._one(hook, body)], session_id)
@@ -213,6 +243,22 @@ def shell() -> str:
     return next(
         (path for path in ("/bin/bash", "/usr/bin/bash") if os.access(path, os.X_OK)), "/bin/sh"
     )
+
+
+def places_named(words: Iterable[str], private: Iterable[Path]) -> list[Path]:
+    """The folders of the files that the words of a command name by an absolute path.
+
+    A folder that holds a `private` place is too much to show: then it is the file alone.
+    """
+    found: dict[Path, None] = {}
+    for word in words:
+        for name in _PATHS.findall(word):
+            path = Path(os.path.expandvars(name)).expanduser()
+            if path.is_absolute() and path.is_file():
+                folder = path.resolve().parent
+                broad = any(place.is_relative_to(folder) for place in private)
+                found[path if broad else folder] = None
+    return [*found]
 
 
 def root_of(app: Hookline, ctx: HookContext) -> str:

@@ -1,9 +1,17 @@
-"""The variables of the environment that hooks see."""
+"""The environment of command hooks."""
 
-import os
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hookline.children.environment import environment as child_environment
 
 
-def environment(workspace: str) -> dict[bytes, bytes]:
-    """Those of this process as it is now, and where the project is; as a process takes them."""
-    place = os.fsencode(workspace)
-    return {**os.environb, b"CLAUDE_PROJECT_DIR": place, b"HOOKLINE_PROJECT_DIR": place}
+def environment(workspace: str, keep: Iterable[str] = ()) -> dict[str, str]:
+    """Return what a hook sees: a few variables of ours, those of `keep`, and where the project is.
+
+    A hook runs in the workspace. `PYTHONSAFEPATH` keeps `python3 -c` and `python3 -m` from importing
+    the `json.py` that a stranger's repository may have there.
+    """
+    project = {"CLAUDE_PROJECT_DIR": workspace, "HOOKLINE_PROJECT_DIR": workspace}
+    return child_environment({**project, "PYTHONSAFEPATH": "1"}, keep=keep)

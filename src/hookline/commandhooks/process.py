@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
-from hookline.tools.builtin.process import GRACE, LINGER, signal_group
+from hookline.children.process import popen, signal_group
+from hookline.tools.builtin.process import GRACE, LINGER
+
+if TYPE_CHECKING:
+    from hookline.children.process import Child
 
 LARGEST = 1_000_000
 """Bytes that are kept of each output; the rest is read and dropped."""
@@ -43,24 +46,25 @@ async def run(
     command: Sequence[str],
     given: Callable[[], Awaitable[bytes]],
     folder: Path,
-    environ: Mapping[bytes, bytes],
+    environ: Mapping[str, str],
     timeout: float,
+    **inside: Any,
 ) -> Ended:
-    """Run a command in a process group of its own; `OSError` where it cannot be started."""
+    """Run a command in a process group of its own; `OSError` if it cannot be started."""
     loop = asyncio.get_running_loop()
     with ExitStack() as pipes:
         out = pipes.enter_context(Output(loop))
         err = pipes.enter_context(Output(loop))
         into = pipes.enter_context(Input(loop))
         try:
-            process = subprocess.Popen(
+            process = popen(
                 command,
                 cwd=folder,
                 env=environ,
                 stdin=into.theirs,
                 stdout=out.theirs,
                 stderr=err.theirs,
-                start_new_session=True,
+                **inside,
             )
         finally:
             for pipe in (into, out, err):
@@ -241,7 +245,7 @@ async def _drain(*outputs: Output) -> None:
         await asyncio.sleep(0.01)
 
 
-async def _end(process: subprocess.Popen[bytes], exited: Exit) -> None:
+async def _end(process: Child, exited: Exit) -> None:
     """Ask the whole group to end, then end it: also what ignores the question or went on alone."""
     try:
         if not exited.done and signal_group(process.pid, signal.SIGTERM):

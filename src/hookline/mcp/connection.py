@@ -54,7 +54,11 @@ class Connection:
     """One server, its state and its tools."""
 
     def __init__(
-        self, server: Server, workspace: Path, changed: Callable[[Connection], object]
+        self,
+        server: Server,
+        workspace: Path,
+        changed: Callable[[Connection], object],
+        sandbox: Any = None,
     ) -> None:
         self.server = server
         self.name = server.name
@@ -71,6 +75,7 @@ class Connection:
         self.program: Program | None = None
         """Its process, where it is a program."""
         self._changed = changed
+        self._sandbox = sandbox
         self._client: Client | None = None
         self._listed: list[Listed] = []
         self._task: asyncio.Task[None] | None = None
@@ -290,7 +295,15 @@ class Connection:
         from .stdio import started
 
         gone = lambda: self._note(lost=True)  # noqa: E731
-        async with started(self.name, settings, self.workspace, gone) as (program, *streams):
+        starting = started(
+            self.name,
+            settings,
+            self.workspace,
+            gone,
+            self._sandbox,
+            project=self.server.origin == "project",
+        )
+        async with starting as (program, *streams):
             self.program = program
             yield tuple(streams)
 

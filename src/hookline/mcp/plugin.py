@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         plugins: Any
         config: Any
         trust: Any
+        sandbox: Any
         tools: Any
 
 
@@ -81,9 +82,10 @@ class McpPlugin:
             return
         from .connection import Connection
 
+        sandbox = self.app.sandbox
         for server in servers:
             if server.name not in self.connections:
-                made = Connection(server, self.app.workspace, self._changed)
+                made = Connection(server, self.app.workspace, self._changed, sandbox)
                 self.connections[server.name] = made
                 made.start()
         if self._off is None:

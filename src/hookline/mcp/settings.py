@@ -35,9 +35,10 @@ class ServerSettings(BaseModel):
     command: str | None = Field(default=None, min_length=1)
     args: list[str] = Field(default_factory=list)
     env: dict[str, str] = Field(default_factory=dict)
-    """What the program finds in its environment, beside a few names such as `PATH` and `HOME`."""
+    """Variables that only this program gets, beside a few such as `PATH` and `HOME`."""
     cwd: str | None = None
-    """Where the program runs; by default the workspace."""
+    """Where the program runs, relative to the workspace; by default `/`, or for one that the project
+    brings, the workspace."""
     url: str | None = Field(default=None, pattern=r"^https?://")
     headers: dict[str, str] = Field(default_factory=dict)
     files: list[str] | None = None

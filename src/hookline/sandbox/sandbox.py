@@ -7,7 +7,6 @@ import atexit
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Self
+
+from hookline.children.process import TimeoutExpired, run
 
 from . import bubblewrap, landlock, limits, seatbelt, seccomp, secrets
 from .environment import filtered
@@ -371,8 +372,8 @@ def _try_sandlock() -> str | None:
     folder = Path(tempfile.gettempdir())
     line = landlock.arguments(View("read-only"), folder, ChildLimits(), network=False)
     try:
-        done = subprocess.run([*line, "/bin/true"], capture_output=True, timeout=20, check=False)
-    except (OSError, subprocess.SubprocessError) as failure:
+        done = run([*line, "/bin/true"], timeout=20)
+    except (OSError, TimeoutExpired) as failure:
         return str(failure)
     if done.returncode == 0:
         return None
@@ -387,8 +388,8 @@ def _try_bubblewrap(bwrap: str) -> str | None:
         line = [bwrap, "--unshare-all", "--unshare-user", *options, "--die-with-parent"]
         line += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--", "/bin/true"]
         try:
-            done = subprocess.run(line, capture_output=True, timeout=10, check=False)
-        except (OSError, subprocess.SubprocessError) as failure:
+            done = run(line, timeout=10)
+        except (OSError, TimeoutExpired) as failure:
             return str(failure)
         if done.returncode == 0:
             _supported[:] = options

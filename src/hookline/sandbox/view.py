@@ -214,7 +214,11 @@ def _restore(seen: View, places: Places, read: Sequence[Path]) -> None:
         if not path.exists():
             continue
         hiding = next((each for each in seen.masked if path.is_relative_to(each)), None)
-        if hiding is not None and (hiding not in places.own or path == hiding):
+        opens = (
+            *places.own,
+            *(home / ".claude" for home in places.homes),
+        )  # scripts of hooks are there
+        if hiding is not None and (hiding not in opens or path == hiding):
             continue  # a caller's wish does not open a place of secrets
         seen.restored.append(path)
 

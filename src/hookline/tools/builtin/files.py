@@ -10,21 +10,25 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from . import git
 
 _VCS = {".git", ".hg", ".svn", ".jj", ".bzr", "CVS"}
 
 
-def files_in(folder: Path) -> list[str]:
-    """The files below a folder, sorted, as paths relative to it with `/`; links are not followed."""
-    own, nested = split(folder)
+def files_in(folder: Path, sandbox: Any = None) -> list[str]:
+    """The files below a folder, sorted, as paths relative to it with `/`; links are not followed.
+
+    git runs in the sandbox, if one is given.
+    """
+    own, nested = split(folder, sandbox)
     return sorted((*own, *nested))
 
 
-def split(folder: Path) -> tuple[list[str], list[str]]:
+def split(folder: Path, sandbox: Any = None) -> tuple[list[str], list[str]]:
     """The same in two lists: the folder's own, and those of repositories within its repository."""
-    names = git.listed(folder)
+    names = git.listed(folder, sandbox)
     if names is None:
         return [*_walk(folder)], []
     own: list[str] = []
@@ -35,7 +39,7 @@ def split(folder: Path) -> tuple[list[str], list[str]]:
         except OSError:  # git also lists what was deleted and not committed
             continue
         if stat.S_ISDIR(mode):
-            nested += (f"{name.rstrip('/')}/{inner}" for inner in files_in(folder / name))
+            nested += (f"{name.rstrip('/')}/{inner}" for inner in files_in(folder / name, sandbox))
         else:
             own.append(name)
     return own, nested

@@ -1,7 +1,7 @@
 """Jobs: commands that go on while the agent does other things.
 
 Each is a process group. It ends with its first process, when it is killed, with `close_jobs()`, and
-with this process in whatever way that ends: a guard waits at a pipe that only this process holds.
+with this process, in whatever way that ends.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import subprocess
 import time
 from itertools import count
 from pathlib import Path
 from threading import Event, Lock, Thread
+from typing import Any
 
+from hookline.children.process import popen, signal_group
 from hookline.tools.errors import ToolError
 
-from .process import GRACE, LINGER, signal_group
+from .process import GRACE, LINGER
 from .ring import Ring
 
 RUNNING = 20
@@ -27,7 +28,6 @@ KEPT = 50
 """Jobs whose output is kept; the oldest that ended make room."""
 
 _CHUNK = 1 << 16
-_GUARD = 'read -r _; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"'
 _jobs: dict[str, Job] = {}
 _lock = Lock()
 _numbers = count(1)
@@ -36,7 +36,7 @@ _numbers = count(1)
 class Job:
     """A command in the background: its output so far, and how it ended."""
 
-    def __init__(self, session: str, command: str, folder: Path, extra: dict[str, str]) -> None:
+    def __init__(self, session: str, command: str, folder: Path, options: dict[str, Any]) -> None:
         self.id = f"job-{next(_numbers)}"
         self.session = session
         self.command = command
@@ -46,14 +46,8 @@ class Job:
         self._ended = Event()
         ours, theirs = os.pipe()
         try:
-            self._process = subprocess.Popen(
-                ["/bin/sh", "-c", command],
-                cwd=folder,
-                env={**os.environ, **extra},
-                stdin=subprocess.DEVNULL,
-                stdout=theirs,
-                stderr=theirs,
-                start_new_session=True,
+            self._process = popen(
+                ["/bin/sh", "-c", command], cwd=folder, stdout=theirs, stderr=theirs, **options
             )
         except BaseException:
             os.close(ours)
@@ -61,13 +55,6 @@ class Job:
             raise
         finally:
             os.close(theirs)
-        self._guard = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "guard", str(self._process.pid)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
         reading = Thread(target=self._read, args=(ours,), name="hookline:job-output", daemon=True)
         reading.start()
         Thread(target=self._wait, args=(reading,), name="hookline:job", daemon=True).start()
@@ -105,24 +92,23 @@ class Job:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         reading.join(LINGER)
         signal_group(pid, signal.SIGKILL)
-        signal_group(self._guard.pid, signal.SIGKILL)
-        self._guard.wait()
-        if self._guard.stdin is not None:
-            self._guard.stdin.close()
         self.code = self._process.wait()
         reading.join(GRACE)
         self._ended.set()
         self.output.end()
 
 
-def start_job(session: str, command: str, folder: Path, extra: dict[str, str]) -> Job:
-    """Start a command in the background."""
+def start_job(session: str, command: str, folder: Path, options: dict[str, Any]) -> Job:
+    """Start a command in the background, with `options` of `popen`.
+
+    Call it in a thread that lasts as long as the command may.
+    """
     with _lock:
         if sum(job.running for job in _jobs.values()) >= RUNNING:
             raise ToolError(f"{RUNNING} jobs are running already; end one with shell_kill first")
         for old in [job for job in _jobs.values() if not job.running][: max(0, len(_jobs) - KEPT + 1)]:
             _jobs.pop(old.id).output.close()
-        job = Job(session, command, folder, extra)
+        job = Job(session, command, folder, options)
         _jobs[job.id] = job
         return job
 

@@ -13,6 +13,7 @@ from hookline.tools.tool import tool
 from .files import files_in
 from .globs import file_glob
 from .paths import folder, shown
+from .process import sandbox_of
 
 
 @tool(side_effects=SideEffects.read, registry=None)
@@ -31,7 +32,7 @@ def list_files(
     """
     place = folder(path, context)
     matches = file_glob(pattern).matches
-    found = [name for name in files_in(place) if matches(name)]
+    found = [name for name in files_in(place, sandbox_of(context)) if matches(name)]
     if not found:
         return f"[no file matches {pattern}]"
     lines = [shown(place / name, context) for name in found[:limit]]

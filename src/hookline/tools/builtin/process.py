@@ -1,14 +1,31 @@
-"""Processes: started in a group of their own, and ended as a group."""
+"""A command of a tool: its output as it comes, and nothing of its group left at the end."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING, Any
+
+from hookline.children.environment import environment
+from hookline.children.process import (
+    DEVNULL,
+    NEUTRAL,
+    Stream,
+    ended,
+    launch_of,
+    signal_group,
+    start,
+)
+from hookline.sandbox.errors import SandboxError
+from hookline.tools.errors import ToolError
+
+if TYPE_CHECKING:
+    from hookline.children.process import Process
+    from hookline.tools.context import ToolContext
 
 GRACE = 1.0
 """Seconds between asking a group to end and ending it."""
@@ -17,14 +34,22 @@ LINGER = 0.2
 """Seconds that output may still come after a command ended, from what it left in the background."""
 
 _CHUNK = 1 << 16
+_QUIET = {"GIT_TERMINAL_PROMPT": "0", "PAGER": "cat", "GIT_PAGER": "cat"}
+"""No person is there to answer a prompt or to turn pages."""
 
 
 class Running:
     """A process, its output as it comes, and how it ended."""
 
-    def __init__(self, process: asyncio.subprocess.Process, output: asyncio.StreamReader) -> None:
+    def __init__(self, process: Process, output: asyncio.StreamReader, sandbox: Any = None) -> None:
         self.process = process
         self._output = output
+        self._sandbox = sandbox
+        self._launch = launch_of(process.pid)
+
+    def explain(self, printed: str) -> str:
+        """One line if the command seems to have failed because of the sandbox; else empty."""
+        return "" if self._launch is None else self._sandbox.explain(printed, self._launch)
 
     async def chunks(self) -> AsyncGenerator[bytes]:
         """What the process prints, until it has ended and nothing more comes."""
@@ -53,10 +78,12 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    command: list[str],
-    folder: Path,
-    extra: dict[str, str],
-    stdin: IO[bytes] | int = asyncio.subprocess.DEVNULL,
+    command: Sequence[str],
+    *,
+    cwd: str | Path = NEUTRAL,
+    env: Mapping[str, str] | None = None,
+    stdin: Stream = DEVNULL,
+    **options: Any,
 ) -> AsyncGenerator[Running]:
     """Start a command, with its input closed unless a file is given; at the end nothing of its
     group is left.
@@ -74,27 +101,23 @@ async def running(
         raise
     try:
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                cwd=folder,
-                env={**os.environ, **extra},
-                stdin=stdin,
-                stdout=theirs,
-                stderr=theirs,
-                start_new_session=True,
+            process = await start(
+                command, cwd=cwd, env=env, stdin=stdin, stdout=theirs, stderr=theirs, **options
             )
+        except SandboxError as error:
+            raise ToolError(f"the command cannot be started: {error}") from error
         finally:
             os.close(theirs)
         try:
-            yield Running(process, reader)
+            yield Running(process, reader, options.get("sandbox"))
         finally:
             await _end(process)
     finally:
         transport.close()
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ask the whole group to end, then end it: also what ignores the question or went on alone."""
+async def _end(process: Process) -> None:
+    """Ask the whole group to end, then kill it: also what ignores the request or went on alone."""
     try:
         if process.returncode is None and signal_group(process.pid, signal.SIGTERM):
             async with asyncio.timeout(GRACE):
@@ -103,13 +126,35 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         pass
     finally:
         signal_group(process.pid, signal.SIGKILL)
-        await process.wait()  # also when cancelled again: it is dead, and somebody must see it
+        try:
+            await process.wait()  # also when cancelled again: its exit must be collected
+        finally:
+            ended(process.pid)
 
 
-def signal_group(group: int, number: signal.Signals) -> bool:
-    """Send a signal to a process group; False if there is none."""
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+def sandbox_of(context: ToolContext) -> Any:
+    """The sandbox that a tool's commands run in: the app's, if the tool is called by one."""
+    return getattr(context.app, "sandbox", None)
+
+
+def inside(sandbox: Any, kind: str, folder: Path) -> dict[str, Any]:
+    """How a child that only reads a folder is started: in the sandbox, if there is one."""
+    if sandbox is None:
+        return {}
+    outside = () if folder.is_relative_to(sandbox.places.workspace) else (folder,)
+    return {"sandbox": sandbox, "kind": kind, "profile": "read-only", "read": outside}
+
+
+def confined(context: ToolContext, kind: str, *, outside: bool = False) -> dict[str, Any]:
+    """How a command of the model is started: what it sees of our environment, and in which sandbox."""
+    sandbox = sandbox_of(context)
+    if sandbox is None:
+        return {"env": environment(_QUIET)}
+    return {
+        "env": environment(_QUIET, keep=sandbox.settings.environment),
+        "sandbox": sandbox,
+        "kind": kind,
+        "profile": "off" if outside else None,
+        "session": context.session_id,
+        "call_id": context.call_id,
+    }

@@ -28,7 +28,7 @@ from .files import split
 from .globs import file_glob
 from .literals import required_literal
 from .paths import folder, reach, shown
-from .process import running
+from .process import inside, running, sandbox_of
 
 _SECONDS = 60.0
 _WORKER = Path(__file__).with_name("search_worker.py")
@@ -55,12 +55,13 @@ async def search_files(
 
     """
     place = reach(path, context)
+    sandbox = sandbox_of(context)
     literal, same_case = required_literal(pattern, ignore_case=ignore_case)
     if place.is_file():
         place, names, count = place.parent, [place.name], 1
     else:
         folder(path, context)
-        names, count = await _candidates(place, glob, literal, same_case)
+        names, count = await _candidates(place, glob, literal, same_case, sandbox)
     found = await _search(
         {
             "pattern": pattern,
@@ -69,7 +70,8 @@ async def search_files(
             "limit": limit,
             "folder": str(place),
             "names": names,
-        }
+        },
+        sandbox,
     )
     if "error" in found:
         raise ToolError(f"{pattern!r} is not a regular expression: {found['error']}")
@@ -81,16 +83,18 @@ async def search_files(
     return "\n".join(lines) or f"[nothing matches {pattern!r} in {count:,} files]"
 
 
-async def _candidates(place: Path, glob: str, literal: str, ignore_case: bool) -> tuple[list[str], int]:
+async def _candidates(
+    place: Path, glob: str, literal: str, ignore_case: bool, sandbox: Any
+) -> tuple[list[str], int]:
     """The files that may have a match, and how many were asked for."""
     matches = file_glob(glob).matches
     if literal:
         (own, nested), chosen = await asyncio.gather(
-            in_thread(lambda: split(place)),
-            in_thread(lambda: git.containing(place, literal, ignore_case=ignore_case)),
+            in_thread(lambda: split(place, sandbox)),
+            in_thread(lambda: git.containing(place, literal, ignore_case=ignore_case, sandbox=sandbox)),
         )
     else:
-        (own, nested), chosen = await in_thread(lambda: split(place)), None
+        (own, nested), chosen = await in_thread(lambda: split(place, sandbox)), None
     if glob != "**":
         own, nested = [*filter(matches, own)], [*filter(matches, nested)]
     count = len(own) + len(nested)
@@ -98,12 +102,13 @@ async def _candidates(place: Path, glob: str, literal: str, ignore_case: bool) -
     return sorted((*names, *nested)), count
 
 
-async def _search(order: dict[str, Any]) -> dict[str, Any]:
+async def _search(order: dict[str, Any], sandbox: Any) -> dict[str, Any]:
     command = [sys.executable, "-I", "-S", "-W", "ignore", str(_WORKER)]
+    options = inside(sandbox, "search", Path(order["folder"]))
     with TemporaryFile() as written:
         written.write(json.dumps(order).encode())
         written.seek(0)
-        async with running(command, _WORKER.parent, {}, stdin=written) as worker:
+        async with running(command, stdin=written, **options) as worker:
             try:
                 async with asyncio.timeout(_SECONDS), aclosing(worker.chunks()) as chunks:
                     out = b"".join([chunk async for chunk in chunks])

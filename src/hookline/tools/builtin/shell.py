@@ -11,21 +11,19 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from hookline.sandbox.errors import SandboxError
 from hookline.specs import SideEffects
 from hookline.tools.context import ToolContext
 from hookline.tools.errors import ToolError
 from hookline.tools.invoke import Result
 from hookline.tools.output import LIMIT, is_binary, readable
 from hookline.tools.spool import NOTE, Spool
-from hookline.tools.threads import in_thread
 from hookline.tools.tool import tool
 
 from .ending import ending
-from .process import running
+from .process import confined, running
 
 _WATCHED = 1_000_000
-_QUIET = {"GIT_TERMINAL_PROMPT": "0", "PAGER": "cat", "GIT_PAGER": "cat"}
-"""Nobody is there to answer or to turn pages."""
 
 
 @tool(side_effects=SideEffects.external, registry=None)
@@ -34,15 +32,18 @@ async def shell(
     context: ToolContext,
     timeout: Annotated[float, Field(gt=0, le=3600)] = 120,  # a parameter of the model's
     background: bool = False,
+    outside_sandbox: bool = False,
 ) -> AsyncIterator[Any]:
     """Run a shell command in the workspace and show what it prints, with its exit code.
 
     The command gets no input, and whatever it leaves running is ended with it. In the background it
-    goes on until it ends or is killed; `shell_output` shows what it prints.
+    goes on until it ends or is killed; `shell_output` shows what it prints. A sandbox may keep it from
+    the network, and from writing outside the workspace and /tmp.
 
     command: The command line.
     timeout: Seconds after which the command and everything it started is ended; not in the background.
     background: Give a job id at once and let the command go on.
+    outside_sandbox: Run it without the sandbox, if it failed inside; a person may have to approve it.
 
     """
     if "\0" in command:
@@ -51,12 +52,13 @@ async def shell(
     if not folder.is_dir():
         raise ToolError(f"the workspace {folder} is not a folder")
     if background:
-        yield Result(await _start(command, folder, context))
+        yield Result(_start(command, folder, context, outside_sandbox))
         return
     kept = _Kept(LIMIT - 2 * NOTE)  # with the notes below it the result is within the limit
     spool = Spool(context)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    async with running(["/bin/sh", "-c", command], folder, _QUIET) as run:
+    options = confined(context, "shell", outside=outside_sandbox)
+    async with running(["/bin/sh", "-c", command], cwd=folder, **options) as run:
         try:
             async with asyncio.timeout(timeout), aclosing(run.chunks()) as chunks:
                 async for chunk in chunks:
@@ -73,16 +75,21 @@ async def shell(
         finally:
             spool.close()
         kept.add(decoder.decode(b"", final=True), 0)
-        yield Result(_lines(kept.text(), kept.note(spool), f"[{ending(run.process.returncode)}]"))
+        code = run.process.returncode
+        why = run.explain(kept.text()) if code else ""
+        yield Result(_lines(kept.text(), kept.note(spool), why, f"[{ending(code)}]"))
 
 
-async def _start(command: str, folder: Path, context: ToolContext) -> str:
+def _start(command: str, folder: Path, context: ToolContext, outside: bool) -> str:
     from .jobs import start_job
 
+    options = confined(context, "jobs", outside=outside)
     try:
-        job = await in_thread(lambda: start_job(context.session_id, command, folder, _QUIET))
-    except OSError as error:
-        raise ToolError(f"the command cannot be started: {error.strerror}") from error
+        # not in a thread of the pool: a sandbox ends a command with the thread that started it
+        job = start_job(context.session_id, command, folder, options)
+    except (OSError, SandboxError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ToolError(f"the command cannot be started: {reason}") from error
     return f'[{job.id} is running; shell_output(job="{job.id}") shows what it prints]'
 
 

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from hookline.config import Config
     from hookline.policy.approval_storage import ApprovalStorage
     from hookline.policy.approvals import Approvals
+    from hookline.policy.audit import AuditLog
     from hookline.policy.auditing import Auditor
     from hookline.policy.redaction import RedactionSettings, Redactor
+    from hookline.policy.settings import AuditSettings
+    from hookline.policy.signature import Checkpoints
     from hookline.tape import TapeStore
     from hookline.tools.runner import Approve, Record
 
@@ -54,6 +57,7 @@ class Safeguards:
                 app.hooks.add(BudgetGate(lambda: app.policy), name=BUDGETS)
                 stack.callback(app.hooks.remove, BUDGETS)
             if self.auditor is not None:
+                stack.callback(self.auditor.close)
                 stack.callback(app.hooks.trace(self.auditor.dispatched))
             stack.callback(self._close_approvals)
             yield
@@ -191,7 +195,28 @@ class Safeguards:
         from hookline.policy.auditing import Auditor
 
         redact = self.redactor.redact if settings.payloads and self.redactor is not None else None
-        return Auditor(AuditLog(self.audit_path), payloads=settings.payloads, redact=redact)
+        log = AuditLog(self.audit_path)
+        checkpoints = self._checkpoints(log, settings)
+        return Auditor(log, payloads=settings.payloads, redact=redact, checkpoints=checkpoints)
+
+    def _checkpoints(self, log: AuditLog, settings: AuditSettings) -> Checkpoints | None:
+        """What signs the audit log; None where the settings name no key."""
+        if settings.sign is None and settings.key is None:
+            return None
+        from hookline.policy.signature import Checkpoints, CommandSigner, SSHSigner
+
+        home = self._app.home
+        signer = (
+            SSHSigner(Path(settings.key), home) if settings.key else CommandSigner(settings.sign or [])
+        )
+        return Checkpoints(
+            log,
+            signer,
+            every=settings.every,
+            seconds=settings.seconds,
+            required=settings.required,
+            witness=Path(settings.witness).expanduser() if settings.witness else None,
+        )
 
     @property
     def record(self) -> Record | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hookline.policy.audit import AuditError
-from hookline.policy.chain import encoded, files_of, records, verify
+from hookline.policy.chain import Report, encoded, files_of, records, verify
 from hookline.text import printable
 
 from . import FAILED
@@ -78,11 +79,22 @@ def line_of(record: dict[str, Any]) -> str:
     return f"{at}  {shown} {told}"
 
 
-def verify_log(app: Hookline, head: str | None) -> None:
-    """Go along the log; leave with 1 at the first thing that is wrong."""
+def verify_log(
+    app: Hookline,
+    head: str | None,
+    key: Path | None = None,
+    witness: Path | None = None,
+    *,
+    complete: bool = False,
+) -> None:
+    """Check the chain, and with a public key its signatures; exit with 1 at the first fault."""
     path = app.safeguards.audit_path
+    if key is None and (witness is not None or complete):
+        raise BadInput("--witness and --complete are about signatures; name the public key by --key")
     try:
         report = verify(path, expected=head)
+        if key is not None and report.fault is None:
+            check_signatures(report, key, witness, path, complete=complete)
     except OSError as error:
         raise AuditError(f"the audit log {path} cannot be read: {error}") from error
     for note in report.notes:
@@ -91,4 +103,42 @@ def verify_log(app: Hookline, head: str | None) -> None:
         typer.echo(f"hookline: the audit log does not hold: {report.fault}", err=True)
         typer.echo(f"{report.lines} line(s) before that are as they were written", err=True)
         raise typer.Exit(FAILED)
-    typer.echo(f"{report.lines} line(s), nothing changed; head {report.head.hash}")
+    signed = f"; signed up to line {report.signed.seq}" if key is not None and report.signed else ""
+    typer.echo(f"{report.lines} line(s), nothing changed{signed}; head {report.head.hash}")
+
+
+def check_signatures(
+    report: Report, key: Path, witness: Path | None, path: Path, *, complete: bool
+) -> None:
+    """Check the last signature, which covers every line before it, and what a witness noted."""
+    from hookline.policy.signature import statement, verifier, witnessed
+
+    holds = verifier(key)
+    if report.signed is None or report.signature is None:
+        report.fault = "no line is signed: signatures were removed, or [audit] has neither sign nor key"
+        return
+    at, signature = report.signature
+    if not holds(statement(report.signed.seq, report.signed.hash, at), signature):
+        report.fault = (
+            f"the signature of line {report.signed.seq} is not of this key: the log was written anew, "
+            "or another key signed it"
+        )
+        return
+    if witness is not None:
+        noted, noted_at, text = witnessed(witness)
+        if not holds(statement(noted.seq, noted.hash, noted_at), text):
+            report.fault = f"the last line of the witness {witness} has no signature of this key"
+            return
+        if report.signed.seq < noted.seq or verify(path, expected=noted.hash).fault:
+            report.fault = (
+                f"the signature of line {noted.seq}, which the witness has, is missing: the end was "
+                "cut off, or the log was written anew"
+            )
+            return
+    tail = report.lines - report.signed.seq - 1
+    if tail > 0:
+        text = f"{tail} line(s) after line {report.signed.seq + 1} are not signed"
+        if complete:
+            report.fault = text
+        else:
+            report.notes.append(f"{text}: only the chain holds them")

@@ -486,8 +486,17 @@ def add_audit(cli: typer.Typer, app: Hookline) -> None:
         head: Annotated[
             str | None, typer.Option(help="A hash that was noted elsewhere and must be in the log.")
         ] = None,
+        key: Annotated[
+            Path | None, typer.Option(help="The public key that the signatures must be of.")
+        ] = None,
+        witness: Annotated[
+            Path | None, typer.Option(help="A file with signed heads, kept elsewhere.")
+        ] = None,
+        complete: Annotated[
+            bool, typer.Option("--complete", help="Fail if lines follow the last signature.")
+        ] = False,
     ) -> None:
-        """Check that nothing was changed, taken out, put in or cut off."""
+        """Check that nothing was changed, removed, inserted or cut off, and who signed it."""
         from .audit import verify_log
 
-        verify_log(app, head)
+        verify_log(app, head, key, witness, complete=complete)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hookline.hooks import Decision, Ruling, Verdict
 from hookline.hooks.trace import Dispatch
 
 from .approvals import Grant, call_hash
 from .audit import AuditError, AuditLog
+
+if TYPE_CHECKING:
+    from .signature import Checkpoints
 
 CALLERS = ("tool", "call_id", "session_id", "agent_id", "depth", "source", "channel", "chat", "user")
 """What a record says of a call, beside its hash."""
@@ -28,8 +31,16 @@ Redact = Callable[[Any], Any]
 class Auditor:
     """Writes what an app decides. Where a decision on a call cannot be written, the call is denied."""
 
-    def __init__(self, log: AuditLog, *, payloads: bool = False, redact: Redact | None = None) -> None:
+    def __init__(
+        self,
+        log: AuditLog,
+        *,
+        payloads: bool = False,
+        redact: Redact | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
         self.log = log
+        self._checkpoints = checkpoints
         self.payloads = payloads
         self._redact = redact
         self._unwritten: list[dict[str, Any]] = []
@@ -102,8 +113,18 @@ class Auditor:
 
     def _write(self, record: dict[str, Any]) -> None:
         with self._lock:
-            self.log.append([*self._unwritten, record])
+            if self._checkpoints is not None:
+                self._checkpoints.before_writing()
+            lines = [*self._unwritten, record]
+            head = self.log.append(lines)
             self._unwritten.clear()
+        if self._checkpoints is not None:
+            self._checkpoints.written(head, len(lines))
+
+    def close(self) -> None:
+        """Sign what was written, where the log is signed."""
+        if self._checkpoints is not None:
+            self._checkpoints.close()
 
     def _told(self, rulings: Iterable[Ruling]) -> list[dict[str, Any]]:
         return [self._ruling(each) for each in rulings]

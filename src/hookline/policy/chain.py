@@ -39,6 +39,10 @@ class Report:
     fault: str | None = None
     """The first thing that is wrong, with its file and line."""
     notes: list[str] = field(default_factory=list[str])
+    signed: Head | None = None
+    """The last line that a signature covers."""
+    signature: tuple[float, str] | None = None
+    """The last signature, with its time."""
 
 
 def sealed(record: dict[str, Any], head: Head) -> tuple[str, Head]:
@@ -142,6 +146,7 @@ def verify(path: Path, *, expected: str | None = None) -> Report:
         return report
     anchored = noted is None or noted.seq == 0
     last = None
+    unsigned: dict[int, str] = {}
     for file, number, line in lines(path):
         last = file
         where = f"{file}, line {number}"
@@ -158,6 +163,10 @@ def verify(path: Path, *, expected: str | None = None) -> Report:
         record = cast("dict[str, Any]", parsed(line))
         report.head = Head(record["seq"], record["hash"])
         report.lines += 1
+        unsigned[report.head.seq] = report.head.hash
+        if record.get("kind") == "signature" and not _take_signature(record, unsigned, report):
+            report.fault = f"{where}: it signs a line that is not in this log"
+            break
         met = met or record["hash"] == expected
         anchored = anchored or report.head == noted
         if noted is not None and report.head.seq == noted.seq and report.head != noted:
@@ -166,6 +175,21 @@ def verify(path: Path, *, expected: str | None = None) -> Report:
     if report.fault is None:
         _check_end(path, last, report, noted, anchored=anchored, met=met, expected=expected)
     return report
+
+
+def _take_signature(record: dict[str, Any], unsigned: dict[int, str], report: Report) -> bool:
+    """Note what a line signs, which must be a line before it. Returns whether it is."""
+    seq, digest, at, signature = (record.get(name) for name in ("signed", "head", "at", "signature"))
+    if not isinstance(seq, int) or not isinstance(at, int | float) or not isinstance(signature, str):
+        return False
+    if report.signed is not None and seq < report.signed.seq:  # of two processes, one was slower
+        return True
+    if unsigned.get(seq) != digest or seq >= report.head.seq:
+        return False
+    report.signed, report.signature = Head(seq, str(digest)), (float(at), signature)
+    for older in [number for number in unsigned if number < seq]:
+        del unsigned[older]
+    return True
 
 
 def _noted(path: Path, report: Report) -> Head | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hookline.hooks.errors import suggestion
 from hookline.specs import SideEffects
@@ -82,6 +82,26 @@ class AuditSettings(Section):
     """Whether arguments and reasons are written, too."""
     path: str | None = None
     """The file; by default `audit/audit.jsonl` of the home."""
+    sign: list[str] | None = Field(default=None, min_length=1)
+    """A program that signs: it gets the statement on standard input and prints the signature."""
+    key: str | None = None
+    """Instead of `sign`: a key for `ssh-keygen -Y sign`, outside the home."""
+    every: int = Field(default=100, ge=1)
+    """After how many lines the log is signed."""
+    seconds: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    """After how many seconds it is signed, if there are new lines."""
+    required: bool = False
+    """Whether decisions are denied while no signature can be made."""
+    witness: str | None = None
+    """A file outside the home to which each signed head is added."""
+
+    @model_validator(mode="after")
+    def _signs_one_way(self) -> AuditSettings:
+        if self.sign is not None and self.key is not None:
+            raise ValueError("set either sign or key")
+        if self.sign is None and self.key is None and (self.required or self.witness is not None):
+            raise ValueError("required and witness need sign or key")
+        return self
 
 
 class PolicySettings(Section):

@@ -77,7 +77,7 @@ async def test_an_answer_given_elsewhere_counts_and_the_question_is_taken_back(c
     await box.handle(letter())
     await box.is_asked()
     assert [each.id for each in await other.gateway.approvals.of("mail:ada")] == [box.request["id"]]
-    assert await other.gateway.approvals.answer(box.request["id"], "approve")
+    assert await other.gateway.approvals.answer(box.request["id"], "approve", by="ada")
     (result,) = await box.answers("ada-1")
     async with asyncio.timeout(10):
         await box.gone.wait()

@@ -17,7 +17,7 @@ from .shell_programs import WRAPPERS
 from .shell_script import LONGEST, Script, SimpleCommand
 from .shell_syntax import RESERVED, read_script
 from .shell_words import Word
-from .shell_wrappers import effects_of
+from .shell_wrappers import QUIET, effects_of
 
 DEEPEST = 8
 """Commands within commands that are read."""
@@ -29,6 +29,7 @@ COMMON = re.compile(
     [ \t]*+
     (?: ( (?: [\w./:=@%+,^-]++ | '(?!~)[^'\0\r]*+' | "(?!~)[^"\\$`\0\r]*+" ) (?=[ \t\n|&;]|\Z)
         | && | \|\| | ;(?!;) | \|(?![&|]) | \n[ \t\n]*+
+        | [012]?>&[012](?=[ \t\n|&;]|\Z) | [012]?>>?(?![>&|(]) | [012]?<(?![<&>(])
         )
       | .+
     )
@@ -37,6 +38,7 @@ COMMON = re.compile(
 )
 """The next word or operator of a line that needs no grammar; nothing where one is needed."""
 SEPARATORS = frozenset(["&&", "||", ";", "|"])
+SIGNS = frozenset("&|;\n<>")
 NEEDS_GRAMMAR = RESERVED | {
     "time",
     "coproc",
@@ -112,7 +114,7 @@ def argv_commands(words: list[str]) -> Commands:
     found = Commands()
     if sum(map(len, words)) > LONGEST:
         found.unclear.append(f"it is longer than {LONGEST // 1000} kB")
-    else:
+    elif words:
         _inspect([Word(word, quoted=True) for word in words], None, found, 0)
     return found
 
@@ -122,35 +124,52 @@ def split(text: str) -> Script:
     if len(text) > LONGEST:
         return Script(unclear=[f"it is longer than {LONGEST // 1000} kB"])
     pieces: list[str] = COMMON.findall(text)
-    if "" in pieces:
-        return read_script(text)
+    return (None if "" in pieces else _split_plain(pieces)) or read_script(text)
+
+
+def _split_plain(pieces: list[str]) -> Script | None:
+    """The commands of words and operators; None if it takes the grammar to tell."""
     if len(pieces) > MOST:
         return Script(unclear=["it has too many words"])
-    command: list[Word] = []
-    commands = [command]
+    words: list[Word] = []
+    commands: list[SimpleCommand] = []
+    targets: list[Word] = []
     operators: set[str] = set()
+    redirected = False
     for piece in pieces:
-        if piece[0] == "\n" or piece in SEPARATORS:
-            if piece[0] != "\n":
-                if not command:
-                    return read_script(text)
+        first = piece[0]
+        if first in "'\"" or (first not in SIGNS and "<" not in piece and ">" not in piece):
+            word = Word(piece[1:-1], quoted=True) if first in "'\"" else Word(piece)
+            if redirected:
+                targets.append(word)
+                redirected = False
+            elif not words and (piece in NEEDS_GRAMMAR or "=" in piece):
+                return None
+            else:
+                words.append(word)
+        elif redirected or (not words and first != "\n"):
+            return None
+        elif piece in SEPARATORS or first == "\n":
+            if first != "\n":
                 operators.add(piece)
-            command = []
-            commands.append(command)
-        elif piece[0] in "'\"":
-            command.append(Word(piece[1:-1], quoted=True))
+            if words:
+                commands.append(SimpleCommand(words))
+            words = []
         else:
-            if not command and (piece in NEEDS_GRAMMAR or "=" in piece):
-                return read_script(text)
-            command.append(Word(piece))
-    return Script([SimpleCommand(one) for one in commands if one], [], operators)
+            operators.add(piece.strip("012"))
+            redirected = "&" not in piece
+    if redirected:
+        return None
+    if words:
+        commands.append(SimpleCommand(words))
+    return Script(commands, targets, operators)
 
 
 def _read(text: str, found: Commands, depth: int) -> None:
     """Add what a text, given to a shell, would run."""
     script = split(text)
     found.operators |= script.operators
-    if "\n" in text.strip():
+    if "\n" in text and "\n" in text.strip():
         found.operators.add("newline")
     found.unclear += script.unclear
     found.dynamic = found.dynamic or script.dynamic
@@ -159,10 +178,12 @@ def _read(text: str, found: Commands, depth: int) -> None:
         if len(found.calls) > MOST_COMMANDS:
             found.unclear.append("it has too many commands")
             break
-        _assign(command.assignments, found)
-        for words in (command.words, command.unexpanded):
-            if words:
-                _inspect(words, command.text, found, depth)
+        if command.assignments:
+            _assign(command.assignments, found)
+        if command.words:
+            _inspect(command.words, command.text, found, depth)
+        if command.unexpanded:
+            _inspect(command.unexpanded, command.text, found, depth)
 
 
 def _assign(assignments: list[tuple[str, Word]], found: Commands) -> None:
@@ -176,18 +197,20 @@ def _inspect(words: list[Word], text: str | None, found: Commands, depth: int) -
     """Add a command, and the commands that it runs in turn."""
     first, rest = words[0], words[1:]
     program = first.text.rpartition("/")[2]
-    if program not in WRAPPERS and program.lower() in WRAPPERS:
+    if not program.islower() and program.lower() in WRAPPERS:
         program = program.lower()  # as a file system that ignores case would find it
     if len(words) > MOST or len(found.calls) > MOST_COMMANDS:
         found.unclear.append("it has too many words")
         return
-    _note([Word(program, first.dynamic, first.quoted), *rest], found)
+    _note(
+        words if program == first.text else [Word(program, first.dynamic, first.quoted), *rest], found
+    )
     if first.dynamic or (first.pattern and program not in ("[", "[[")):
         found.unclear.append("the program is known only when it runs")
         return
-    effects = effects_of(program, rest, text)
-    if effects is None:
+    if program in QUIET:
         return
+    effects = effects_of(program, rest, text)
     found.unclear += effects.unclear
     found.folders += effects.folders
     _assign(effects.assignments, found)
@@ -206,7 +229,7 @@ def _note(words: list[Word], found: Commands) -> None:
     program = words[0].text
     texts = [word.text for word in words]
     line = " ".join(texts)
-    if line.split() != texts:  # there are blanks in some of them
+    if line.count(" ") >= len(texts) or not line.isprintable():  # there are blanks in some of them
         line = " ".join([" ".join(text.split()) for text in texts])
     found.calls.append(words)
     found.programs.add(program)

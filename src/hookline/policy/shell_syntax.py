@@ -195,7 +195,7 @@ class _StatementReader(RedirectionReader):
         for node in self.parts(nodes):
             start = self.start(node)
             self.gap(at, start, BLANKS)
-            joined = start == at or not any(blank in self.text[at:start] for blank in " \t")
+            joined = start == at or (" " not in self.text[at:start] and "\t" not in self.text[at:start])
             if pending and (not joined or "redirect" in node.type):
                 self.take(command, pending, depth)
                 pending = []

@@ -13,6 +13,7 @@ Part: TypeAlias = tuple[str, Literal["plain", "quoted", "dynamic"]]
 MOST = 256
 """Words that one word with braces may stand for."""
 GLOB = re.compile(r"[*?\[]")
+SPECIAL = re.compile(r"[*?\[{}~]")
 SEQUENCE = re.compile(r"(-?\d{1,4}|[A-Za-z])\.\.(-?\d{1,4}|[A-Za-z])(?:\.\.-?\d{1,3})?")
 
 
@@ -36,6 +37,8 @@ class Word:
     @classmethod
     def of(cls, parts: list[Part]) -> Word:
         """The word that some pieces make."""
+        if len(parts) == 1 and parts[0][1] == "plain" and not SPECIAL.search(parts[0][0]):
+            return cls(parts[0][0])
         text = "".join([text for text, _ in parts])
         dynamic = any(kind == "dynamic" for _, kind in parts)
         quoted = any(kind == "quoted" for _, kind in parts)

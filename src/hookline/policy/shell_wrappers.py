@@ -32,10 +32,8 @@ WATCH_OPTION = re.compile(r"-[bcdegtx]+|-n[\d.]+|--(?:interval=.*|differences|no
 FLOCK_OPTION = re.compile(r"-[sxenuoF]+|--(?:nonblock|exclusive|shared|unlock|close|no-fork)")
 
 
-def effects_of(program: str, rest: list[Word], text: str | None) -> Effects | None:
-    """What a program with these arguments, and this text to read, does in turn; None for nothing."""
-    if program in QUIET:
-        return None
+def effects_of(program: str, rest: list[Word], text: str | None) -> Effects:
+    """What a program with these arguments, and this text to read, does in turn."""
     found = Effects()
     base = base_of(program)
     rule = UNREADABLE_ARGUMENTS.get(program)

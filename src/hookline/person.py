@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from hookline.catalog.events.misc import UserBashEvent
 from hookline.catalog.identity import NOBODY, Identity
+from hookline.confinement import OUTSIDE
 from hookline.hooks import HooklineError
 from hookline.tools.arguments import parse
 
@@ -76,7 +77,10 @@ async def run_shell(
     if hook.live:
         event = UserBashEvent(command, exclude_from_context, str(app.workspace))
         await hook.fire(event, app.context(session_id, identity))
-    given = {"command": command}
+    given: dict[str, Any] = {"command": command}
+    known = app.tools.get(SHELL).spec.input_schema.get("properties", {})
+    if identity.channel == "terminal" and OUTSIDE in known:  # it is exactly what they typed
+        given[OUTSIDE] = True
     outcome = await call_tool(app, session_id, SHELL, given, source="shell", identity=identity)
     if not exclude_from_context:
         said = f"I ran `{command}` myself:\n\n{outcome.content}"

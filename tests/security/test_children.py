@@ -37,7 +37,9 @@ CALLS = re.compile(
 OWNERS = {"os", "posix", "asyncio", "anyio", "loop", "trio", "futures", "concurrent"}
 
 
-RUNS_INSIDE = dict.fromkeys(("sandbox/relay.py", "sandbox/landlock_child.py"), ["os.fork", "os.execvp"])
+RUNS_INSIDE = {
+    name: ["os.fork", "os.execvp"] for name in ("sandbox/relay.py", "sandbox/landlock_child.py")
+}
 """Programs of ours that run inside the sandbox and become the command there."""
 
 

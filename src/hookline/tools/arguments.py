@@ -59,7 +59,7 @@ def read(arguments: Any, limits: ArgumentLimits = USUAL) -> Arguments:
             kind = type(arguments).__name__
             raise BadValue(f"the arguments must be a JSON object, not {kind}")
         if _is_harmless(text, limits):
-            return arguments
+            return cast("Arguments", arguments)
     elif not isinstance(arguments, Mapping):
         kind = cast("type[Any]", type(arguments)).__name__
         raise BadValue(f"the arguments must be a JSON object, not {kind}")

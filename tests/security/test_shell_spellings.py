@@ -97,7 +97,16 @@ async def test_the_floor_protects_a_path_however_it_is_named(command, workspace)
 
 @pytest.mark.parametrize(
     "command",
-    ["cat README.md", "ls", "ls *.md", "cat *.py", "grep -r x sub", "cat sub/*", "ls -la sub", "cp a b"],
+    [
+        "cat README.md",
+        "ls",
+        "ls *.md",
+        "cat *.py",
+        "grep -r x sub",
+        "cat sub/*",
+        "ls -la sub",
+        "cp a b",
+    ],
 )
 async def test_other_files_are_not_taken_for_a_secret(command, workspace):
     assert await decided(NO_ENV, command, workspace) is Decision.ALLOW

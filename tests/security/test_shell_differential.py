@@ -72,6 +72,7 @@ def test_the_spellings_run_what_the_reader_says(tmp_path):
 
 @settings(
     max_examples=3,
+    derandomize=True,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),

@@ -11,7 +11,6 @@ import base64
 import binascii
 import logging
 import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -78,17 +77,29 @@ class SSHSigner:
 
 
 def _printed(command: Sequence[str], data: bytes) -> str:
-    try:
-        done = subprocess.run(
-            command, input=data, capture_output=True, timeout=SECONDS, cwd="/", check=False
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise AuditError(f"{command[0]} made no signature: {error}") from error
-    said = done.stdout.decode("utf-8", "replace").strip()
-    if done.returncode or not said:
-        told = done.stderr.decode("utf-8", "replace").strip()[:500]
-        raise AuditError(f"{command[0]} made no signature (exit code {done.returncode}): {told}")
+    code, said, told = _called(command, data)
+    if code or not said:
+        raise AuditError(f"{command[0]} made no signature (exit code {code}): {told[:500]}")
     return said
+
+
+def _called(command: Sequence[str], data: bytes) -> tuple[int, str, str]:
+    """Run a program with `data` on standard input: its exit code and what it printed."""
+    from hookline.children.environment import environment
+    from hookline.children.process import PIPE, popen
+
+    env = environment(keep=("SSH_AUTH_SOCK", "PKCS11_*"))
+    try:
+        with popen(command, env=env, stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
+            try:
+                out, err = child.communicate(data, timeout=SECONDS)
+            except BaseException:
+                child.kill()
+                raise
+    except Exception as error:  # it is not there, cannot be run, or took too long
+        raise AuditError(f"{command[0]} made no signature: {error}") from error
+    texts = [each.decode("utf-8", "replace").strip() for each in (out, err)]
+    return child.returncode, texts[0], texts[1]
 
 
 class Checkpoints:
@@ -233,18 +244,8 @@ def _ssh_verified(keys: list[str], data: bytes, signature: str) -> bool:
         signers.write_text("".join(f'audit namespaces="{NAMESPACE}" {key}\n' for key in keys))
         signed.write_text(signature + "\n")
         command = ["ssh-keygen", "-q", "-Y", "verify", "-n", NAMESPACE, "-I", "audit"]
-        try:
-            done = subprocess.run(
-                [*command, "-f", str(signers), "-s", str(signed)],
-                input=data,
-                capture_output=True,
-                timeout=SECONDS,
-                cwd="/",
-                check=False,
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            raise AuditError(f"ssh-keygen, which verifies these signatures, failed: {error}") from error
-    return done.returncode == 0
+        code, _, _ = _called([*command, "-f", str(signers), "-s", str(signed)], data)
+    return code == 0
 
 
 def _pem_verifier(text: str, path: Path) -> Callable[[bytes, str], bool]:

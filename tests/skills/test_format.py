@@ -119,12 +119,11 @@ class TestRealSkillsLoadUnchanged:
         )
         assert discover().get("commas").allowed_tools == ("Read", "Bash(git:*)", "Write")
 
-    def test_values_that_name_each_other_cost_nothing(self, write, discover):
+    def test_values_that_name_each_other_are_refused(self, write, discover):
         levels = "".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12))
         write("deep", f"---\nname: deep\ndescription: d\nmetadata:\n  l0: &l0 [x]\n{levels}---\nText")
-        skill = discover().get("deep")
-        assert "deep" in repr(skill)
-        assert discover().load("deep").endswith("Text")
+        with pytest.raises(Exception, match="unknown skill"):
+            discover().get("deep")
 
 
 LONG = "x" * 65

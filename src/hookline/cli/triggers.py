@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from hookline.config import ConfigError
+from hookline.foreign_json import parse_json
 from hookline.triggers import TriggerError, Triggers
 
 from .approval import approve, tell_how
@@ -77,7 +78,7 @@ def dead(app: Hookline, name: str, retry: str | None) -> None:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError as error:
         raise BadInput(f"{text!r} is not JSON: {error}") from None
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
+from hookline.foreign_json import parse_json
 from hookline.tools.builtin.ending import ending
 
 from .errors import HookFailed
@@ -80,7 +81,7 @@ def of_output(hook: CommandHook, output: bytes) -> Answer:
     text = text_of(output)
     if text.startswith("{"):
         try:
-            data: Any = json.loads(text)
+            data: Any = parse_json(text)
         except (ValueError, RecursionError) as error:
             if hook.event not in _SPEAKS:
                 return failed(hook, f"what it printed is not JSON: {error}")

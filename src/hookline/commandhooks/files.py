@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hookline.foreign_json import parse_json
 from hookline.plugins.project import CONFIG
 from hookline.plugins.settingsfiles import FOLDER, NAMES, settings_item
 from hookline.plugins.sources import Source, SourceError, read_source
@@ -132,7 +132,7 @@ class Files:
         if isinstance(source, SourceError):
             return HooksFile(name, Table(problems=[str(source)])), False
         try:
-            data: Any = json.loads(source.content.decode("utf-8-sig"))
+            data: Any = parse_json(source.content.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
             return HooksFile(name, Table(problems=[f"{source.path}: it is not JSON: {error}"])), False
         if not isinstance(data, dict):

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.foreign_json import parse_json
 from hookline.private import private_folder
 
 from . import names
@@ -103,7 +104,7 @@ class Transcripts:
     def _call(self, call: dict[str, Any]) -> dict[str, Any]:
         arguments = call.get("arguments")
         try:
-            given: Any = json.loads(arguments or "{}") if isinstance(arguments, str) else arguments
+            given: Any = parse_json(arguments or "{}") if isinstance(arguments, str) else arguments
         except ValueError:
             given = None
         tool: str = call["name"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from difflib import unified_diff
 from typing import Any, Final, cast
+
+from hookline.foreign_json import parse_json
+from hookline.line_diff import line_diff
 
 LONGEST: Final = 20_000
 """Characters of one text that are shown."""
@@ -37,7 +39,7 @@ def cut(text: str, longest: int = LONGEST) -> str:
 def diff_of(before: Any, after: Any) -> str:
     """What changed from one value to the other, as a unified diff; empty when nothing did."""
     old, new = lines_of(before), lines_of(after)
-    return "\n".join(unified_diff(old, new, "before", "after", lineterm="", n=2))
+    return "\n".join(line_diff(old, new, ("before", "after"), end="", context=2))
 
 
 def lines_of(value: Any) -> list[str]:
@@ -45,7 +47,7 @@ def lines_of(value: Any) -> list[str]:
     shown = plain(value)
     if isinstance(shown, str):
         try:
-            shown = json.loads(shown)
+            shown = parse_json(shown)
         except ValueError:
             return shown.splitlines()
     return json.dumps(shown, indent=2, ensure_ascii=False, sort_keys=True).splitlines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, cast
 
 from hookline.agent.journal import plain_content
@@ -10,6 +9,7 @@ from hookline.catalog.calls import ToolCall
 from hookline.catalog.envelope import Message
 from hookline.catalog.events.model import ModelResultEvent
 from hookline.catalog.parts import Content
+from hookline.foreign_json import parse_json
 from hookline.hooks import HooklineError
 from hookline.tools.runner import shown
 
@@ -72,7 +72,7 @@ def plain_value(returned: Any, content: Content) -> Any:
     if returned is None:
         return None
     try:
-        return json.loads(content)
+        return parse_json(content)
     except ValueError:
         return content
 

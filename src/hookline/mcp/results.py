@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hookline.catalog.parts import AudioPart, Content, ImagePart, Part, TextPart
+from hookline.foreign_json import parse_json
 from hookline.tools.errors import ToolError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _says(texts: Iterable[str], structured: Any) -> bool:
         if text in wanted:
             return True
         try:
-            if json.loads(text) in wanted:
+            if parse_json(text) in wanted:
                 return True
         except (ValueError, RecursionError):
             continue

@@ -68,18 +68,17 @@ def _hinted(hints: ToolAnnotations | None) -> SideEffects:
 def _check_schema(listed: Listed) -> None:
     """Refuse a schema that is none: a provider would refuse the whole request for it."""
     from jsonschema.exceptions import SchemaError
-    from jsonschema.validators import Draft202012Validator, validator_for
 
-    kind: Any = validator_for(listed.input_schema, default=Draft202012Validator)
+    from hookline.tools.schema_validator import SchemaTooLarge, check_schema
+
     try:
-        kind.check_schema(listed.input_schema)
+        check_schema(listed.input_schema)
     except SchemaError as error:
         told = f"its schema is not valid: {error.message[:200]}"
         raise McpError(f"the tool {listed.name[:80]!r} cannot be used: {told}") from error
-    except RecursionError:
-        raise McpError(
-            f"the tool {listed.name[:80]!r} cannot be used: its schema is too deep"
-        ) from None
+    except (SchemaTooLarge, RecursionError) as error:
+        told = str(error) or "its schema is too deep"
+        raise McpError(f"the tool {listed.name[:80]!r} cannot be used: {told}") from None
 
 
 def _first(error: ValueError) -> str:

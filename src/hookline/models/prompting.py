@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from hookline.catalog.envelope import Message
+from hookline.foreign_json import parse_json
 
 from .errors import ModelFailed
 from .model import ModelRequest, ToolSchema, content_text
@@ -133,13 +134,13 @@ def read_call(text: str) -> tuple[str, str] | None:
         _, end = json.JSONDecoder().raw_decode(rest)
     except ValueError:
         end = len(rest)
-    return json.loads(found["name"]), rest[:end]
+    return parse_json(found["name"]), rest[:end]
 
 
 def read_answer(arguments: str) -> str:
     """The words of an answer that was written as a call; of one that was cut off, what is there."""
     try:
-        return str(json.loads(arguments)["text"])
+        return str(parse_json(arguments)["text"])
     except (ValueError, KeyError, TypeError):
         return re.sub(r'^\s*\{\s*"text"\s*:\s*"?', "", arguments)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
+
+from hookline.foreign_json import parse_json
 
 from .project import hook_commands, item_of
 from .reach import ProjectCommand
@@ -39,7 +40,7 @@ def settings_item(source: Source, project: Path) -> Item | None:
 def commands_of(content: bytes) -> list[ProjectCommand]:
     """What a settings file runs or connects to."""
     try:
-        data: Any = json.loads(content.decode("utf-8-sig"))
+        data: Any = parse_json(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return []
     hooks = cast("dict[str, Any]", data).get("hooks") if isinstance(data, dict) else None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hookline.foreign_json import parse_json
 from hookline.hooks.errors import HooklineError
 from hookline.private import private_folder
 
@@ -165,10 +166,9 @@ class Trust:
         return {project: dict(trusted) for project, trusted in self._read[1].items()}
 
     def _parsed(self) -> dict[str, dict[str, str]]:
-        import json
 
         try:
-            data: Any = json.loads(self.path.read_bytes())
+            data: Any = parse_json(self.path.read_bytes())
         except OSError as error:
             raise TrustError(f"{self.path} cannot be read: {error.strerror}") from error
         except ValueError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
+
+from hookline.patterns import matches_glob
 
 from .words import words
 
@@ -45,6 +46,6 @@ def filtered(
         for name, value in environ.items()
         if name in INHERITED
         or name.startswith(PREFIXES)
-        or any(fnmatchcase(name, pattern) for pattern in allowed)
+        or any(matches_glob(name, pattern) for pattern in allowed)
     }
     return {**kept, **(secrets or {})}

@@ -77,6 +77,9 @@ def _yaml(source: str) -> Any:
     import yaml
 
     try:
+        events: Any = cast("Any", yaml).parse(source, yaml.SafeLoader)
+        if any(isinstance(event, yaml.AliasEvent) for event in events):
+            raise SkillError("the front matter may not use aliases (`*name`): write the value out")
         return yaml.safe_load(source)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 2}" if error.problem_mark else ""

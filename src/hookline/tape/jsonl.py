@@ -7,6 +7,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from hookline.foreign_json import parse_json
+
 from .entry import Entry, Json, row_of
 from .errors import BadEntry, BadLine, TapeError
 from .store import TapeStore
@@ -146,7 +148,7 @@ async def _each(
 
 def _parsed(number: int, line: str | bytes) -> Json:
     try:
-        value: Any = json.loads(line)
+        value: Any = parse_json(line)
     except (ValueError, RecursionError) as error:
         raise BadLine(number, f"not JSON ({error})") from error
     if not isinstance(value, dict):

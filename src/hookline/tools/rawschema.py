@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any
@@ -27,10 +26,14 @@ class RawSignature:
 
         try:
             if self._validator is None:
-                self._validator = _compile(self.schema)
-            errors: list[Any] = sorted(self._validator.iter_errors(dict(arguments)), key=_place)
+                from .schema_validator import SchemaValidator
+
+                self._validator = SchemaValidator(self.schema)
+            errors: list[Any] = sorted(self._validator.errors(dict(arguments)), key=_place)
         except SchemaError as error:
             return [f"arguments: the tool's own schema is not valid: {error.message}"]
+        except ValueError as error:  # too large, or too much work
+            return [f"arguments: {error}"]
         except Unresolvable as error:
             return [f"arguments: the tool's own schema refers to what it does not contain: {error}"]
         return [fault for error in errors for fault in _faults(error)] or dict(arguments)
@@ -50,18 +53,6 @@ def _context_parameter(function: Callable[..., Any]) -> Parameter | None:
     except (NameError, TypeError, ValueError):  # no signature, or names that are not there: no context
         return None
     return next((p for p in parameters if p.annotation is ToolContext), None)
-
-
-def _compile(schema: Mapping[str, Any]) -> Any:
-    from importlib import import_module
-
-    from jsonschema.validators import Draft202012Validator, validator_for
-
-    # untyped; with a registry of its own a validator never fetches what a schema refers to
-    registry: Any = import_module("jsonschema_specifications").REGISTRY
-    kind: Any = validator_for(schema, default=Draft202012Validator)
-    kind.check_schema(schema)
-    return kind(schema, registry=registry)
 
 
 def _place(error: Any) -> list[str]:
@@ -98,7 +89,9 @@ def _expectation(error: Any) -> str:
 
 
 def _matches(name: str, patterns: Mapping[str, Any]) -> bool:
-    return any(re.search(pattern, name) for pattern in patterns)
+    from .schema_validator import finds
+
+    return any(finds(pattern, name) for pattern in patterns)
 
 
 def _under(field: str, name: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from hookline.foreign_json import parse_json
 from hookline.hooks.errors import suggestion
 from hookline.tape import Entry, TapeStore
 
@@ -287,7 +288,7 @@ def parsed(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return arguments
     try:
-        return json.loads(arguments or "{}")
+        return parse_json(arguments or "{}")
     except ValueError:
         return arguments
 

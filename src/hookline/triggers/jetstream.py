@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from hookline.catalog.trigger import TriggerEvent
+from hookline.foreign_json import parse_json
 from hookline.hooks.errors import error_text
 
 from .errors import MissingLibrary, TriggerError
@@ -115,7 +116,7 @@ def event_of(trigger: QueueTrigger, message: Msg) -> TriggerEvent:
     about = message.metadata
     key = (message.headers or {}).get(KEY) or f"{about.stream}:{about.sequence.stream}"
     try:
-        payload = json.loads(message.data)
+        payload = parse_json(message.data)
     except (ValueError, RecursionError):
         payload = Unreadable(message.data)
     return TriggerEvent(trigger.name, payload, key, about.timestamp.timestamp())

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import Any, ClassVar, cast
 from pydantic import Field, SecretStr, field_validator
 
 from hookline.catalog.trigger import Route, TriggerEvent
+from hookline.foreign_json import parse_json
 
 from .errors import MissingLibrary, TriggerError, TriggersStopping
 from .settings import TriggerSettings
@@ -184,7 +184,7 @@ class WebhookTrigger(Trigger[WebhookSettings]):
 
 def _payload(body: bytes) -> dict[str, Any]:
     try:
-        payload = json.loads(body)
+        payload = parse_json(body)
     except (ValueError, RecursionError):
         raise Refused(400, "the body is not JSON") from None
     if not isinstance(payload, dict):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from hookline.catalog.parts import AudioPart
+from hookline.foreign_json import parse_json
 from hookline.models.errors import ModelError
 from hookline.models.openai.connections import Connections, http, proxy_of
 from hookline.models.openai.failures import CONNECT, Failures
@@ -100,7 +100,7 @@ class RemoteRecognizer(RemoteEngine):
         )
         answer = await self._post("audio/transcriptions", data=form)
         try:
-            found: Any = json.loads(answer)
+            found: Any = parse_json(answer)
         except (ValueError, RecursionError):
             found = None
         table = cast("dict[str, Any]", found if isinstance(found, dict) else {})

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from hookline.catalog.stream import StreamEvent
+from hookline.foreign_json import check_depth, parse_json
 
 from ..errors import BadSetting, ModelError
 from ..model import ModelRequest
@@ -163,8 +164,9 @@ class OpenAIModel:
             chunk, end = _decode(text)
             if end != len(text):
                 raise Malformed("an event that is no JSON")
+            check_depth(text, chunk)
             if b"\\ud" in payload or b"\\uD" in payload:
-                chunk = json.loads(_paired(chunk))
+                chunk = parse_json(_paired(chunk))
         except (ValueError, RecursionError):
             raise Malformed("an event that is no JSON") from None
         if not isinstance(chunk, dict):
@@ -228,7 +230,7 @@ async def _drain(response: ClientResponse) -> None:
 
 def _error_in(beginning: bytes) -> object:
     try:
-        found = json.loads(beginning)
+        found = parse_json(beginning)
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, object]", found).get("error") if isinstance(found, dict) else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, cast
+
+from hookline.foreign_json import parse_json
 
 from ..errors import (
     BadSetting,
@@ -203,7 +204,7 @@ def _details(body: bytes) -> dict[str, Any]:
     """The `code`, `type` and `message` of an error's body, whatever form that has."""
     text = body.decode(errors="replace")
     try:
-        found = json.loads(text)
+        found = parse_json(text)
     except (ValueError, RecursionError):
         # A proxy's page says nothing that is worth a screen of markup.
         return {} if text.lstrip().startswith("<") else {"message": text}

@@ -12,6 +12,7 @@ from zlib import crc32
 from hookline.catalog.envelope import Message
 from hookline.catalog.parts import AudioPart, ImagePart, TextPart
 from hookline.catalog.stream import StreamEvent
+from hookline.foreign_json import parse_json
 
 from ..model import ModelRequest, content_text
 from ..thinking import THINKING, thinking_of
@@ -299,7 +300,7 @@ def _arguments(arguments: object) -> str:
     if not arguments:
         return "{}"
     try:
-        json.loads(arguments)
+        parse_json(arguments)
     except (ValueError, RecursionError):
         return json.dumps({"invalid": arguments})
     return arguments

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from heapq import nlargest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,7 +20,10 @@ from .paths import regular_file, shown
 from .stamps import refuse_stale
 from .writing import LARGEST, LOCK, decoded, diff, encoded, replace_file
 
-_COMPARED = 10_000
+_COMPARED = 200
+"""Lines that are compared letter by letter."""
+_LONGEST = 200
+"""Characters of a line that are compared."""
 _PLACES = 10
 
 
@@ -122,8 +126,16 @@ def _nearest(text: str, old: str) -> str:
     if wanted in by_text:
         number = by_text[wanted]
     else:
-        close = difflib.get_close_matches(wanted[:500], [*by_text][-_COMPARED:], n=1)
-        if not close:
+        near = _similar(wanted[:_LONGEST], {line[:_LONGEST]: line for line in by_text})
+        if near is None:
             return "; read the file again"
-        number = by_text[close[0]]
+        number = by_text[near]
     return f"; the nearest line is {number}: {lines[number - 1][:300]!r}"
+
+
+def _similar(wanted: str, lines: dict[str, str]) -> str | None:
+    """The line most like the wanted one, among those that share most words with it."""
+    words = set(wanted.split())
+    among = nlargest(_COMPARED, lines, key=lambda line: len(words.intersection(line.split())))
+    close = difflib.get_close_matches(wanted, among, n=1)
+    return lines[close[0]] if close else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import secrets
 import stat
 from pathlib import Path
 from threading import RLock
 
+from hookline.line_diff import line_diff
 from hookline.tools.context import ToolContext
 from hookline.tools.errors import ToolError
 
@@ -64,25 +64,10 @@ def replace_file(place: Path, path: str, data: bytes, context: ToolContext) -> N
 def diff(old: str, new: str, name: str) -> str:
     """What changed, as a unified diff."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    if len(before) + len(after) > _DIFF_LINES:
-        before, after, skipped = _middle(before, after)
-        if len(before) + len(after) > _DIFF_LINES:
-            return f"[{len(before):,} lines became {len(after):,}: too many for a diff]"
-        note = f"[lines counted from line {skipped + 1:,}]\n" if skipped else ""
-    else:
-        note = ""
-    lines = difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
-    return note + "".join(_ended(line) for line in lines).rstrip("\n")
-
-
-def _middle(before: list[str], after: list[str]) -> tuple[list[str], list[str], int]:
-    """Both without what they begin and end with alike, but for a few lines around."""
-    shorter = min(len(before), len(after))
-    head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
-    rest = shorter - head
-    tail = next((n for n in range(rest) if before[-1 - n] != after[-1 - n]), rest)
-    head, tail = max(head - 3, 0), max(tail - 3, 0)
-    return before[head : len(before) - tail], after[head : len(after) - tail], head
+    lines = [*line_diff(before, after, (f"a/{name}", f"b/{name}"))]
+    if len(lines) > _DIFF_LINES:
+        return f"[{len(before):,} lines became {len(after):,}: too many for a diff]"
+    return "".join(_ended(line) for line in lines).rstrip("\n")
 
 
 def _ended(line: str) -> str:

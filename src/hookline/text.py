@@ -1,9 +1,13 @@
-r"""Printable text: what models, tools, files and strangers wrote cannot steer a terminal.
+r"""Text from models, tools, files and strangers, made safe to show.
 
-    printable("ls\x1b[2J")        # ls\u001b[2J: what was hidden can be seen
+    printable("ls\x1b[2J")        # ls\u001b[2J
+    visible("ls\u00a0-l")         # ls\u00a0-l
 
-Control characters, direction overrides and invisible characters are spelled out as `\uXXXX`. That is
-also how JSON spells them, so JSON text stays the same document.
+`printable` is for reading: nothing in its text steers a terminal, colours are dropped, and text that
+people write stays as it is. `visible` is for decisions: it also spells out what only looks like a space
+or like nothing, so that two different texts never look the same.
+
+Both spell a character as `\uXXXX`. JSON spells it the same way, so JSON text stays the same document.
 """
 
 from __future__ import annotations
@@ -11,25 +15,56 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# The zero-width joiner and non-joiner belong to emoji and to some scripts: between two characters that
-# are not ASCII they stay.
-UNSAFE: Final = re.compile(
-    "\r\n"
-    "|[\0-\x08\x0b-\x1f\x7f-\x9f"  # C0, DEL and C1: escape sequences, carriage return, backspace
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"  # invisible, or changing direction
+# C0 without tab and newline, DEL and C1; then what is invisible or changes the direction of writing.
+_UNSAFE: Final = (
+    "\0-\x08\x0b-\x1f\x7f-\x9f"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
-    "\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-    "|(?<![^\0-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\0-\x7f])"
+    "\ud800-\udfff\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
+# The zero-width joiner and non-joiner and the variation selectors belong to emoji and to some scripts:
+# next to characters that are not ASCII, `printable` keeps them.
+_JOINERS: Final = "\u200c\u200d"
+_SELECTORS: Final = "\ufe00-\ufe0f"
+_BRAILLE_BLANK: Final = "\u2800"
+
+_STEERING: Final = re.compile(
+    "\r\n"
+    r"|\x1b\[[0-9;:]*m"
+    f"|[{_UNSAFE}]"
+    f"|(?<![^\0-\x7f])[{_JOINERS}{_SELECTORS}]"
+    f"|[{_JOINERS}](?![^\0-\x7f])"
+)
+_UNSEEN: Final = re.compile(f"[{_UNSAFE}{_JOINERS}{_SELECTORS}{_BRAILLE_BLANK}]")
 
 
 def printable(text: str) -> str:
-    """The text with everything spelled out that a terminal would act on or not show; lines stay."""
-    return UNSAFE.sub(_spelled, text)
+    """The text without colours, with everything else that a terminal would act on spelled out."""
+    return _STEERING.sub(_replaced, text)
 
 
-def _spelled(found: re.Match[str]) -> str:
-    if found[0] == "\r\n":
-        return "\n"
-    units = found[0].encode("utf-16-be", "surrogatepass")
+def visible(text: str, *, line: bool = False) -> str:
+    r"""The text with each character spelled out that a person cannot see.
+
+    Tabs and newlines stay; for one `line` they become `\t` and `\n`.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    seen = "".join(sign if sign in "\n\t" or _is_seen(sign) else _spelled(sign) for sign in text)
+    return seen.replace("\n", r"\n").replace("\t", r"\t") if line else seen
+
+
+def _is_seen(sign: str) -> bool:
+    # Spaces other than the plain one and code points without a character are not printable either.
+    return sign.isprintable() and not _UNSEEN.match(sign)
+
+
+def _replaced(found: re.Match[str]) -> str:
+    if len(found[0]) > 1:
+        return "\n" if found[0] == "\r\n" else ""
+    return _spelled(found[0])
+
+
+def _spelled(sign: str) -> str:
+    units = sign.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

@@ -14,7 +14,7 @@ import pytest
 
 from hookline.cli.console import GuardedConsole
 from hookline.cli.terminal import GuardedStream, guarded, style, unguarded
-from hookline.text import printable
+from hookline.text import printable, visible
 
 from ..commandline import here
 
@@ -109,6 +109,34 @@ def test_every_control_character_of_unicode_is_caught():
         if printable(chr(code)) == chr(code)
     ]
     assert missed == []
+
+
+@pytest.mark.parametrize(
+    ("coloured", "plain"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b[1;38;5;196mred\x1b[m", "red"),
+        ("\x1b[38:2::255:0:0mred\x1b[39m", "red"),
+        ("\x1b[8mhidden\x1b[28m", "hidden"),
+        ("\x1b[31", "\\u001b[31"),
+        ("\x1b[?31m", "\\u001b[?31m"),
+        ("\x1b[>4;2m", "\\u001b[>4;2m"),
+        ("\x1b[31 m", "\\u001b[31 m"),
+        ("\x1b[31\nm", "\\u001b[31\nm"),
+        ("\x1b[31M", "\\u001b[31M"),
+        ("\x1b[\x1b[31m2J", "\\u001b[2J"),
+        ("\x1b\x1b[31m[2J", "\\u001b[2J"),
+        ("\x1b[31m\x1b[2J", "\\u001b[2J"),
+        ("\x9b31mred", "\\u009b31mred"),
+        ("\x1b[\u0661m", "\\u001b[\u0661m"),
+    ],
+)
+def test_colours_are_dropped_and_nothing_else(coloured, plain):
+    assert printable(coloured) == plain
+
+
+def test_what_is_decided_on_keeps_its_colours_visible():
+    assert visible("\x1b[8mrm -rf /\x1b[0m") == "\\u001b[8mrm -rf /\\u001b[0m"
 
 
 def test_lines_that_end_as_on_windows_stay_lines():

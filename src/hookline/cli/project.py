@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hookline.text import visible
+
 if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.plugins.trust import Item
@@ -17,8 +19,6 @@ LINES = 14
 """Lines for what a project brings: with the rest of the notice they fit on a terminal of 24 lines."""
 
 _ORDER = ("config", "settings", "hook file", "skill")
-_BLANK = "\u034f\u115f\u1160\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
-"""Characters that count as printable and show nothing."""
 
 
 def enter(app: Hookline, *, ask: bool = False) -> None:
@@ -117,9 +117,5 @@ def cut(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A stranger's text, with everything visible: escapes, bidirectional marks, blank letters."""
-    return "".join(c if _is_visible(c) else c.encode("unicode_escape").decode() for c in text)
-
-
-def _is_visible(c: str) -> bool:
-    return c.isprintable() and c not in _BLANK and not "\ufe00" <= c <= "\ufe0f"
+    """A stranger's text in one line, with everything in it visible."""
+    return visible(text, line=True)

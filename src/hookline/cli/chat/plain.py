@@ -9,8 +9,7 @@ import threading
 
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
-from hookline.text import printable
-from hookline.visible import visible
+from hookline.text import printable, visible
 
 from .approval import PROMPT
 from .view import exact, one_line, text_of

@@ -11,8 +11,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from hookline.catalog.stream import StreamEvent
-from hookline.text import printable
-from hookline.visible import visible
+from hookline.text import printable, visible
 
 from .blocks import Blocks
 from .page import Allowance, page

@@ -10,8 +10,7 @@ from hookline.catalog.parts import Content
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
-from hookline.text import printable
-from hookline.visible import is_visible
+from hookline.text import printable, visible
 
 
 class Stopped(Exception):
@@ -95,12 +94,7 @@ def one_line(text: str, width: int) -> str:
 def exact(name: str, arguments: Any) -> str:
     """A call as it will be made, with nothing left out or hidden."""
     written = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments
-    return visible(f"{name} {written}")
-
-
-def visible(text: str) -> str:
-    """Text in which every character that cannot be seen is spelled out."""
-    return "".join(c if is_visible(c) else json.dumps(c)[1:-1] for c in text)
+    return visible(f"{name} {written}", line=True)
 
 
 def text_of(content: Content | Any) -> str:

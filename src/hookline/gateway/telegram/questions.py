@@ -18,7 +18,7 @@ from telegram.constants import ParseMode
 from telegram.error import TelegramError
 
 from hookline.policy.approvals import call_hash
-from hookline.visible import visible
+from hookline.text import visible
 
 from .api import Api, TelegramFailed
 from .reply import Place

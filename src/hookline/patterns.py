@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
+from unicodedata import normalize
 
 LONGEST = 4_000
 """Characters that a pattern may have."""
@@ -25,6 +26,11 @@ _STARS = re.compile(r"\*+")
 _CLASS = re.compile(r"\[([!^]?)(\]?[^\]]+|\])\]")
 _PATH_TOKEN = re.compile(r"\*\*/|\*\*|[*?{},]|\[[!^]?(?:\]?[^\]]+|\])\]|[^*?{},\[]+|\[")
 _UNICODE_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|(.))", re.DOTALL)
+
+
+def plain(text: str) -> str:
+    """A text in the form that patterns are compared with: look-alikes folded, small letters."""
+    return text.lower() if text.isascii() else normalize("NFKC", text).casefold()
 
 
 class PatternError(ValueError):

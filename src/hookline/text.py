@@ -68,3 +68,8 @@ def _replaced(found: re.Match[str]) -> str:
 def _spelled(sign: str) -> str:
     units = sign.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def names(text: str) -> frozenset[str]:
+    """The words of a text, for tables of names."""
+    return frozenset(text.split())

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hookline.policy.shell_reader import commands_of
-from hookline.policy.shell_words import Word
+from hookline.shell.reader import commands_of
+from hookline.shell.words import Word
 
 from . import shell_sandbox
 from .shell_grammar import command_line

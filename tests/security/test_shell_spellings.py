@@ -11,7 +11,7 @@ from hookline.commandhooks.matcher import Condition
 from hookline.hooks import Decision
 from hookline.policy import Policy, strictest
 from hookline.policy.facts import Facts
-from hookline.policy.shell_reader import commands_of
+from hookline.shell.reader import commands_of
 
 from .spellings import DESTROY, OTHER, PUSH, PUSH_LINES, SECRET, UNREADABLE
 

@@ -74,8 +74,7 @@ class Condition:
 
 def _command_matches(command: str, pattern: str) -> bool:
     """Whether a line runs a command that is meant, or may run one because it cannot be read."""
-    from hookline.policy.command_pattern import command_pattern
-    from hookline.policy.shell_reader import commands_of
+    from hookline.shell import command_pattern, commands_of
 
     prefix = pattern.endswith(":*")
     patterns = [f"{pattern[:-2]}*", f"{pattern[:-2]} *"] if prefix else [pattern]

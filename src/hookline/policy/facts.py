@@ -10,12 +10,14 @@ import os.path
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from hookline.patterns import plain
+from hookline.shell import Commands, Word, argv_commands, commands_of
+from hookline.shell.options import FOLDER_READERS
+from hookline.shell.reader import options_of
+
 from . import places
 from .memo import once
 from .names import COMMANDS, GLOBS, HOSTS, LOCAL_GIT, NETWORK, PATHS, TEXTS
-from .shell_options import FOLDER_READERS
-from .shell_reader import Commands, argv_commands, commands_of, options_of
-from .shell_words import Word
 
 FEW = places.MOST // 8
 """Words of commands, each of which stands for four places at most, and those with symlinks followed."""
@@ -108,7 +110,7 @@ class Facts:
     def programs(self) -> list[str]:
         """The programs that may run, without their folders."""
         programs = self.commands.programs
-        return sorted({*programs, *map(places.plain, programs)})
+        return sorted({*programs, *map(plain, programs)})
 
     @property
     def command_text(self) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hookline.hooks import Decision
-from hookline.patterns import matches_glob
+from hookline.patterns import matches_glob, plain
+from hookline.shell import command_pattern
+from hookline.shell.globs import may_touch
 
-from .command_pattern import command_pattern
 from .facts import Facts
-from .places import path_glob, plain
+from .places import path_glob
 from .settings import FloorRules, FloorSettings
-from .shell_glob import may_touch
 
 
 @dataclass(frozen=True, slots=True)

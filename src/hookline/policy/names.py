@@ -1,10 +1,6 @@
 """Names: how tools call what they are given, and the programs that reach beyond this machine."""
 
-
-def names(text: str) -> frozenset[str]:
-    """The words of a text."""
-    return frozenset(text.split())
-
+from hookline.text import names
 
 COMMANDS = names("command cmd commands script command_line argv shell")
 """Arguments that hold a command line."""

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from stat import S_ISLNK
-from unicodedata import normalize
 from urllib.parse import urlsplit
 
-from hookline.patterns import PathGlob, matches_glob
+from hookline.patterns import PathGlob, matches_glob, plain
+from hookline.shell import globs as shell_globs
+from hookline.shell.words import Word
 
-from . import shell_glob
 from .names import HIDDEN, MADE, SECRET_ENDS, SECRET_STARTS
-from .shell_words import Word
 
 MOST = 400
 """More places than these in one call are not looked up; the call counts as opaque."""
@@ -29,11 +28,6 @@ DEEPEST = 256
 HARMLESS = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"})
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]*")
 UNKNOWN_HOST = "?"
-
-
-def plain(text: str) -> str:
-    """A text in the form that patterns are compared with: look-alikes folded, small letters."""
-    return text.lower() if text.isascii() else normalize("NFKC", text).casefold()
 
 
 def place(path: str, base: str) -> tuple[str, str]:
@@ -127,12 +121,12 @@ def add_glob(glob: str, base: str, found: Places) -> bool:
     whole = os.path.normpath(os.path.join(base, os.path.expanduser(glob)))  # noqa: PTH111, PTH118
     found.globs.add(whole)
     try:
-        for name in islice(shell_glob.existing(whole), MOST + 1):
+        for name in islice(shell_globs.existing(whole), MOST + 1):
             found.paths |= {name, os.path.realpath(name)}
-    except shell_glob.TooMany:
+    except shell_globs.TooMany:
         return False
     folder, _, last = whole.rpartition("/")
-    for name in shell_glob.could_be(last, HIDDEN):
+    for name in shell_globs.could_be(last, HIDDEN):
         found.paths.add(f"{folder}/{name}")
     return True
 

@@ -22,10 +22,10 @@ from pydantic import Field, field_validator
 from hookline.hooks import hookimpl
 from hookline.hooks.errors import suggestion
 from hookline.patterns import Pattern
+from hookline.text import names
 
 from .detectors import DETECTORS, Find, Shape, Span
 from .errors import PolicyError
-from .names import names
 from .secret_names import is_placeholder, looks_random, strength
 from .settings import Section
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .shell_script import LONGEST, Script, SimpleCommand, Unreadable, without_documents
-from .shell_words import Part, Word, literal_parts
+from .script import LONGEST, Script, SimpleCommand, Unreadable, without_documents
+from .words import Part, Word, literal_parts
 
 if TYPE_CHECKING:
     from tree_sitter import Node

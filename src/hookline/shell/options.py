@@ -7,7 +7,7 @@ Data for the reader of command lines and for patterns over commands.
 
 from __future__ import annotations
 
-from .names import names
+from hookline.text import names
 
 GLOBAL_OPTIONS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
     "git": (

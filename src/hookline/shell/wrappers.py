@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from .shell_effects import Effects, base_of
-from .shell_interpreters import interpreter_effects, shell_effects
-from .shell_options import GLOBAL_OPTIONS
-from .shell_programs import (
+from .effects import Effects, base_of
+from .interpreters import interpreter_effects, shell_effects
+from .options import GLOBAL_OPTIONS
+from .programs import (
     EDITORS_OF_GIT,
     GIT_COMMANDS,
     INTERPRETERS,
@@ -22,7 +22,7 @@ from .shell_programs import (
     WRAPPERS,
     Wrapper,
 )
-from .shell_words import Word
+from .words import Word
 
 AHEAD = 32
 """Arguments of a program that is not known that are looked at."""

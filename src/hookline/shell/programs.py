@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .names import names
+from hookline.text import names
 
 
 @dataclass(frozen=True, slots=True)

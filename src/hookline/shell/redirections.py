@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .shell_expansions import DEEPEST, LINES, WORDS, ExpansionReader, utf8
-from .shell_script import SimpleCommand, Unreadable, end_of_document
-from .shell_words import expand
+from .expansions import DEEPEST, LINES, WORDS, ExpansionReader, utf8
+from .script import SimpleCommand, Unreadable, end_of_document
+from .words import expand
 
 if TYPE_CHECKING:
     from tree_sitter import Node

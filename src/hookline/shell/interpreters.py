@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from .shell_effects import Effects
-from .shell_programs import AWKS, HARMLESS, OTHER_SHELLS, PLAIN_OPTIONS, SEDS
-from .shell_words import Word
+from .effects import Effects
+from .programs import AWKS, HARMLESS, OTHER_SHELLS, PLAIN_OPTIONS, SEDS
+from .words import Word
 
 SHELL_OPTIONS = frozenset("cleuxvnfilmsrhBpabCET")
 LONG_SHELL_OPTIONS = frozenset(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from .shell_words import Word
+from .words import Word
 
 LONGEST = 100_000
 """Bytes of a command line that are read at all."""

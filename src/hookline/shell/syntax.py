@@ -13,10 +13,10 @@ from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .shell_expansions import DEEPEST, LINES, NAME, WORDS
-from .shell_redirections import BLANKS, RedirectionReader
-from .shell_script import Script, SimpleCommand, Unreadable, parse
-from .shell_words import Word
+from .expansions import DEEPEST, LINES, NAME, WORDS
+from .redirections import BLANKS, RedirectionReader
+from .script import Script, SimpleCommand, Unreadable, parse
+from .words import Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .shell_words import Word
+from .words import Word
 
 VERSION = re.compile(r"[\d.]+$")
 

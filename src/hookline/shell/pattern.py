@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from hookline.patterns import matches_glob
+from hookline.patterns import matches_glob, plain
 
-from .places import plain
-from .shell_effects import base_of
-from .shell_options import GLOBAL_OPTIONS
-from .shell_programs import ORDINARY
-from .shell_reader import Commands, options_of
-from .shell_words import Word
+from .effects import base_of
+from .options import GLOBAL_OPTIONS
+from .programs import ORDINARY
+from .reader import Commands, options_of
+from .words import Word
 
 AHEAD = 32
 """Words after a program that is not known among which another program is looked for."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .shell_options import GLOBAL_OPTIONS, LONG_OPTIONS, SAME_OPTIONS
-from .shell_programs import WRAPPERS
-from .shell_script import LONGEST, Script, SimpleCommand
-from .shell_syntax import RESERVED, read_script
-from .shell_words import Word
-from .shell_wrappers import QUIET, effects_of
+from .options import GLOBAL_OPTIONS, LONG_OPTIONS, SAME_OPTIONS
+from .programs import WRAPPERS
+from .script import LONGEST, Script, SimpleCommand
+from .syntax import RESERVED, read_script
+from .words import Word
+from .wrappers import QUIET, effects_of
 
 DEEPEST = 8
 """Commands within commands that are read."""

@@ -12,7 +12,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +23,7 @@ from hookline.sandbox import Sandbox, SandboxSettings
 from hookline.sandbox.sandbox import probe
 from hookline.sandbox.secrets import HOME_NAMES
 
+from .confined import finished, started
 from .sandbox_probe import SECRET
 
 pytestmark = pytest.mark.skipif(probe()[0] != "bubblewrap", reason=f"needs bubblewrap: {probe()[1]}")
@@ -142,17 +142,7 @@ def attempt(
     line = [sys.executable, "-I", str(PROBE)]
     try:
         with sandbox.launch(line, cwd=world.workspace, env=environ, profile=profile) as launch:
-            done = subprocess.run(
-                launch.argv,
-                env=launch.env,
-                cwd=launch.cwd,
-                pass_fds=launch.pass_fds,
-                input=json.dumps(attempts).encode(),
-                capture_output=True,
-                timeout=120,
-                start_new_session=True,
-                check=False,
-            )
+            done = finished(launch, given=json.dumps(attempts).encode())
     finally:
         sandbox.close()
     assert done.stdout, done.stderr.decode()
@@ -616,15 +606,7 @@ def test_a_fork_bomb_stops_at_the_limit(world: World) -> None:
     sandbox = Sandbox(workspace=world.workspace, home=world.own, settings=settings)
     bomb = "i=0; while [ $i -lt 100 ]; do sleep 60 & i=$((i+1)); done; echo $i"
     with sandbox.launch(["/bin/sh", "-c", bomb], cwd=world.workspace, env=dict(os.environ)) as launch:
-        done = subprocess.run(
-            launch.argv,
-            env=launch.env,
-            cwd=launch.cwd,
-            pass_fds=launch.pass_fds,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        done = finished(launch, timeout=60)
     sandbox.close()
     assert b"fork" in done.stderr
     assert b"100" not in done.stdout
@@ -646,14 +628,7 @@ def test_nothing_survives_the_end_of_the_child(world: World, command: str) -> No
     line = ["/bin/sh", "-c", marked]
     with ExitStack() as stack:
         launch = stack.enter_context(sandbox.launch(line, cwd=world.workspace, env=dict(os.environ)))
-        with subprocess.Popen(
-            launch.argv,
-            env=launch.env,
-            cwd=launch.cwd,
-            pass_fds=launch.pass_fds,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        ) as process:
+        with started(launch, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"started\n"
             process.kill()
@@ -666,36 +641,6 @@ def test_a_child_that_leaves_a_daemon_behind_ends_with_it(world: World) -> None:
     sandbox = Sandbox(workspace=world.workspace, home=world.own)
     line = ["/bin/sh", "-c", "setsid sleep 300 & echo done"]
     with sandbox.launch(line, cwd=world.workspace, env=dict(os.environ)) as launch:
-        done = subprocess.run(
-            launch.argv,
-            env=launch.env,
-            cwd=launch.cwd,
-            pass_fds=launch.pass_fds,
-            capture_output=True,
-            timeout=30,
-            check=False,
-        )
+        done = finished(launch, timeout=30)
     sandbox.close()
     assert done.stdout == b"done\n"
-
-
-def test_the_child_dies_with_the_process_that_started_it(world: World) -> None:
-    """Also when that one is killed, and cannot clean up."""
-    program = (
-        "import os, subprocess, sys; from pathlib import Path; from hookline.sandbox import Sandbox\n"
-        "ws = Path(sys.argv[1]); box = Sandbox(workspace=ws, home=ws / 'none')\n"
-        "line = ['sh', '-c', 'sleep 0.3; echo ready; sleep 300']\n"
-        "launch = box.launch(line, cwd=ws, env=dict(os.environ))\n"
-        "child = subprocess.Popen(launch.argv, env=launch.env, cwd=launch.cwd,"
-        " pass_fds=launch.pass_fds, start_new_session=True)\n"
-        "child.wait()\n"
-    )
-    line = [sys.executable, "-c", program, str(world.workspace)]
-    with subprocess.Popen(line, stdout=subprocess.PIPE) as starter:
-        assert starter.stdout is not None
-        assert starter.stdout.readline() == b"ready\n"
-        reading = threading.Thread(target=starter.stdout.read, daemon=True)
-        reading.start()
-        starter.kill()
-        reading.join(20)
-        assert not reading.is_alive()  # it ends when no process holds the pipe any more

@@ -185,6 +185,7 @@ async def fetch(sandbox: Sandbox, folder: Path, code: str, hosts: list[str]) -> 
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
+        launch.begin()
         out, err = await process.communicate()
     return out.decode(), err.decode()
 

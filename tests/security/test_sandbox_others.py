@@ -14,6 +14,8 @@ from hookline.sandbox.landlock import granted, installed
 from hookline.sandbox.sandbox import _try_sandlock  # pyright: ignore[reportPrivateUsage]
 from hookline.sandbox.view import View
 
+from .confined import finished
+
 needs_sandlock = pytest.mark.skipif(
     not installed() or _try_sandlock() is not None, reason="needs sandlock and Landlock"
 )
@@ -30,21 +32,13 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def run(home: Path, command: str, profile: Any = "workspace") -> subprocess.CompletedProcess[str]:
+def run(home: Path, command: str, profile: Any = "workspace") -> subprocess.CompletedProcess[bytes]:
     sandbox = Sandbox(workspace=home / "code/project", home=home / ".hookline")
     sandbox.__dict__["_found"] = ("sandlock", "")
     environ = {**os.environ, "OPENAI_API_KEY": "t0p-s3cret"}
     cwd = home / "code/project"
     with sandbox.launch(["/bin/sh", "-c", command], cwd=cwd, env=environ, profile=profile) as launch:
-        done = subprocess.run(
-            launch.argv,
-            env=launch.env,
-            cwd=launch.cwd,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = finished(launch, timeout=60)
     sandbox.close()
     return done
 
@@ -79,7 +73,7 @@ def run(home: Path, command: str, profile: Any = "workspace") -> subprocess.Comp
 def test_sandlock_holds(places: Path, command: str) -> None:
     done = run(places, command)
     assert done.returncode != 0, done.stdout
-    assert "t0p-s3cret" not in done.stdout
+    assert b"t0p-s3cret" not in done.stdout
     assert not list(places.rglob("planted*"))
 
 
@@ -88,7 +82,7 @@ def test_sandlock_lets_work_go_on_and_leaves_nothing_behind(places: Path) -> Non
     done = run(
         places, "cat file; echo new > made; mkdir a; echo t > $TMPDIR/x; (setsid sleep 300 &); ls"
     )
-    assert done.stdout.split() == ["hello", "a", "file", "made"], done.stderr
+    assert done.stdout.split() == [b"hello", b"a", b"file", b"made"], done.stderr
     assert run(places, "exit 7").returncode == 7
     assert run(places, "echo x > file", "read-only").returncode != 0
 

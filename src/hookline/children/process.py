@@ -54,6 +54,9 @@ class Launched(Protocol):
     def cwd(self) -> Path: ...
     @property
     def pass_fds(self) -> tuple[int, ...]: ...
+    def begin(self) -> None:
+        """Let the command start: until then it waits, and it ends if this process ends."""
+
     def close(self) -> None:
         """Release what the command needed while it ran."""
 
@@ -167,10 +170,12 @@ def launch_of(pid: int) -> Any:
 
 def ended(pid: int) -> None:
     """Note that a child has ended: the number of its group may become another's."""
-    guard.guard.remove(pid)
     launched = _launched.pop(pid, None)
     if launched is not None:
+        # What was outside of the sandbox has ended; if it was killed early, the inside has not noticed.
+        signal_group(pid, signal.SIGKILL)
         launched.close()
+    guard.guard.remove(pid)
 
 
 def signal_group(group: int, number: signal.Signals) -> bool:
@@ -191,6 +196,8 @@ def _begun(pid: int, launched: Launched | None, *, lasting: bool = False) -> Non
         _launched[pid] = launched
     if not lasting:
         guard.guard.add(pid)
+    if launched is not None:
+        launched.begin()
 
 
 def _prepared(

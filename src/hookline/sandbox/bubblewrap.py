@@ -14,9 +14,12 @@ from .words import words
 _PROCESS = words(
     """
     --unshare-user --unshare-ipc --unshare-pid --unshare-net --unshare-uts --unshare-cgroup-try
-    --hostname sandbox --new-session --die-with-parent --cap-drop ALL
+    --hostname sandbox --die-with-parent --cap-drop ALL
     """
 )
+"""Not `--new-session`: the first process inside stays in the group of the one outside, so that a signal
+to the group ends both. `--die-with-parent` takes effect only some milliseconds after the start. The
+child has no terminal, because the children package starts it in a session of its own."""
 
 _OWN = ("proc", "dev", "tmp")
 """Folders at the top that every child gets a fresh one of."""
@@ -77,12 +80,25 @@ def arguments(
 def _top(view: View) -> Iterator[str]:
     """Bind what is at the top of the file system, except what the child gets anew or not at all."""
     bind = "--bind" if view.profile == "open" else "--ro-bind"
+    emptied = set(map(str, view.emptied))
     with os.scandir("/") as entries:
         for entry in sorted(entries, key=lambda each: each.name):
             if entry.is_symlink():
-                yield from ("--symlink", str(Path(entry.path).readlink()), entry.path)
-            elif entry.is_dir() and entry.name not in _OWN and Path(entry.path) not in view.emptied:
-                yield from (bind, entry.path, entry.path)
+                yield from ("--symlink", os.readlink(entry.path), entry.path)  # noqa: PTH115
+            elif entry.is_dir() and entry.name not in _OWN and entry.path not in emptied:
+                if bind == "--bind" or _filled(entry.path):
+                    yield from (bind, entry.path, entry.path)
+                else:
+                    yield from ("--dir", entry.path)
+
+
+def _filled(folder: str) -> bool:
+    """Whether there is something in a folder to be bound."""
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is not None
+    except OSError:
+        return True
 
 
 def _mask(path: Path, mode: str) -> Sequence[str]:

@@ -72,6 +72,7 @@ def main() -> None:
         _libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         try:
             confine(spec)
+            os.closerange(3, 1 << 16)
             os.execvp(command[0], command)
         except (OSError, sandlock.SandlockError) as error:
             print(f"{command[0]}: {error}", file=sys.stderr)

@@ -1,69 +1,99 @@
-"""Limits of a child: resource limits, and for root a cgroup where one can be made."""
+"""How a child starts: after its parent says so, with resource limits, and for root in a cgroup."""
 
 from __future__ import annotations
 
 import atexit
 import os
+import resource
 import shutil
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from .settings import ChildLimits
 
-_ENTER = 'echo 0 >"$1/cgroup.procs" || exit 125; shift; exec "$@"'
+_WAIT = 'read -r go <"/dev/fd/$1" || exit 125'
+_ENTER = 'echo 0 >"$2" || exit 125'
+_BECOME = 'shift 2; exec "$@"'
 
 
-def prlimit(limits: ChildLimits) -> list[str]:
-    """The command line that limits each process, up to the child's own.
+def start(limits: ChildLimits, gate: int) -> list[str]:
+    """The command line that starts a child, up to the sandbox's own.
+
+    It waits for a line at the descriptor `gate`. The parent writes it once the guard knows the child's
+    group; if the parent dies before that, the child never starts.
+    """
+    steps = [_WAIT, "ulimit -c 0"]
+    group = _cgroup(limits.processes) if os.getuid() == 0 and limits.processes is not None else None
+    if group is not None:
+        steps.append(_ENTER)
+    # /bin/sh counts memory in kibibytes and the size of files in blocks of 512 bytes
+    for flag, kind, value, unit in (
+        ("-d", resource.RLIMIT_DATA, limits.memory, 1024),
+        ("-n", resource.RLIMIT_NOFILE, limits.open_files, 1),
+        ("-t", resource.RLIMIT_CPU, limits.cpu_seconds, 1),
+        ("-f", resource.RLIMIT_FSIZE, limits.file_size, 512),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        if value is not None:
+            lower = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            steps.append(f"ulimit {flag} {max(1, lower // unit)} || exit 125")
+    script = "; ".join((*steps, _BECOME))
+    return ["/bin/sh", "-c", script, "start", str(gate), "" if group is None else str(group)]
+
+
+def count(limits: ChildLimits) -> list[str]:
+    """The command line that limits the number of processes, up to the child's own.
 
     It runs inside: a user namespace counts its own processes, so that the limit is the child's and not
-    that of everything that the user runs.
+    that of everything that the user runs. It does not bind root, who gets a cgroup instead.
     """
-    program = _prlimit()
-    if program is None:
+    if limits.processes is None or os.getuid() == 0 or (program := prlimit()) is None:
         return []
-    line = [program, "--core=0"]
-    values = {
-        "data": limits.memory,
-        "nproc": limits.processes,
-        "nofile": limits.open_files,
-        "cpu": limits.cpu_seconds,
-        "fsize": limits.file_size,
-    }
-    return [*line, *(f"--{name}={value}" for name, value in values.items() if value is not None), "--"]
+    return [program, f"--nproc={limits.processes}", "--"]
 
 
 @cache
-def _prlimit() -> str | None:
+def prlimit() -> str | None:
+    """Where `prlimit` of util-linux is, if it is installed."""
     return shutil.which("prlimit", path="/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin")
 
 
-def enter_cgroup(limits: ChildLimits) -> list[str]:
-    """The command line that counts a child's processes, up to the child's own; empty where not needed.
-
-    Resource limits do not hold root. All confined children of this process share one cgroup: moving a
-    process into it takes microseconds, making one takes milliseconds.
-    """
-    if os.getuid() != 0 or limits.processes is None:
-        return []
-    group = _cgroup(limits.processes)
-    return [] if group is None else ["/bin/sh", "-c", _ENTER, "enter", str(group)]
+def missing() -> str:
+    """Why the number of processes is not limited here; empty if it is."""
+    if os.getuid() == 0:
+        return "" if _parent() else "no limit on processes: root cannot make a cgroup that counts them"
+    return "" if prlimit() else "no limit on processes: `prlimit` of util-linux is missing"
 
 
 @cache
 def _cgroup(processes: int) -> Path | None:
+    """The file by which a process enters a cgroup that all confined children of this process share."""
     parent = _parent()
     if parent is None:
         return None
     group = parent / f"hookline-{os.getpid()}-{processes}"
     try:
+        _remove_stale(parent)
         group.mkdir(exist_ok=True)
         (group / "pids.max").write_text(str(processes))
     except OSError:
         return None
     atexit.register(_remove, group, os.getpid())
-    return group
+    # Moving a process by `cgroup.procs` waits for a grace period of the kernel, some milliseconds.
+    # `tasks` of version 1 moves one thread, and the shell has only one.
+    tasks = group / "tasks"
+    return tasks if tasks.exists() else group / "cgroup.procs"
+
+
+def _remove_stale(parent: Path) -> None:
+    """Remove the cgroups of processes that were killed; one that is in use cannot be removed."""
+    for group in parent.glob("hookline-*-*"):
+        pid = group.name.split("-")[1]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            with suppress(OSError):
+                group.rmdir()
 
 
 def _remove(group: Path, owner: int) -> None:
@@ -79,6 +109,7 @@ def _remove(group: Path, owner: int) -> None:
             return
 
 
+@cache
 def _parent() -> Path | None:
     """Where a cgroup that counts processes can be made, of version 2 or of version 1."""
     root = Path("/sys/fs/cgroup")

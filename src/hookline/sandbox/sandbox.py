@@ -10,14 +10,12 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Self
 
 from hookline.children.process import TimeoutExpired, run
 
@@ -25,6 +23,7 @@ from . import bubblewrap, landlock, limits, seatbelt, seccomp, secrets
 from .environment import filtered
 from .errors import SandboxError
 from .explain import explain
+from .launch import Hold, Launch
 from .placeholders import Placeholders
 from .proxy import INSIDE, PORT, Client, Judge, Proxy, let_through, variables
 from .settings import ChildLimits, Kind, Profile, SandboxSettings, strictest
@@ -36,31 +35,6 @@ _FRESH = 5.0
 """Seconds for which it is remembered where secrets and toolchains are."""
 
 _loosest: ContextVar[Profile] = ContextVar("loosest profile", default="off")
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How to start a child. Call `close` when it has ended, also if it could not be started."""
-
-    argv: list[str]
-    env: dict[str, str]
-    cwd: Path
-    profile: Profile
-    pass_fds: tuple[int, ...] = ()
-    note: str = ""
-    """Why the child may do less than its profile says."""
-    _closing: Callable[[], None] | None = field(default=None, repr=False)
-
-    def close(self) -> None:
-        """Release what the child needed."""
-        if self._closing is not None:
-            self._closing()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 class Sandbox:
@@ -222,7 +196,9 @@ class Sandbox:
             line = landlock.arguments(seen, temporary, self.settings.limits, network=network)
         else:
             line = [seatbelt.PROGRAM, "-p", seatbelt.profile(seen, temporary, network=network)]
-        return Launch([*line, *argv], env, cwd, seen.profile, note=seen.note)
+        hold = Hold()
+        line = [*limits.start(self.settings.limits, hold.waiting), *line, *argv]
+        return Launch(line, env, cwd, seen.profile, hold.files, seen.note, hold, hold.close)
 
     def _bubblewrap(
         self,
@@ -244,12 +220,12 @@ class Sandbox:
                 stack.callback(self._placeholders.release)
             if missing := [path for path in (*folders, *files) if not os.path.lexists(path)]:
                 raise SandboxError(f"{missing[0]} cannot be kept from being created")
-            options = [*_supported]
-            pass_fds: tuple[int, ...] = ()
+            hold = Hold()
+            stack.callback(hold.close)
+            # bubblewrap reads to the end of the pipe and closes it, so that the child does not get it
+            options = [*_supported, "--block-fd", str(hold.waiting)]
             if (filtering := seccomp.opened()) is not None:
-                stack.callback(os.close, filtering)
-                options += ("--seccomp", str(filtering))
-                pass_fds = (filtering,)
+                options += ("--seccomp", str(hold.keep(filtering)))
             shared: list[tuple[Path, str]] = []
             inner = list(argv)
             if client is not None:
@@ -265,13 +241,14 @@ class Sandbox:
             )
             bounds = self.settings.limits
             return Launch(
-                [*limits.enter_cgroup(bounds), *line, *limits.prlimit(bounds), *inner],
+                [*limits.start(bounds, hold.waiting), *line, *limits.count(bounds), *inner],
                 env,
                 Path("/"),
                 seen.profile,
-                pass_fds,
-                note=seen.note,
-                _closing=stack.pop_all().close,
+                hold.files,
+                seen.note,
+                hold,
+                stack.pop_all().close,
             )
 
     # --- the network ----------------------------------------------------------------------------
@@ -335,8 +312,8 @@ def missing(name: str) -> str:
         found.append("bubblewrap is older than 0.8: user namespaces are refused by the filter alone")
     if name != "none" and sys.platform == "linux" and seccomp.program(platform.machine()) is None:
         found.append(f"system calls are not filtered on {platform.machine()}")
-    if name == "bubblewrap" and not limits.prlimit(ChildLimits()):
-        found.append("no limits on memory and processes: `prlimit` of util-linux is missing")
+    if name == "bubblewrap" and (uncounted := limits.missing()):
+        found.append(uncounted)
     return "; ".join(found)
 
 

@@ -118,7 +118,8 @@ def _hide_homes(seen: View, places: Places) -> None:
     """Hide every home; in `open` the user's own is put back as a whole."""
     found = _folders(secrets.HOMES)
     for home in (*places.homes, *secrets.other_homes()):
-        covered = any(home.is_relative_to(folder) for folder in found)
+        # A private temporary folder hides what lies in the real one.
+        covered = any(home.is_relative_to(folder) for folder in (*found, *TEMPORARY))
         if not covered and home.is_dir() and home != Path("/"):
             found.append(home)
     seen.emptied += found

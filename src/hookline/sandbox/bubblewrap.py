@@ -58,10 +58,9 @@ def arguments(
     bind = dict.fromkeys(view.readable, "--ro-bind") | dict.fromkeys(view.writable, "--bind")
     for path in sorted(bind):  # a folder before what is in it
         line += (bind[path], str(path), str(path))
-    for path in sorted(view.pinned):
-        line += ("--bind", str(path), str(path))
-    for path in sorted(view.readonly):
-        line += ("--ro-bind", str(path), str(path))
+    bind = dict.fromkeys(view.pinned, "--bind") | dict.fromkeys(view.readonly, "--ro-bind")
+    for path in sorted(bind):  # a linked work tree is a writable folder in a read-only one
+        line += (bind[path], str(path), str(path))
     for path in view.masked:
         within = any(each.is_relative_to(path) for each in (*view.restored, *view.restored_writable))
         line += _mask(path, "0111" if within else "0000")

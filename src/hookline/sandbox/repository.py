@@ -6,6 +6,7 @@ their project folders. A confined command must not plant anything there.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,8 +51,20 @@ class Guarded:
     """Why the whole folder has to be read-only; empty if it need not be."""
 
 
-def guard(root: Path, extra: tuple[str, ...] = ()) -> Guarded:
-    """Say what of a writable folder must not change."""
+def enclosing(folder: Path) -> Path | None:
+    """The work tree of the user's that a folder lies in, if the folder has no repository of its own."""
+    if (folder / ".git" / "HEAD").exists() or (folder / ".git").is_file():
+        return None
+    for parent in folder.parents:
+        git = parent / ".git"
+        if os.path.lexists(git):
+            owned = not git.is_symlink() and git.stat().st_uid == os.getuid()
+            return parent if owned else None
+    return None
+
+
+def guard(root: Path, extra: tuple[str, ...] = (), above: Path | None = None) -> Guarded:
+    """Say what of a writable folder must not change; `above` is the work tree that it lies in."""
     guarded = Guarded()
     for name in (*GUARDED, *GUARDED_IF_PRESENT, *extra):
         path = root / name
@@ -62,6 +75,14 @@ def guard(root: Path, extra: tuple[str, ...] = ()) -> Guarded:
         elif path.exists():
             guarded.readonly.append(path)
     _guard_git(root, guarded)
+    if above is not None:
+        found = Guarded()
+        _guard_git(above, found)
+        if not found.reason:  # else it stays read-only as a whole
+            guarded.pinned += found.pinned
+            guarded.readonly += found.readonly
+            guarded.folders += found.folders
+            guarded.files |= found.files
     return guarded
 
 

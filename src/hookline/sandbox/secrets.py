@@ -93,7 +93,7 @@ def user_homes() -> list[Path]:
         found.append(Path(pwd.getpwuid(os.getuid()).pw_dir))
     except (ImportError, KeyError):
         pass
-    return unique(path for path in found if path.is_absolute() and path != Path("/"))
+    return [path for path in unique(found) if path.is_dir() and path != Path("/")]
 
 
 def other_homes() -> list[Path]:

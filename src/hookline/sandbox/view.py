@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import secrets
 from .errors import SandboxError
-from .repository import Guarded, guard
+from .repository import Guarded, enclosing, guard
 from .settings import Profile, SandboxSettings
 from .words import words
 
@@ -23,6 +23,8 @@ KEPT = ("/run/current-system", "/run/opengl-driver", "/sys/devices/system")
 """What programs need of them."""
 
 TEMPORARY = ("/tmp", "/var/tmp")
+
+_KERNEL = ("/proc", "/sys", "/dev")
 
 GIT_FILES = (".gitconfig", ".config/git")
 
@@ -70,6 +72,8 @@ class View:
     restored: list[Path] = field(default_factory=list[Path])
     """What the caller needs of a masked folder, read-only."""
     restored_writable: list[Path] = field(default_factory=list[Path])
+    repository: Path | None = None
+    """The work tree that the workspace is a folder of: readable, and commits work."""
     guarded: list[Guarded] = field(default_factory=list[Guarded])
     note: str = ""
     """Why the child may do less than its profile says."""
@@ -132,7 +136,12 @@ def _folders(names: Iterable[str]) -> list[Path]:
 
 def _add_workspace(seen: View, places: Places, settings: SandboxSettings) -> None:
     folder = places.workspace
+    if any(folder.is_relative_to(each) for each in _KERNEL) and not folder.is_relative_to("/dev/shm"):
+        raise SandboxError(
+            f"{folder} belongs to the kernel and cannot be a workspace; change the folder"
+        )
     holds_home = any(home.is_relative_to(folder) for home in places.homes)
+    holds_home = holds_home or folder == Path("/") or str(folder) in secrets.HOMES
     if seen.profile == "open":
         if not holds_home:
             seen.writable.append(folder)
@@ -143,6 +152,10 @@ def _add_workspace(seen: View, places: Places, settings: SandboxSettings) -> Non
         seen.note = "the workspace holds a home folder, so only the folders in it are writable"
     else:
         roots = [folder]
+        above = enclosing(folder)
+        if above is not None and not any(home.is_relative_to(above) for home in places.homes):
+            seen.repository = above
+            seen.readable.append(above)
     if seen.profile == "read-only":
         seen.readable += roots
         return
@@ -156,7 +169,11 @@ def guarded(seen: View, workspace: Path, protect: Sequence[str]) -> View:
         return seen
     fresh = replace(seen, readable=[*seen.readable], writable=[], guarded=[])
     for root in seen.writable:
-        found = guard(root, tuple(protect) if root == workspace else ()) if root.is_dir() else Guarded()
+        found = Guarded()
+        if root == workspace:
+            found = guard(root, tuple(protect), seen.repository)
+        elif root.is_dir():
+            found = guard(root)
         if found.reason:
             fresh.readable.append(root)
             fresh.note = f"{root} is read-only, because {found.reason}"

@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from hookline.catalog.events.misc import NetworkRequestEvent
+from hookline.catalog.identity import NOBODY, Identity
 from hookline.hooks import Decision, Ruling
 from hookline.hooks.errors import error_text
 
@@ -60,18 +61,21 @@ class NetworkGate:
                 client.command,
                 client.call_id,
             )
-            verdict = await hook.fire(event, app.context(client.session_id))
+            verdict = await hook.fire(event, app.context(client.session_id, self._identity(request)))
             rulings.extend(verdict.trail)
             if verdict.denied:
                 return verdict.reason or f"{verdict.decided_by} refused {request.host}"
             if verdict.asked:
                 questions.append(verdict.reason or f"connect to {request.host}?")
-        for ruling in await app.policy.judge({**action, "authorized": True}):
-            rulings.append(ruling)
-            if ruling.decision is Decision.DENY:
-                return ruling.reason or f"{ruling.by} refuses {request.host}"
-            if ruling.decision is Decision.ASK:
-                questions.append(ruling.reason or f"connect to {request.host}?")
+        for who in self._identity(request).everyone:  # the strictest decision counts
+            theirs = {**action, **_caller(who), "authorized": True}
+            for ruling in await app.policy.judge(theirs):
+                rulings.append(ruling)
+                if ruling.decision is Decision.DENY:
+                    return ruling.reason or f"{ruling.by} refuses {request.host}"
+                if ruling.decision is Decision.ASK:
+                    questions.append(ruling.reason or f"connect to {request.host}?")
+        questions = list(dict.fromkeys(questions))
         return await self._ask(action, "; ".join(questions), rulings) if questions else None
 
     async def _ask(self, action: dict[str, Any], question: str, rulings: list[Ruling]) -> str | None:
@@ -94,9 +98,10 @@ class NetworkGate:
     def _action(self, request: NetworkRequest) -> dict[str, Any]:
         """The connection, as policies and records are told of an action."""
         client = request.client
-        ctx = self._app.context(client.session_id)
+        who = self._identity(request)
+        ctx = self._app.context(client.session_id, who)
         host = f"[{request.host}]" if ":" in request.host else request.host
-        return {
+        action: dict[str, Any] = {
             "kind": "network.request",
             "tool": HOOK,
             "name": HOOK,
@@ -107,9 +112,23 @@ class NetworkGate:
             "agent_id": ctx.agent_id,
             "depth": ctx.depth,
             "source": client.kind,
-            "channel": "",
-            "user": "",
+            **_caller(who),
             "side_effects": "external",
             "permissions": [],
             "workspace": str(self._app.workspace),
         }
+        if who.others:
+            action["participants"] = [one.plain() for one in who.everyone]
+        return action
+
+    def _identity(self, request: NetworkRequest) -> Identity:
+        """On whose behalf the child runs: that of its call, or of the turn of its session."""
+        client = request.client
+        if client.identity != NOBODY or not client.session_id:
+            return client.identity
+        return self._app.identity_of(client.session_id)
+
+
+def _caller(who: Identity) -> dict[str, str]:
+    """The fields of an action that say who acts."""
+    return {"channel": who.channel, "chat": who.chat, "user": who.user}

@@ -92,15 +92,17 @@ async def test_a_job(app, probe):
     assert "SECRET" not in said
 
 
-async def test_a_command_hook(app, probe, tmp_path):
+@pytest.mark.parametrize("own", [{}, {"sandbox": "workspace"}, {"sandbox": "read-only"}])
+async def test_a_command_hook(app, probe, tmp_path, own):
     user = tmp_path / "user"
     (user / ".claude").mkdir(parents=True)
     script = tmp_path / "script.sh"
     script.write_text(f"({probe}) > {app.workspace}/said\nexit 0\n")
-    hook = {"type": "command", "command": f"sh {script}"}
+    hook = {"type": "command", "command": f"sh {script}", **own}
     settings = {"hooks": {"PreToolUse": [{"matcher": "", "hooks": [hook]}]}}
     (user / ".claude" / "settings.json").write_text(json.dumps(settings))
-    (app.home / "config.toml").write_text('[sandbox]\ncommand_hooks = "workspace"\n')
+    if not own:
+        (app.home / "config.toml").write_text('[sandbox]\ncommand_hooks = "workspace"\n')
     fresh = Hookline(home=app.home, workspace=app.workspace)
     fresh.load_hooks(packages=False)
     fresh.hooks.pm.get_plugin("command-hooks").home = user
@@ -109,6 +111,9 @@ async def test_a_command_hook(app, probe, tmp_path):
             ToolCallEvent("1", "shell", {"command": "x"}), fresh.context("s")
         )
     assert verdict.allowed
+    if own == {"sandbox": "read-only"}:
+        assert not (app.workspace / "said").exists()
+        return
     said = (app.workspace / "said").read_text()
     assert "CLAUDE_PROJECT_DIR=" in said
     assert "PYTHONSAFEPATH=1" in said
@@ -160,10 +165,20 @@ server.run()
 """
 
 
-async def test_a_server(app, tmp_path):
+@pytest.mark.parametrize(
+    ("all_servers", "own", "target", "written"),
+    [
+        ('mcp = "workspace"', "", "elsewhere/x", False),
+        ("", 'sandbox = "workspace"', "elsewhere/x", False),
+        ("", 'sandbox = "workspace"', "work/x", True),
+        ("", 'sandbox = "read-only"\nnetwork = []', "work/x", False),
+        ('mcp = "read-only"', 'sandbox = "workspace"', "work/x", True),
+    ],
+)
+async def test_a_server(app, tmp_path, all_servers, own, target, written):
     (app.workspace / "server.py").write_text(SERVER)
     (app.home / "config.toml").write_text(
-        '[policy]\ndefault = "allow"\n[sandbox]\nmcp = "workspace"\n[mcp.servers.probe]\n'
+        f'[policy]\ndefault = "allow"\n[sandbox]\n{all_servers}\n[mcp.servers.probe]\n{own}\n'
         f"command = {json.dumps(sys.executable)}\n"
         f"args = [{json.dumps(str(app.workspace / 'server.py'))}]\n"
         'env = { OWN = "for-this-server" }\n'
@@ -175,11 +190,11 @@ async def test_a_server(app, tmp_path):
         await plugin.ready()
         connection = plugin.connections["probe"]
         assert connection.state == "connected", connection.reason
-        arguments = {"secret": str(app.home / "token"), "outside": str(tmp_path / "elsewhere" / "x")}
+        arguments = {"secret": str(app.home / "token"), "outside": str(tmp_path / target)}
         said = str(await connection.call("look", arguments, print))
     assert "for-this-server" in said
     assert "SECRET" not in said
-    assert "WRITTEN" not in said
+    assert ("WRITTEN" in said) == written
 
 
 async def test_the_search_and_the_list(app):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from hookline.app import Hookline
+from hookline.catalog.identity import Identity
 from hookline.events import NetworkRequestEvent, NetworkRequestResult
 from hookline.sandbox import Sandbox
 from hookline.sandbox.proxy import (
@@ -171,10 +173,12 @@ TUNNEL = (
 )
 
 
-async def fetch(sandbox: Sandbox, folder: Path, code: str, hosts: list[str]) -> tuple[str, str]:
+async def fetch(
+    sandbox: Sandbox, folder: Path, code: str, hosts: list[str], **wanted: Any
+) -> tuple[str, str]:
     line = ["/usr/bin/env", "python3", "-c", code]
     with sandbox.launch(
-        line, cwd=folder, env=dict(os.environ), network=hosts, session="s", call_id="c"
+        line, cwd=folder, env=dict(os.environ), network=hosts, session="s", call_id="c", **wanted
     ) as launch:
         process = await asyncio.create_subprocess_exec(
             *launch.argv,
@@ -323,3 +327,39 @@ async def test_the_pack_for_the_network_judges_a_connection(
     async with app.running():
         out, err = await reach(app, tmp_path, port)
     assert ("hello" in out) == reached, err
+
+
+# --- on whose behalf ---
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize(
+    ("identity", "reached"),
+    [
+        (Identity("ada", "telegram"), True),
+        (Identity("eve", "telegram"), False),
+        (Identity("ada", "telegram", others=(Identity("eve", "telegram"),)), False),
+    ],
+)
+async def test_a_rule_on_a_user_judges_the_connections_of_their_commands(
+    tmp_path: Path, port: int, identity: Identity, reached: bool
+) -> None:
+    rules = tmp_path / "rules.cedar"
+    rules.write_text(
+        '@id("not-for-eve") forbid (principal, action, resource) when { principal.user == "eve" };'
+    )
+    overrides = {
+        "policy": {"default": "allow", "floor": {"cedar": str(rules)}},
+        "audit": {"enabled": True},
+    }
+    app = Hookline(home=tmp_path / "home", workspace=tmp_path, project=False, overrides=overrides)
+    app.load_hooks(packages=False)
+    async with app.running():
+        code = PLAIN.format(host="127.0.0.1", port=port)
+        out, err = await fetch(app.sandbox, tmp_path, code, ["127.0.0.1"], identity=identity)
+    assert ("hello" in out) == reached, err
+    lines = (tmp_path / "home" / "audit" / "audit.jsonl").read_text().splitlines()
+    decisions = [each for each in map(json.loads, lines) if each.get("tool") == "network_request"]
+    assert [(each["user"], each["outcome"]) for each in decisions] == [
+        (identity.user, "allowed" if reached else "denied")
+    ]

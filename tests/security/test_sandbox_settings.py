@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hookline.sandbox import SandboxError
+from hookline.sandbox import Sandbox, SandboxError
 from hookline.sandbox.settings import KINDS, PROFILES, layered, read_settings, strictest
 
 
@@ -127,3 +128,37 @@ def test_a_wrong_setting_is_named(values: Any, named: str) -> None:
 )
 def test_a_size_is_read_with_its_unit(text: Any, expected: int) -> None:
     assert read_settings({"limits": {"memory": text}}).limits.memory == expected
+
+
+@pytest.mark.parametrize("own", PROFILES)
+@pytest.mark.parametrize("wanted", [None, *PROFILES])
+@pytest.mark.parametrize("project", [False, True])
+def test_one_server_or_hook_has_its_own_profile_and_a_projects_only_a_stricter_one(
+    tmp_path: Path, own: Any, wanted: Any, project: bool
+) -> None:
+    settings = read_settings({"mcp": own})
+    sandbox = Sandbox(workspace=tmp_path, home=tmp_path / "home", settings=settings)
+    chosen = sandbox.profile_of("mcp", wanted, project=project)
+    if project:
+        assert chosen == strictest(wanted or own, own, "workspace")
+    else:
+        assert chosen == (wanted or own)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "project", "expected"),
+    [
+        (None, False, ("a.example",)),
+        ([], False, ()),
+        (["b.example"], False, ("b.example",)),
+        (["b.example"], True, ()),
+        (["*"], True, ()),
+        (["a.example", "b.example"], True, ("a.example",)),
+    ],
+)
+def test_one_server_or_hook_has_its_own_hosts_and_a_projects_only_the_users(
+    tmp_path: Path, wanted: Any, project: bool, expected: Any
+) -> None:
+    settings = read_settings({"network": ["a.example"]})
+    sandbox = Sandbox(workspace=tmp_path, home=tmp_path / "home", settings=settings)
+    assert sandbox.hosts_of("mcp", "open", wanted, project=project) == expected

@@ -185,6 +185,8 @@ class Asking:
         return {
             "sandbox": self._app.sandbox,
             "kind": "command_hooks",
+            "profile": hook.sandbox,
+            "network": hook.network,
             "project": hook.obstacle is not None,
             "read": self._readable[hook.place],
         }

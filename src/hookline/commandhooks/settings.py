@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from hookline.config.checking import faults
 from hookline.hooks.errors import suggestion
 from hookline.patterns import PatternError
+from hookline.sandbox.settings import Profile
 
 from .addresses import refusal
 from .matcher import Condition, Matcher
@@ -58,6 +59,10 @@ class Entry(BaseModel):
     condition: str | None = Field(default=None, alias="if")
     background: bool = Field(default=False, alias="async")
     shell: Literal["bash"] | None = None
+    sandbox: Profile | None = None
+    """The profile that it runs in; by default `[sandbox] command_hooks`."""
+    network: list[str] | None = None
+    """The hosts that it may reach from the sandbox."""
 
 
 class CommandHooksSettings(BaseModel):
@@ -100,6 +105,8 @@ class CommandHook:
     on_failure: OnFailure = "allow"
     condition: Condition | None = None
     background: bool = False
+    sandbox: Profile | None = None
+    network: tuple[str, ...] | None = None
     obstacle: Callable[[], str] | None = field(default=None, compare=False)
     """For a project's hook: says right before each start what changed since it was trusted."""
     unclear: str = ""
@@ -242,4 +249,6 @@ class _Reader:
             entry.on_failure or self.on_failure,
             condition,
             entry.background,
+            entry.sandbox,
+            None if entry.network is None else tuple(entry.network),
         )

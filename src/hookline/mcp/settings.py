@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hookline.patterns import matches_glob
+from hookline.sandbox.settings import Profile
 from hookline.specs import Namespace, SideEffects
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -43,6 +44,12 @@ class ServerSettings(BaseModel):
     headers: dict[str, str] = Field(default_factory=dict)
     files: list[str] | None = None
     """The project's files that the program runs from, where they cannot be told from its command."""
+    sandbox: Profile | None = None
+    """The profile of the sandbox that the program runs in; by default `[sandbox] mcp`. For one that the
+    project brings, only a stricter one counts."""
+    network: list[str] | None = None
+    """The hosts that the program may reach from the sandbox; by default those of `[sandbox] network`. A
+    program that the project brings reaches only those that are named there as well."""
     enabled: bool = True
     tools: ToolChoice = Field(default_factory=ToolChoice)
     timeout: Seconds = 60
@@ -60,6 +67,8 @@ class ServerSettings(BaseModel):
             raise ValueError("needs either 'command' (a program) or 'url' (a service), and not both")
         if self.command is None and (self.args or self.env or self.cwd):
             raise ValueError("'args', 'env' and 'cwd' belong to a 'command', not to a 'url'")
+        if self.command is None and (self.sandbox or self.network is not None):
+            raise ValueError("'sandbox' and 'network' belong to a 'command', not to a 'url'")
         if self.url is None and self.headers:
             raise ValueError("'headers' belong to a 'url', not to a 'command'")
         return self

@@ -205,6 +205,8 @@ async def _spawn(
             limit=LARGEST,
             sandbox=sandbox,
             kind="mcp",
+            profile=settings.sandbox,
+            network=settings.network,
             project=project,
         )
     except FileNotFoundError:

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from hookline.catalog.identity import NOBODY, Identity
+
 PORT = 3128
 INSIDE = "/run/hookline/proxy.sock"
 """Where a sandbox finds the proxy's socket."""
@@ -39,6 +41,7 @@ class Client:
     command: str = ""
     session_id: str = ""
     call_id: str = ""
+    identity: Identity = NOBODY
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
+from hookline.catalog.identity import NOBODY, Identity
 from hookline.children.process import TimeoutExpired, run
 
 from . import bubblewrap, landlock, limits, seatbelt, seccomp, secrets
@@ -105,7 +106,7 @@ class Sandbox:
         """The profile in which a child of a kind starts here and now."""
         chosen = profile or self.settings.profile_of(kind, project=project)
         if project:
-            chosen = strictest(chosen, "workspace")
+            chosen = strictest(chosen, self.settings.profile_of(kind, project=True))
         return strictest(chosen, _loosest.get())
 
     @contextmanager
@@ -135,6 +136,7 @@ class Sandbox:
         read: Sequence[Path] = (),
         session: str = "",
         call_id: str = "",
+        identity: Identity = NOBODY,
         project: bool = False,
     ) -> Launch:
         """Confine a command.
@@ -149,6 +151,7 @@ class Sandbox:
         read: Files and folders that it needs of Hookline's own home.
         session: The session that it belongs to; children of one session share a temporary folder.
         call_id: The tool call that it belongs to.
+        identity: On whose behalf it runs.
         project: Whether a project's configuration brings the command.
         """
         chosen = self.profile_of(kind, profile, project=project)
@@ -159,21 +162,28 @@ class Sandbox:
             return Launch(list(argv), environ, cwd, chosen)
         environ["TMPDIR"] = "/tmp"
         environ.setdefault("XDG_CACHE_HOME", "/tmp/.cache")
-        hosts = self.hosts_of(kind, chosen, network)
+        hosts = self.hosts_of(kind, chosen, network, project=project)
         seen = self._view(chosen, tuple(read))
         command = argv[-1] if kind in ("shell", "jobs") and argv else " ".join(argv)
         if self.name != "bubblewrap":
             return self._without_namespaces(argv, cwd, environ, seen, session or kind)
-        client = Client(kind, hosts, command, session, call_id) if hosts and self._loop else None
+        client = (
+            Client(kind, hosts, command, session, call_id, identity) if hosts and self._loop else None
+        )
         return self._bubblewrap(argv, cwd, environ, seen, session or kind, client)
 
     def hosts_of(
-        self, kind: Kind, profile: Profile, network: Sequence[str] | None = None
+        self,
+        kind: Kind,
+        profile: Profile,
+        network: Sequence[str] | None = None,
+        *,
+        project: bool = False,
     ) -> tuple[str, ...]:
-        """The hosts that a child may reach through the proxy."""
-        if network is not None:
-            return tuple(network)
+        """The hosts that a child may reach through the proxy; a project chooses among the user's."""
         configured = tuple(self.settings.hosts_of(kind))
+        if network is not None:
+            return tuple(host for host in network if not project or host in configured)
         return configured or (("*",) if profile == "open" else ())
 
     def _view(self, profile: Profile, read: tuple[Path, ...]) -> View:

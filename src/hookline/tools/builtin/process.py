@@ -157,4 +157,5 @@ def confined(context: ToolContext, kind: str, *, outside: bool = False) -> dict[
         "profile": "off" if outside else None,
         "session": context.session_id,
         "call_id": context.call_id,
+        "identity": context.identity,
     }

@@ -15,7 +15,7 @@ STUBS = "git rm cat cp ls tar a b c d mark reboot push grep dd chmod tee sort ma
 REAL = "env nice nohup timeout xargs find sh bash setsid stdbuf".split()
 
 STUB = """#!/bin/sh
-{ printf '%s\\037' "${0##*/}" "$@"; printf '\\036'; } >>"$HOOKLINE_LOG"
+printf '%s\\037' "${0##*/}" "$@" '\036' >>"$HOOKLINE_LOG"
 """
 
 DRIVER = """
@@ -38,7 +38,7 @@ def run(numbered):
         except (subprocess.TimeoutExpired, ValueError, UnicodeEncodeError):
             pass
         text = open(log, errors="replace").read() if os.path.exists(log) else ""
-        ran[name] = [entry.split("\\037")[:-1] for entry in text.split("\\036")[:-1]]
+        ran[name] = [entry.split("\\037")[:-1] for entry in text.split("\\036\\037")[:-1]]
     return ran
 with ThreadPoolExecutor(4) as pool:
     found = list(pool.map(run, enumerate(json.load(open(folder + "/commands.json")))))

@@ -33,6 +33,8 @@ WORDS = frozenset(
         "$",
     ]
 )
+CONTROL = re.compile(r"[\0\r\f\v\x85\u2028\u2029]")
+"""Characters that end a word or a line for the grammar or for a shell, but not for both."""
 LINES = re.compile(r"(?:[ \t\n]|\\\n)*")
 PLAIN = re.compile(r"""(?:[^ \t\n\r\f\v|&;()<>"'`$\\]|\\[^\n]|\$(?![\w({'"@*#?$!\-\[]))+""", re.ASCII)
 QUOTED = re.compile(r"""(?:[^"\\`$]|\\.|\$(?![\w({@*#?$!\-\[]))*""", re.DOTALL | re.ASCII)
@@ -58,7 +60,7 @@ class ExpansionReader:
     """Reads words. The nodes of the syntax tree count bytes."""
 
     def __init__(self, text: str, script: Script) -> None:
-        if "\0" in text or "\r" in text:
+        if CONTROL.search(text):
             raise Unreadable("it has control characters")
         try:
             source = text.encode()
@@ -98,8 +100,11 @@ class ExpansionReader:
 
     def gap(self, start: int, end: int, allowed: re.Pattern[str]) -> None:
         """Refuse anything but blanks between two tokens."""
-        if start < end and not allowed.fullmatch(self.text, start, end):
-            raise Unreadable(f"{self.text[start:end][:40]!r} cannot be read")
+        if start < end:
+            if not allowed.fullmatch(self.text, start, end):
+                raise Unreadable(f"{self.text[start:end][:40]!r} cannot be read")
+            if not self.text[start:end].replace("\\\n", ""):
+                raise Unreadable("a word may be continued on the next line")
 
     def note(self, word: Word, *, target: bool = False) -> None:
         """Keep what is known of a word."""

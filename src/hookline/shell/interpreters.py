@@ -26,6 +26,7 @@ SED = re.compile(
 """One command of sed that runs and writes nothing else."""
 AWK = re.compile(r"system|getline|ARG|ENVIRON|close|[|>@`\\]")
 """What an awk program may run or open."""
+SPECIAL_FILE = re.compile(r"/+(?:dev|proc)/")
 LONGEST = 4_000
 """Characters of a program for sed or awk that are looked at."""
 
@@ -57,6 +58,8 @@ def shell_effects(program: str, rest: list[Word], text: str | None, found: Effec
     elif runs_text:
         found.texts += [word.text for word in rest[at : at + 1]]
     elif at < len(rest):
+        if SPECIAL_FILE.match(rest[at].text):
+            found.unclear.append(f"{program} reads commands from its input")
         found.runs.append(rest[at:])
     elif text is not None:
         found.texts.append(text)
@@ -91,7 +94,7 @@ def script_file(program: str, rest: list[Word]) -> list[Word] | None:
             continue
         if program in ("deno", "bun") and at == 0:
             return None
-        return None if word.text.startswith("-") else rest[at:]
+        return None if word.text.startswith("-") or SPECIAL_FILE.match(word.text) else rest[at:]
     return None
 
 

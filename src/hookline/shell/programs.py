@@ -159,7 +159,9 @@ UNREADABLE = names(
     "distrobox toolbox adb socat ncat wsl machinectl pkexec script dialog xterm gnome-terminal "
     "konsole logrotate run-parts run-one start-stop-daemon daemonize supervisorctl monit nsjail "
     "runcon setpriv zipgrep complete compgen compopt pry gdbserver rr doitlive asciinema "
-    "nix-shell nix"
+    "nix-shell nix autossh micro helix hx kak red rview mg jed ne mcedit code subl mongosh mongo "
+    "duckdb sqlplus cqlsh clickhouse clickhouse-client bpftrace scriptreplay sem rush entr gitk "
+    "litecli pgcli mycli usql gvimdiff vimtutor tig lazygit ranger nnn lf"
 )
 """Programs and builtins that run text, or a command elsewhere: what they do is not known from the words."""
 
@@ -171,109 +173,100 @@ TEXT_OPTIONS = {
 }
 """Options whose argument is a command line; it is read as well."""
 
+QUERIES = names("sqlite3 psql mysql redis-cli")
+"""Clients of databases, which ignore case and read what they are not given from their input."""
+
 UNREADABLE_ARGUMENTS = {
-    "git": re.compile(
-        r"-c|-c.*|--config-env.*|--exec-path=.*|--upload-pack.*|--receive-pack.*|--exec.*|--extcmd.*|-x.*|"
-        r"--open-files-in-pager.*|-O.*|ext::.*|!.*|--ext-diff|--textconv|--upl.*|--rec[ei].*|filter-branch|foreach|"
-        r"alias\..*|core\..*|credential\..*|diff\..*|merge\..*|filter\..*|gpg\..*|include\S*|sequence\..*|uploadpack\..*|"
-        r"difftool|mergetool|daemon|shell|send-email|instaweb|gui|gitk|citool|p4|svn|cvs\w*|remote-.*"
-    ),
-    "tar": re.compile(r"--(checkpoint-a|to-c|use|rsh|info|new|rmt).*|-\w*[IF].*|[a-zA-Z]*[IF][a-zA-Z]*"),
-    "bsdtar": re.compile(r"--use.*"),
-    "rsync": re.compile(r"-\w*e.*|--rsh.*|--rsync-path.*"),
-    "scp": re.compile(r"-\w*[oS].*"),
-    "sftp": re.compile(r"-\w*[oSDb].*"),
-    "make": re.compile(r"SHELL.*|\.SHELLFLAGS.*|--eval.*|-\w*f.*|--file.*|--makefile.*|-$|MAKEFLAGS.*|MAKEFILES.*"),
-    "gmake": re.compile(r"SHELL.*|\.SHELLFLAGS.*|--eval.*|-\w*f.*|--file.*|--makefile.*|-$"),
-    "man": re.compile(r"-\w*[PH].*|--(pager|html|browser|preprocessor).*|-\w*p.*"),
-    "less": re.compile(r"\+.*|-.*[kKoO].*|--(lesskey|log).*"),
-    "more": re.compile(r"\+.*"),
-    "zip": re.compile(r"-\w*T.*|-TT.*|--unzip-command.*|--test.*"),
-    "docker": re.compile(r"run|exec|compose|create|start|buildx|build"),
-    "podman": re.compile(r"run|exec|compose|create|start|build|play"),
-    "nerdctl": re.compile(r"run|exec|compose"),
-    "kubectl": re.compile(r"exec|run|debug|edit|attach|cp|plugin"),
-    "oc": re.compile(r"exec|run|debug|edit|rsh"),
-    "npm": re.compile(r"exec|x|explore|--script-shell.*|--(node-)?options.*"),
-    "cargo": re.compile(r"--config.*|watch"),
-    "go": re.compile(r"-exec.*|-toolexec.*|generate"),
-    "jq": re.compile(r"-\w*L.*|--library.*"),
-    "sort": re.compile(r"--compress-prog.*"),
-    "split": re.compile(r"--filter.*"),
-    "mapfile": re.compile(r"-C.*"),
-    "readarray": re.compile(r"-C.*"),
-    "hash": re.compile(r"-\w*p.*"),
-    "jobs": re.compile(r"-x"),
-    "set": re.compile(r"[-+]\w*k\w*|keyword|posix|history"),
-    "trap": re.compile(r"DEBUG|RETURN|ERR"),
-    "rg": re.compile(r"--pre.*|--hostname-bin.*"),
-    "openssl": re.compile(r"-?engine.*|-provider.*|s_client|s_server"),
-    "curl": re.compile(r"-\w*K.*|--config.*"),
-    "wget": re.compile(r"--use-askpass.*|-e.*|--execute.*|--config.*"),
-    "tcpdump": re.compile(r"-\w*z.*"),
-    "ip": re.compile(r"exec|-b.*"),
-    "systemctl": re.compile(r"edit|set-environment|import-environment"),
-    "sqlite3": re.compile(r"\..*|.*\.(shell|system|load|import|output|once|excel|open).*|-cmd|-init|.*load_extension.*|.*writefile.*|.*readfile.*|.*edit\(.*"),
-    "psql": re.compile(r".*\\.*|-\w*[fv].*|.*program.*|--file.*|--set.*"),
-    "mysql": re.compile(r".*\\.*|.*system.*|--(init|pager).*|.*source.*"),
-    "gcc": re.compile(r"-wrapper|-fplugin.*|-B.*|-specs.*|@.*"),
-    "cmake": re.compile(r"-P|-E"),
-    "pip": re.compile(r"--config-settings.*|--python.*"),
-    "dpkg": re.compile(r"--(pre|post)-invoke.*|--status-logger.*"),
-    "apt": re.compile(r"-o.*|--option.*|-c.*|--config-file.*|edit-sources"),
-    "apt-get": re.compile(r"-o.*|--option.*|-c.*|--config-file.*"),
-    "fd": re.compile(r"-\w*[xX].*|--exec.*"),
-    "fdfind": re.compile(r"-\w*[xX].*|--exec.*"),
-    "printf": re.compile(r"-v.*"),
-    "read": re.compile(r".*\[.*"),
-    "declare": re.compile(r"-\w*[nif].*|.*\[.*[$`].*"),
-    "typeset": re.compile(r"-\w*[nif].*|.*\[.*[$`].*"),
-    "local": re.compile(r"-\w*[ni].*|.*\[.*[$`].*"),
-    "export": re.compile(r"-\w*[f].*|.*\[.*[$`].*"),
-    "readonly": re.compile(r".*\[.*[$`].*"),
-    "unset": re.compile(r".*\[.*"),
-    "test": re.compile(r".*\[.*[$`].*"),
-    "[": re.compile(r".*\[.*[$`].*"),
-    "[[": re.compile(r".*\[.*[$`].*"),
-    "wait": re.compile(r"-p.*"),
-    "getopts": re.compile(r".*\[.*"),
-    "busybox": re.compile(r"--install.*"),
-    "gh": re.compile(r"alias|extension|codespace|config"),
-    "terraform": re.compile(r"console"),
-    "aws": re.compile(r"configure|ssm"),
-    "gcloud": re.compile(r"ssh|scp|alpha"),
-    "helm": re.compile(r"plugin|--post-renderer.*"),
-    "bash": re.compile(r"--(rcfile|init-file).*|-O|\+O"),
-    "nc": re.compile(r"-\w*[ec].*|--(sh-)?exec.*"),
-    "netcat": re.compile(r"-\w*[ec].*|--(sh-)?exec.*"),
-    "xdg-open": re.compile(r".*"),
-    "open": re.compile(r".*"),
-    "troff": re.compile(r"-U.*"),
+    program: re.compile(pattern, re.DOTALL | re.IGNORECASE if program in QUERIES else re.DOTALL)
+    for program, pattern in {
+    "tar": r"--(checkpoint-a|to-c|use|rs|inf|new|rm|fi|T).*|-\w*[IFT].*|[a-zA-Z]*[IFT][a-zA-Z]*|[^/]+:.*",
+    "bsdtar": r"--use.*",
+    "rsync": r"-\w*[eM].*|--(rs|rem|da|conf|fi|ou).*",
+    "scp": r"-\w*[oSFDJ].*",
+    "sftp": r"-\w*[oSDbFJ].*",
+    "make": r"--ev.*|-\w*E.*|-",
+    "gmake": r"--ev.*|-\w*E.*|-",
+    "man": r"-\w*[PHpCM].*|--(pag|ht|br|pre|con|man).*",
+    "less": r"\+.*|-.*[kKoO].*|--(les|log|LOG).*",
+    "more": r"\+.*",
+    "zip": r"-\w*T.*|-@|--(unz|te).*",
+    "docker": r"run|exec|compose|create|start|buildx|attach|plugin|stack|service|swarm|--secret.*|--ssh.*|-o.*|--output.*|-|--config.*|-H.*|--host.*|--build-context.*|--all.*",
+    "podman": r"run|exec|compose|create|start|play|kube|attach|--secret.*|--ssh.*|-o.*|--output.*|-|unshare|machine|--hooks-dir.*|-v.*|--volume.*",
+    "nerdctl": r"run|exec|compose",
+    "kubectl": r"exec|run|debug|edit|attach|cp|plugin|proxy|--kubeconfig.*|--exec.*",
+    "oc": r"exec|run|debug|edit|rsh",
+    "npm": r"exec|x|explore|init|create|innit|edit|set|c|config|--call.*|--script-shell.*|--(node-)?options.*|--(user|global)config.*|--editor.*",
+    "cargo": r"--config.*|watch|-Z.*|--runner.*",
+    "go": r"--?(exec|toolexec|vettool|modfile|overlay).*|.*-extld.*|generate|-w|tool",
+    "jq": r"-\w*L.*|--library.*",
+    "sort": r"--(compress-p|files0|co|fi).*",
+    "split": r"--fi.*",
+    "mapfile": r"-\w*C.*",
+    "readarray": r"-\w*C.*",
+    "hash": r"-\w*p.*",
+    "jobs": r"-x",
+    "set": r"[-+]\w*k\w*|keyword|posix|history",
+    "trap": r"(?i:(SIG)?(DEBUG|RETURN|ERR))",
+    "rg": r"--pre.*|--hostname-bin.*|-f.*",
+    "openssl": r"--?engine.*|engine|--?provider.*|--?config|s_client|s_server|s_time",
+    "curl": r"-\w*K.*|--(conf|engine|variable|expand|libcurl|krb).*",
+    "wget": r"--(use|exe|conf|in).*|-e.*|-[a-zA-Z]*i",
+    "tcpdump": r"-\w*z.*",
+    "ip": r"exec|-b.*",
+    "systemctl": r"edit|set-environment|import-environment|link|enable|--root.*|-H.*|--host.*",
+    "sqlite3": r"\s*\..*|.*\.(sh|sys?|lo|im|ou|on|ex|op|re|ba|cl|du|sa).*|--?(cmd|init).*|.*(load_extension|writefile|readfile|edit|fts3_tokenizer)\s*\(.*",
+    "psql": r".*\\.*|-\w*[fvoL].*|.*program.*|--(f|se|va|o|log).*|\|.*",
+    "mysql": r".*\\.*|.*system.*|--(init|pa|tee|def|plu|log).*|.*source.*|.*(outfile|load_file|dumpfile).*",
+    "gcc": r"-wrapper.*|-f(plugin|use-ld|lto).*|-B.*|--?specs.*|@.*|-Xlinker|-Wl,.*plugin.*",
+    "cmake": r"-P|-E",
+    "pip": r"--config-settings.*|--python.*",
+    "dpkg": r"--(pre|post)-invoke.*|--status-logger.*",
+    "apt": r"-o.*|--option.*|-c.*|--config-file.*|edit-sources",
+    "apt-get": r"-o.*|--option.*|-c.*|--config-file.*",
+    "fd": r"-\w*[xX].*|--exec.*",
+    "fdfind": r"-\w*[xX].*|--exec.*",
+    "printf": r"-v.*",
+    "read": r".*\[.*",
+    "declare": r"-\w*[nif].*|[^\[]*\[[^$`]*[$`].*",
+    "typeset": r"-\w*[nif].*|[^\[]*\[[^$`]*[$`].*",
+    "local": r"-\w*[ni].*|[^\[]*\[[^$`]*[$`].*",
+    "export": r"-\w*[f].*|[^\[]*\[[^$`]*[$`].*",
+    "readonly": r"[^\[]*\[[^$`]*[$`].*",
+    "unset": r".*\[.*",
+    "test": r"[^\[]*\[[^$`]*[$`].*",
+    "[": r"[^\[]*\[[^$`]*[$`].*",
+    "[[": r"[^\[]*\[[^$`]*[$`].*",
+    "wait": r"-p.*",
+    "getopts": r".*\[.*",
+    "busybox": r"--install.*",
+    "gh": r"alias|extension|codespace|config",
+    "terraform": r"console",
+    "aws": r"configure|ssm",
+    "gcloud": r"ssh|scp|alpha",
+    "helm": r"plugin|--post-renderer.*",
+    "bash": r"--(rcfile|init-file).*|-O|\+O",
+    "nc": r"-\w*[ec].*|--(sh-)?exec.*",
+    "netcat": r"-\w*[ec].*|--(sh-)?exec.*",
+    "redis-cli": r"-x|-X|--eval.*|eval\w*|config|module|script|function|fcall\w*|debug|slaveof|replicaof|migrate",
+    "strace": r"[|!].*|-\w*o\s*[|!].*|--o.*=[|!].*",
+    "perf": r"script|trace|report|annotate|archive",
+    "ssh-keygen": r"-\w*[Dw].*",
+    "ssh-add": r"-\w*[sS].*",
+    "cpio": r"--rsh.*|-\w*[opF].*|--(cr|pa|file).*|[^/]+:.*",
+    "wc": r"--files0.*",
+    "du": r"--files0.*",
+    "poetry": r"shell|self|config|source",
+    "pipenv": r"shell",
+    "hatch": r"shell|config",
+    "conda": r"shell|config|activate",
+    "composer": r"run.*|exec|config|global",
+    "ninja": r"-\w*t.*",
+    "xdg-open": r".*",
+    "open": r".*",
+    "troff": r"-U.*",
+}.items()
 }  # fmt: skip
 """Arguments with which a program that is not made for it runs something else."""
-
-EDITORS_OF_GIT = re.compile(
-    r"!|^(alias|core|credential|diff|difftool|merge|mergetool|filter|gpg|include|includeif|sequence|"
-    r"uploadpack|pager|interactive|browser|man|web|instaweb|receive|remote|ssh|url|protocol|"
-    r"submodule|init|trailer)\\.|^--(edit|file)|^-[ef]",
-    re.IGNORECASE,
-)
-"""Settings of git that name a program, and options that read others."""
-GIT_COMMANDS = names(
-    "add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore "
-    "check-mailmap checkout checkout-index cherry cherry-pick clean clone column commit "
-    "commit-graph commit-tree config count-objects describe diff diff-files diff-index diff-tree "
-    "fast-export fast-import fetch fetch-pack fmt-merge-msg for-each-ref format-patch fsck gc "
-    "get-tar-commit-id grep hash-object help index-pack init interpret-trailers log ls-files "
-    "ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index "
-    "merge-tree mktag mktree multi-pack-index mv name-rev notes pack-objects pack-refs patch-id "
-    "prune prune-packed pull push range-diff read-tree rebase reflog remote repack replace "
-    "request-pull rerere reset restore rev-list rev-parse revert rm shortlog show show-branch "
-    "show-index show-ref sparse-checkout stash status stripspace submodule switch symbolic-ref "
-    "tag unpack-file unpack-objects update-index update-ref update-server-info var verify-commit "
-    "verify-pack verify-tag version whatchanged worktree write-tree"
-)
-"""What git itself does; any other subcommand may be an alias, which runs whatever it says."""
 
 ORDINARY = names(
     "echo printf cat ls cp mv rm mkdir rmdir touch ln chmod chown chgrp head tail wc sort uniq "
@@ -286,12 +279,12 @@ ORDINARY = names(
     "sha512sum cksum base64 xxd od hexdump strings gzip gunzip zcat bzip2 bunzip2 xz unxz zstd "
     "tar zip unzip 7z cpio ar curl wget nc dig host nslookup ping ip ifconfig ss netstat lsof "
     "mount umount dd shred truncate split csplit sync mktemp tree column jq yq xmllint git hg svn "
-    "make cmake ninja gcc g++ cc clang ld ar nm objdump strip cargo rustc go gofmt javac mvn "
-    "gradle npm pnpm yarn pip pip3 pytest ruff mypy pyright black isort flake8 tox nox eslint "
+    "make cmake ninja gcc g++ cc clang ld ar nm objdump strip rustc go gofmt javac mvn "
+    "gradle pip pip3 pytest ruff mypy pyright black isort flake8 eslint "
     "prettier tsc jest vitest docker podman kubectl helm terraform aws gcloud az gh apt apt-get "
     "dpkg yum dnf brew systemctl journalctl service psql mysql sqlite3 redis-cli rsync scp sftp "
     "ssh-keygen gpg openssl install find man less more apropos info mkfs fdisk shutdown reboot "
-    "hookline conda mamba gem bundle composer poetry uv pdm pre-commit sphinx-build mkdocs dotnet "
+    "hookline gem sphinx-build mkdocs dotnet "
     "php"
 )
 """Programs that do not run the words after them."""

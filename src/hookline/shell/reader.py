@@ -55,7 +55,12 @@ STEERING = re.compile(
     r"\w*PAGER|VISUAL|BROWSER|LESS\w*|MAN\w+|TAR_OPTIONS|RSYNC_\w+|SSH_\w+|SUDO_\w+|MAKE\w*|\w*FLAGS|CC|CXX|CARGO_\w+|"
     r"RUSTC\w*|GO\w+|NPM_\w+|npm_\w+|PIP_\w+|UV_\w+|DOCKER_\w+|KUBECONFIG|AWS_\w+|GIO_\w+|GCONV_PATH|LOCPATH|NLSPATH|"
     r"TERMINFO\w*|TERMCAP|HISTFILE|INPUTRC|XDG_\w+|TMPDIR|GREP_OPTIONS|POSIXLY_CORRECT|OPENSSL_\w+|PROMPT|ZDOTDIR|"
-    r"HOSTALIASES|http_proxy|https_proxy|\w+_proxy|\w+_PROXY|COMP_\w+|MAPFILE|TIMEFORMAT"
+    r"HOSTALIASES|http_proxy|https_proxy|\w+_proxy|\w+_PROXY|COMP_\w+|MAPFILE|TIMEFORMAT|FCEDIT|\w*ASKPASS|"
+    r"\w+_OPTS|\w+_OPTIONS|\w+_WRAPPER|\w+_LAUNCHER|\w+_RUNNER|PSQL\w*|PG[A-Z]+|MYSQL\w*|CURL_HOME|\w+RC|NETRC|"
+    r"GNUPGHOME|FZF_\w+|RIPGREP_CONFIG_PATH|CLASSPATH|AWK\w*PATH|JAVA_HOME|GRADLE_\w+|MAVEN_\w+|SYSTEMD_\w+|QT_\w+|"
+    r"GTK_\w+|GST_\w+|VIM\w*|EMACS\w*|ERL_\w+|JULIA_\w+|R_\w+|PHP\w*|COMPOSER_\w+|BUNDLE_\w+|GEM_\w+|YARN_\w+|"
+    r"PNPM_\w+|DENO_\w+|BUN_\w+|COREPACK_\w+|SSL_\w+|CMAKE_\w+|C?CCACHE_\w+|SCCACHE_\w+|GLIBC_TUNABLES|MALLOC_\w+|"
+    r"SQLITE_\w+|ANSIBLE_\w+|TF_\w+|HELM_\w+|CONDA_\w+|VIRTUAL_ENV|TERM"
 )
 """Variables that change which program runs, or what it does."""
 

@@ -50,6 +50,9 @@ class RedirectionReader(ExpansionReader):
                 raise Unreadable("it is not certain where a word ends")
             at = self.end(child)
             if child.type == "file_descriptor":
+                # The grammar takes `-f2>` for one, and shells differ about several digits.
+                if not self.of(child).isdecimal() or at - start != 1 or self.follows_word(start):
+                    raise Unreadable("it is not certain which file a redirection is about")
                 continue
             if child.type in WORDS:
                 words.append(child)
@@ -78,6 +81,10 @@ class RedirectionReader(ExpansionReader):
                 self.note(one, target=True)
         for extra in words[1:]:
             self.take(command, [extra], depth)
+
+    def follows_word(self, at: int) -> bool:
+        """Whether something that may belong to the same word stands directly before a place."""
+        return at > 0 and self.text[at - 1] not in " \t\n;&|()<>"
 
     def here_document(self, node: Node, command: SimpleCommand, depth: int) -> None:
         """A here-document, its end found as a shell finds it: a line that is the delimiter."""

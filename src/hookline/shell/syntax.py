@@ -112,6 +112,7 @@ class _StatementReader(RedirectionReader):
             self.gap(at, self.start(child), LINES)
             self.scan(child, depth + 1)
             at = self.end(child)
+        self.gap(at, self.end(node), LINES)
 
     def operator(self, kind: str) -> None:
         """Keep an operator."""
@@ -217,6 +218,8 @@ class _StatementReader(RedirectionReader):
         if pending:
             self.take(command, pending, depth)
         if command.cut is not None and command.cut < len(command.words):
+            if command.unexpanded:
+                raise Unreadable("shells differ about where a command ends")
             before, after = command.words[: command.cut], command.words[command.cut :]
             self.script.commands += [SimpleCommand(before), SimpleCommand(after)]
         first = command.words[0] if command.words else None

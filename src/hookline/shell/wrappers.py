@@ -7,14 +7,13 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from .effects import Effects, base_of
+from .git import GIT_COMMANDS, git_effects
 from .interpreters import interpreter_effects, shell_effects
-from .options import GLOBAL_OPTIONS
 from .programs import (
-    EDITORS_OF_GIT,
-    GIT_COMMANDS,
     INTERPRETERS,
     ORDINARY,
     OTHER_SHELLS,
+    QUERIES,
     SHELLS,
     TEXT_OPTIONS,
     UNREADABLE,
@@ -22,10 +21,12 @@ from .programs import (
     WRAPPERS,
     Wrapper,
 )
+from .tools import client_effects, copy_effects, likely_command, make_effects
 from .words import Word
 
 AHEAD = 32
 """Arguments of a program that is not known that are looked at."""
+LOADER = re.compile(r"ld(-linux.*|-musl.*|64)?\.so.*")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL | re.ASCII)
 SPLIT = re.compile(r"-[iv0]*S(.*)|--split[\w-]*=(.*)", re.DOTALL)
 WATCH_OPTION = re.compile(r"-[bcdegtx]+|-n[\d.]+|--(?:interval=.*|differences|no-title|exec|color)")
@@ -42,7 +43,9 @@ def effects_of(program: str, rest: list[Word], text: str | None) -> Effects:
             if rule.fullmatch(word.text):
                 found.unclear.append(f"{program} may run something else with {word.text[:40]!r}")
                 break
-    if base in SHELLS:
+    if program[:4] == "git-" and program[4:] in GIT_COMMANDS:
+        found.runs.append([Word("git"), Word(program[4:]), *rest])
+    elif base in SHELLS:
         shell_effects(program, rest, text, found)
     elif base.lower() in INTERPRETERS or base in OTHER_SHELLS:
         interpreter_effects(base.lower(), rest, found)
@@ -66,6 +69,8 @@ def wrapper_effects(program: str, rest: list[Word], found: Effects) -> None:
             command = rest[position:]
             found.runs.append(fed(rest[:position], command) if program == "xargs" else command)
             return
+    if any(spec.subcommand for spec in WRAPPERS[program]):
+        unknown_effects(program, rest, found)
 
 
 def command_position(program: str, spec: Wrapper, rest: list[Word], found: Effects) -> int | None:
@@ -84,6 +89,9 @@ def command_position(program: str, spec: Wrapper, rest: list[Word], found: Effec
             taken = option_words(spec, text)
             if taken is None:
                 found.unknown_option(program, text)
+                return None
+            if any(one.dynamic for one in rest[at : at + taken]):  # it may be no word, or several
+                found.only_when_run(program)
                 return None
             at += taken
         elif spec.assignments and (given := ASSIGNMENT.fullmatch(text)):
@@ -153,6 +161,11 @@ def read_texts(program: str, rest: list[Word], found: Effects) -> None:
 
 def unknown_effects(program: str, rest: list[Word], found: Effects) -> None:
     """A program that is not known may run what looks like a command in its arguments."""
+    if LOADER.fullmatch(program):
+        found.only_when_run(program)
+    start = likely_command(rest, AHEAD)
+    if start is not None:
+        found.runs.append(rest[start:])
     for at, word in enumerate(rest[:AHEAD]):
         name = base_of(word.text.rpartition("/")[2])
         following = rest[at + 1].text if at + 1 < len(rest) else ""
@@ -272,36 +285,6 @@ def set_effects(program: str, rest: list[Word], found: Effects) -> None:
         found.unclear.append("options of the shell are set when it runs")
 
 
-def git_effects(program: str, rest: list[Word], found: Effects) -> None:
-    """A subcommand that git does not have may be an alias, which runs whatever it says."""
-    takes, flags = GLOBAL_OPTIONS["git"]
-    at = 0
-    while at < len(rest):
-        text = rest[at].text
-        if rest[at].dynamic:
-            return
-        if text in takes:
-            at += 2
-        elif text in flags or text.partition("=")[0] in takes:
-            at += 1
-        elif text.startswith("-"):
-            found.unknown_option(program, text)
-            return
-        else:
-            break
-    if at >= len(rest):
-        return
-    name, following = rest[at].text, [word.text for word in rest[at + 1 :]]
-    if name not in GIT_COMMANDS:
-        found.unclear.append(f"git {name[:40]} may be an alias that runs something else")
-    elif name == "bisect" and following[:1] == ["run"]:
-        found.unclear.append("git bisect runs a command")
-    elif name == "config" and any(EDITORS_OF_GIT.search(text) for text in following):
-        found.unclear.append("git config may set what git runs later")
-    elif name == "rebase" and any(text.startswith(("-i", "--interactive")) for text in following):
-        found.unclear.append("git rebase starts an editor")
-
-
 SPECIAL: dict[str, Callable[[str, list[Word], Effects], None]] = {
     "cd": cd_effects,
     "pushd": cd_effects,
@@ -314,6 +297,13 @@ SPECIAL: dict[str, Callable[[str, list[Word], Effects], None]] = {
     "trap": trap_effects,
     "set": set_effects,
     "git": git_effects,
+    "make": make_effects,
+    "gmake": make_effects,
+    "cp": copy_effects,
+    "mv": copy_effects,
+    "ln": copy_effects,
+    "install": copy_effects,
+    **dict.fromkeys(QUERIES, client_effects),
 }
 """Programs with rules of their own."""
 QUIET = (

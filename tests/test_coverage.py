@@ -146,7 +146,8 @@ class Scenarios:
                 return heard
 
             asked = await say("approval", type="message", text="go")
-            await say("end", type="approval", id=asked["id"], answer="approve")
+            seen = {"id": asked["id"], "hash": asked["hash"]}
+            await say("end", type="approval", answer="approve", **seen)
             await say("text", type="message", text="take your time")
             await say("end", type="cancel")
             await say("error", type="message", text="break")

@@ -8,6 +8,7 @@ and `is_known` says so.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
 import struct
@@ -21,6 +22,8 @@ PROC: Final = Path("/proc")
 is_known: Final = sys.platform == "linux" and (PROC / "self" / "stat").exists()
 """Whether this system tells who descends from whom."""
 SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER
+UNKNOWN: Final = -1
+"""The process at the other end of a connection, where nobody can be seen to have it."""
 _LAST: Final = 1
 
 
@@ -139,17 +142,39 @@ def peer_of(connection: socket.socket) -> tuple[int, int] | None:
 def connected_from_below(address: str, port: int) -> int | None:
     """A process that has the other end of a TCP connection and that an agent may have started.
 
-    That is a descendant of this process, or of another one that runs agents: a worker, say.
+    That is a descendant of this process, or of another one that runs agents: a worker, say. `UNKNOWN`
+    where the other end is on this machine and nobody can be seen to have it: it may have ended, or
+    handed the connection on while it was looked for. None where somebody else has it.
     """
+    if not is_own_address(address):
+        return None
     row = socket_row(address, port)
     if row is None:
-        return None
-    own = descendants()
+        return UNKNOWN
+    own, found = descendants(), False
     others = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
     for pid in [*own, *(pid for pid in others if pid not in own)]:
-        if holds(pid, row[1]) and (pid in own or is_below_an_agent(pid)):
-            return pid
-    return None
+        if holds(pid, row[1]):
+            if pid in own or is_below_an_agent(pid):
+                return pid
+            found = True
+    if found and row == socket_row(address, port):
+        return None
+    # What processes of other users have open is told to root alone.
+    is_others = row[1] != 0 and row[0] != os.geteuid() != 0
+    return None if is_others else UNKNOWN
+
+
+def is_own_address(address: str) -> bool:
+    """Whether an address is one of this machine's."""
+    numeric = socket.AI_NUMERICHOST
+    try:
+        given = socket.getaddrinfo(address, 0, type=socket.SOCK_DGRAM, flags=numeric)
+        with socket.socket(given[0][0], socket.SOCK_DGRAM) as trial:
+            trial.bind(given[0][4])
+    except OSError as error:  # any other error leaves the question open
+        return error.errno != errno.EADDRNOTAVAIL
+    return True
 
 
 # --- Hookline processes -----------------------------------------------------------------------------
@@ -188,6 +213,15 @@ def _has_open(pid: int, place: str) -> bool:
         path.startswith(place) and path.removesuffix(" (deleted)").endswith((".db", ".lock", "-wal"))
         for path in _opened(pid)
     )
+
+
+def reap() -> None:
+    """Wait for every child that is over, at the end of a process that adopted some."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
 
 
 class Orphans:

@@ -9,7 +9,8 @@ as it was.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import logging
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.hooks import Hook
     from hookline.tape import Entry, SessionInfo, Tape
+
+log = logging.getLogger("hookline.sessions")
 
 MODEL = "model"
 THINKING = "thinking"
@@ -71,6 +74,9 @@ class Sessions:
     def __init__(self, app: Hookline) -> None:
         self._app = app
         self._open: dict[str, Opened] = {}
+        self.models: Callable[[], list[str]] | None = None
+        """The models that a session may have; None: any. A gateway takes only those of its settings:
+        a name on a tape, which may come from elsewhere, could load a file or connect to an address."""
 
     # --- open and close -----------------------------------------------------------------------
 
@@ -91,6 +97,13 @@ class Sessions:
                 await self._shut_down(session_id, "error")
                 raise Blocked("the session", verdict.reason, verdict.decided_by)
         opened = Opened(*await self._choices(session_id))
+        if opened.model and not self._may_have(opened.model):
+            log.warning(
+                "session.model session=%r model=%r is not configured; %r answers",
+                session_id,
+                opened.model,
+                app.model,
+            )
         self._open[session_id] = opened
         await self._started(session_id, opened, reason, previous)
         return opened
@@ -312,7 +325,11 @@ class Sessions:
     def model_of(self, session_id: str) -> str:
         """The model that answers in a session."""
         opened = self._open.get(session_id)
-        return (opened.model if opened else None) or self._app.model
+        chosen = opened.model if opened else None
+        return chosen if chosen and self._may_have(chosen) else self._app.model
+
+    def _may_have(self, model: str) -> bool:
+        return self.models is None or model in self.models()
 
     def thinking_of(self, session_id: str) -> str | None:
         """How hard the model thinks in a session."""

@@ -35,8 +35,9 @@ class SlashCommand:
     name: str
     help: str
     handler: Handler
-    operator: bool = False
-    """Whether a channel lets operators alone give it."""
+    operator: bool = True
+    """Whether a channel lets operators alone give it. A handler does not learn who asks, so that it is
+    for a plugin to say that everyone may."""
 
 
 class BadCommand(HooklineError, ValueError):
@@ -60,14 +61,14 @@ def command_from(given: Any) -> SlashCommand:
     if isinstance(given, Mapping):
         fields = cast("Mapping[str, Any]", given)
         name, help_, handler = fields.get("name"), fields.get("help"), fields.get("handler")
-        operator = fields.get("operator", False)
+        operator = fields.get("operator", True)
     elif inspect.isroutine(given):
         lines = (inspect.getdoc(given) or "").splitlines()
         name, help_, handler = given.__name__, lines[0] if lines else "", of_function(given)
-        operator = False
+        operator = True
     else:
         name, help_, handler = (getattr(given, field, None) for field in ("name", "help", "handler"))
-        operator = getattr(given, "operator", False)
+        operator = getattr(given, "operator", True)
     if not isinstance(name, str) or not NAME.fullmatch(name) or not callable(handler):
         raise BadCommand(f"a command needs a name and a handler that can be called, not {given!r}")
     return SlashCommand(name, str(help_ or ""), cast("Handler", handler), bool(operator))
@@ -145,15 +146,19 @@ def session_commands(
         return f"thinking: {app.sessions.thinking_of(session()) or 'as the model does by itself'}"
 
     return [
-        SlashCommand("compact", "Summarise the older part: /compact [what to keep].", compact),
-        SlashCommand("model", "Show the model, or choose another: /model NAME.", model, operator=True),
-        SlashCommand("think", "Have the model think more or less: /think LEVEL.", think),
+        SlashCommand("compact", "Summarise the older part: /compact [what to keep].", compact, False),
+        SlashCommand("model", "Show the model, or choose another: /model NAME.", model),
+        SlashCommand("think", "Have the model think more or less: /think LEVEL.", think, False),
     ]
 
 
-def names(app: Hookline, known: Mapping[str, SlashCommand]) -> list[tuple[str, str]]:
+def names(
+    app: Hookline, known: Mapping[str, SlashCommand], *, tools: bool = True
+) -> list[tuple[str, str]]:
     """Everything that may follow a slash, commands and tools, each with a line of help."""
     commands = [(command.name, command.help) for command in known.values()]
+    if not tools:
+        return commands
     return commands + [
         (tool.name, (tool.description or "a tool").splitlines()[0])
         for tool in app.tools

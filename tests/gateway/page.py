@@ -98,7 +98,7 @@ async def browser(*flags: str) -> AsyncIterator[Any]:
     from playwright.async_api import async_playwright
 
     # The browser is a child of the process that the gateway runs in, and may answer all the same.
-    descendant, Peer.descendant = Peer.descendant, no_descendant
+    suspect, Peer.suspect = Peer.suspect, no_suspect
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # it cannot be had as root
     async with async_playwright() as playwright:
         found = await playwright.chromium.launch(
@@ -107,11 +107,11 @@ async def browser(*flags: str) -> AsyncIterator[Any]:
         try:
             yield found
         finally:
-            Peer.descendant = descendant
+            Peer.suspect = suspect
             await found.close()
 
 
-async def no_descendant(peer):
+async def no_suspect(peer):
     """What a peer says that no process of the gateway's own holds."""
 
 

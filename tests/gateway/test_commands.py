@@ -26,7 +26,7 @@ class Library:
         def broken(text):
             raise RuntimeError("no shelf")
 
-        return [SlashCommand("late", "Whether a book is late.", late), broken]
+        return [SlashCommand("late", "Whether a book is late.", late, operator=False), broken]
 
 
 @tool(side_effects="write", registry=Registry())
@@ -114,7 +114,8 @@ async def test_a_tool_is_asked_for_through_the_channel_and_its_gates_see_a_comma
             while (frame := json.loads(await socket.recv()))["type"] != "end":
                 if frame["type"] == "approval":
                     assert (frame["tool"], frame["arguments"]) == ("shout", {"text": "hi"})
-                    reply = {"type": "approval", "id": frame["id"], "answer": answer}
+                    reply = {"type": "approval", "answer": answer}
+                    reply |= {name: frame[name] for name in ("id", "hash")}
                     await socket.send(json.dumps(reply))
             assert frame["outcome"] == "handled"
             assert (frame["text"] == "HI") is (said is not None)

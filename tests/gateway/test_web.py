@@ -147,7 +147,8 @@ async def test_an_approval_is_asked_and_answered_in_the_websocket(served, script
         assert asked[-1]["arguments"] == {"command": "echo hi"}
         assert "run it?" in asked[-1]["question"]
         assert asked[-2] == {"type": "notification", "kind": "approval", "text": asked[-1]["question"]}
-        said = {"type": "approval", "id": asked[-1]["id"], "answer": answer}
+        said = {"type": "approval", "answer": answer}
+        said |= {name: asked[-1][name] for name in ("id", "hash")}
         await socket.send(json.dumps(said))
         rest = await frames_until(socket, "end")
         await socket.send(json.dumps(said))
@@ -171,10 +172,14 @@ async def test_an_approval_for_the_session_is_asked_once_and_can_be_answered_ove
         async with at.http.get(f"{at.url}api/approvals") as response:
             (question,) = await response.json()
         at_it = f"{at.url}api/approvals/{question['id']}"
-        async with at.http.post(at_it, json={"answer": "session"}) as response:
+        async with at.http.post(
+            at_it, json={"answer": "session", "hash": question["hash"]}
+        ) as response:
             assert response.status == 200
         assert (await saying)["text"] == "Done."
-        async with at.http.post(at_it, json={"answer": "approve"}) as response:
+        async with at.http.post(
+            at_it, json={"answer": "approve", "hash": question["hash"]}
+        ) as response:
             assert response.status == 404
 
 
@@ -187,7 +192,8 @@ async def test_a_question_is_shown_again_to_one_who_comes_back(served, scripted,
             await frames_until(socket, "approval")
         async with at.ws() as socket:
             asked = await frames_until(socket, "approval")
-            said = {"type": "approval", "id": asked[-1]["id"], "answer": "approve"}
+            said = {"type": "approval", "answer": "approve"}
+            said |= {name: asked[-1][name] for name in ("id", "hash")}
             await socket.send(json.dumps(said))
             rest = await frames_until(socket, "end")
     assert (rest[-1]["id"], rest[-1]["text"]) == ("a", "Done.")
@@ -339,7 +345,8 @@ async def test_a_grant_for_the_session_outlasts_the_gateway_and_covers_no_other_
     async with served() as at, at.ws("web:a") as socket:
         await socket.send('{"type": "message", "id": "m", "text": "go"}')
         asked = (await frames_until(socket, "approval"))[-1]
-        said = {"type": "approval", "id": asked["id"], "answer": "session"}
+        said = {"type": "approval", "answer": "session"}
+        said |= {name: asked[name] for name in ("id", "hash")}
         await socket.send(json.dumps(said))
         assert (await frames_until(socket, "end"))[-1]["text"] == "One."
     async with served(drain=0) as at:  # nobody answers the last question

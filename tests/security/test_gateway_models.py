@@ -8,6 +8,7 @@ import pytest_asyncio
 from hookline.catalog.envelope import field_of
 from hookline.gateway import Channel
 from hookline.hooks import hookimpl
+from hookline.slash import SlashCommand
 
 from .gateways import ADA, OWNER, bearer, frame, house
 
@@ -154,3 +155,73 @@ async def test_a_user_is_not_offered_what_is_for_operators(served):
     assert "model" not in names
     assert {"help", "new", "cancel", "compact", "think"} <= names
     assert "/model" not in (await served.say(ADA, "web:h", "/help")).json()["text"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_model_that_a_tape_names_is_used_only_if_it_is_configured(served, name):
+    """As on an imported tape, in a fork, or where it was configured once."""
+    app, folder = served.app, served.app.workspace
+    wanted = name.format(folder=folder, name=folder.name)
+    session = f"user:ada:web:tape{NAMES.index(name)}"
+    tape = await app.tape(session)
+    await tape.append("model", {"model": wanted})
+    said = await served.say(ADA, session.removeprefix("user:ada:"))
+    assert (said.status, said.json()["text"]) == (200, "answered")
+    assert app.sessions.model_of(session) == app.model
+    page = await served.ask("GET", f"/api/sessions/{session.removeprefix('user:ada:')}", bearer(ADA))
+    assert page.json()["model"] == app.model
+    assert not (folder / "ran").exists()
+
+
+class Closed:
+    """A plugin whose commands are for operators, as they are where nothing is said."""
+
+    @hookimpl
+    def register_commands(self):
+        def plain(app, arguments):
+            """A function."""
+            return "owned"
+
+        class Made:
+            name, help = "made", "An object."
+            handler = staticmethod(plain)
+
+        mapping = {"name": "mapping", "help": "A mapping.", "handler": plain}
+        return [SlashCommand("record", "A record.", plain), mapping, Made(), plain]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def closed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("closed")
+    async with house(folder, policy="allow", plugins=[Closed()]) as found:
+        yield found
+
+
+TOOLS = ["shell", "read_file", "write_file", "edit_file", "tape_read", "fetch_url", "shell_kill"]
+
+
+@pytest.mark.parametrize("name", ["record", "mapping", "made", "plain", *TOOLS])
+@pytest.mark.parametrize("arguments", ["", ' {"command": "touch ran"}', " command=true", "\ttrue"])
+@pytest.mark.parametrize("way", ["http", "openai", "websocket"])
+async def test_a_user_calls_no_tool_and_no_plugins_command(closed, name, arguments, way):
+    text = f"/{name}{arguments}"
+    if way == "websocket":
+        async with closed.ws("web:x", ADA) as socket:
+            await socket.send(json.dumps({"type": "message", "text": text}))
+            said = (await frame(socket, "end"))["text"]
+    elif way == "http":
+        said = (await closed.say(ADA, "web:x", text)).json()["text"]
+    else:
+        body = {"model": "hookline", "messages": [{"role": "user", "content": text}]}
+        answer = await closed.ask("POST", "/v1/chat/completions", bearer(ADA), body)
+        said = answer.json()["choices"][0]["message"]["content"]
+    assert said == f"only an operator may give /{name}; see role in [gateway.users]"
+
+
+async def test_a_user_is_offered_no_tools_and_an_operator_is(closed):
+    for token, is_offered in ((ADA, False), (OWNER, True)):
+        listed = (await closed.ask("GET", "/api/commands", bearer(token))).json()
+        names = {each["name"] for each in listed}
+        assert ({"shell", "record", "plain"} <= names) is is_offered
+        assert {"help", "new", "cancel", "compact", "think"} <= names
+    assert (await closed.say(OWNER, "web:x", "/record")).json()["text"] == "owned"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -16,14 +14,13 @@ import typer
 from hookline.hooks import HooklineError
 
 from . import REFUSED
+from .orphans import adopting
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
 
 HOW = "hookline: `hookline gateway --print-token` shows the link with the token"
-LOOK_EVERY = 30.0
-"""Seconds between two looks for adopted processes that are over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +125,3 @@ def show_token(app: Hookline, host: str | None, port: int | None, *, rotate: boo
     typer.echo(link(f"http://{name}:{settings.port}/", token))
     if rotate:
         typer.echo("hookline: a running gateway takes it when it is restarted, or on SIGHUP", err=True)
-
-
-@asynccontextmanager
-async def adopting() -> AsyncGenerator[None]:
-    """Stay the ancestor of everything that is started here, whatever forks twice, and clean up."""
-    from hookline.processes import Orphans, adopt_orphans
-
-    if not adopt_orphans():
-        yield
-        return
-
-    async def clean_up() -> None:
-        orphans = Orphans()
-        while True:
-            await asyncio.sleep(LOOK_EVERY)
-            await asyncio.to_thread(orphans.look)
-
-    cleaning = asyncio.create_task(clean_up())
-    try:
-        yield
-    finally:
-        cleaning.cancel()

@@ -24,6 +24,7 @@ from hookline.hooks.errors import error_text
 from . import FAILED, REFUSED, TERMINATED
 from .approval import approve, tell_how
 from .models import Progress
+from .orphans import adopting
 from .terminal import style, unguarded
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> T
     answer = approve if order.yes else tell_how
     app.hooks.register("resolve_approval", answer, trylast=True)
     app.hooks.register("notification", printer.note, when="hook")
-    async with app.running():
+    async with adopting(), app.running():
         if message is not None:
             session_id = await app.sessions.latest() if order.latest else None
             exchange = Exchange(publish=printer.publish)

@@ -14,6 +14,7 @@ from hookline.foreign_json import parse_json
 from hookline.triggers import TriggerError, Triggers
 
 from .approval import approve, tell_how
+from .orphans import adopting
 from .run import BadInput, tell
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _with(app: Hookline, action: Callable[[Triggers], Awaitable[T]]) -> T:
 
     async def run() -> T:
         triggers = Triggers(app)
-        async with app.running():
+        async with adopting(), app.running():
             try:
                 return await action(triggers)
             finally:

@@ -10,7 +10,8 @@ import typer
 from hookline.hooks import HooklineError
 
 from . import REFUSED
-from .gateway import adopting, run_loop
+from .gateway import run_loop
+from .orphans import adopting
 
 if TYPE_CHECKING:
     from hookline.app import Hookline

@@ -20,7 +20,7 @@ from hookline.exchange import Exchange
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.inbox import key_of, keys_of
-from hookline.slash import written
+from hookline.slash import configured_models, written
 from hookline.tape.errors import (
     TapeCorrupt,
     TapeDenied,
@@ -95,6 +95,7 @@ class Answering:
     def __init__(self, house: House, debounce: float) -> None:
         self._house = house
         self._app = house.app
+        self._app.sessions.models = partial(configured_models, house.app)
         self.commands = Commands(house)
         """What may be asked with a slash."""
         self._tasks: dict[asyncio.Task[None], Envelope] = {}

@@ -7,6 +7,7 @@ first, in this process or another, ends the wait.
 from __future__ import annotations
 
 import asyncio
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -42,7 +43,7 @@ class Pending:
     @property
     def hash(self) -> str:
         """What an answer is bound to: the hash of the call that is shown."""
-        return str(self.request.get("hash") or bound_to(self.request))
+        return bound_to(self.request)
 
 
 class Approvals:
@@ -55,7 +56,11 @@ class Approvals:
         self.pending: dict[str, Pending] = {}
 
     async def ask(self, request: dict[str, Any], show: Callable[[Pending], Any]) -> str:
-        """Show a question and wait for its answer: `approve` or `reject`."""
+        """Show a question and wait for its answer: `approve` or `reject`.
+
+        What is shown is the question as it was asked, whatever plugins did to the request since.
+        """
+        request = await asyncio.to_thread(self._app.approvals.as_asked, request)
         future: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         pending = Pending(request["id"], request, future)
         self.pending[pending.id] = pending
@@ -88,7 +93,7 @@ class Approvals:
     ) -> str | None:
         """Answer a question as a user who came over a connection; None, or why that cannot be.
 
-        `shown` is the hash of the call that they saw, where they say it.
+        `shown` is the hash of the call that they saw. A rejection needs none.
         """
         self._limiter.check(user.name)
         pending = await self._find(user, approval_id)
@@ -96,11 +101,13 @@ class Approvals:
             return GONE
         if not (user.is_operator or user.approves):
             return "an operator answers this; see approves in [gateway.users]"
-        if shown is not None and shown != pending.hash:
+        if shown is None and answer != "reject":
+            return HASH_NEEDED
+        if shown is not None and not hmac.compare_digest(shown.encode(), pending.hash.encode()):
             return "the question is about another call than the one that was shown"
-        pid = await peer.descendant() if peer is not None else None
-        if pid is not None:
-            refused = {"what": "approval", "question": approval_id, "user": user.name, "pid": pid}
+        suspect = await peer.suspect() if peer is not None else None
+        if suspect is not None:
+            refused = {"what": "approval", "question": approval_id, "user": user.name, **suspect}
             await asyncio.to_thread(self._audit, refused)
             return "a process that the agent started may not answer for a person"
         return None if await self.answer(approval_id, answer, by=user.name) else GONE
@@ -137,6 +144,10 @@ class Approvals:
 
 
 GONE = "nobody asks this now"
+HASH_NEEDED = (
+    "an approval needs `hash`, which says what call was seen: "
+    "it is in the `approval` frame and in GET /api/approvals"
+)
 
 
 def word_of(answer: Answer) -> ApprovalAnswer:

@@ -52,7 +52,8 @@ class Commands:
 
     def names(self, role: Role) -> list[tuple[str, str]]:
         """Everything that someone of a role may give after a slash, with a line of help."""
-        return slash.names(self._house.app, self._allowed(self._known("", {}), role))
+        allowed = self._allowed(self._known("", {}), role)
+        return slash.names(self._house.app, allowed, tools=role == "operator")
 
     @staticmethod
     def _allowed(known: dict[str, SlashCommand], role: Role) -> dict[str, SlashCommand]:
@@ -71,11 +72,13 @@ class Commands:
             return plain_text(outcome.content) or "(nothing)"
 
         try:
-            known = self._known(session_id, message)
-            if command[0] not in self._allowed(known, role_of(message)) and command[0] in known:
+            known, role = self._known(session_id, message), role_of(message)
+            allowed = self._allowed(known, role)
+            is_there = command[0] in known or command[0] in app.tools
+            if role != "operator" and is_there and command[0] not in allowed:
                 return f"only an operator may give /{command[0]}; see role in [gateway.users]"
             await app.sessions.open(session_id)
-            return await slash.run(app, known, *command, call)
+            return await slash.run(app, allowed, *command, call)
         except HooklineError as error:  # unknown, mistyped, or not now: the answer says so
             return str(error)
 
@@ -104,7 +107,7 @@ class Commands:
             return "stopped" if stopped else "nothing is running"
 
         return [
-            SlashCommand("help", "Show the commands.", help_),
-            SlashCommand("new", "Begin anew in this session.", new),
-            SlashCommand("cancel", "Stop the running turn.", cancel),
+            SlashCommand("help", "Show the commands.", help_, False),
+            SlashCommand("new", "Begin anew in this session.", new, False),
+            SlashCommand("cancel", "Stop the running turn.", cancel, False),
         ]

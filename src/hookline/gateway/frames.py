@@ -31,7 +31,10 @@ SessionId = Annotated[
     ),
 ]
 MessageId = Annotated[str, Field(min_length=1, max_length=100)]
-SEEN = "The `hash` of the question; an answer to another call than the one that was shown is refused."
+SEEN = (
+    "The `hash` of the question that was shown, which an approval needs; an answer to any other call "
+    "is refused."
+)
 
 
 class BadFrame(HooklineError, ValueError):
@@ -104,7 +107,7 @@ class CancelFrame(_Frame):
 
 
 class ApprovalFrame(_Frame):
-    """`{"type": "approval", "id": "…", "answer": "approve"}`"""
+    """`{"type": "approval", "id": "…", "answer": "approve", "hash": "…"}`"""
 
     type: Literal["approval"]
     id: Annotated[str, Field(max_length=100)]
@@ -125,7 +128,7 @@ _INCOMING: TypeAdapter[Incoming] = TypeAdapter(Annotated[Incoming, Field(discrim
 def incoming(text: str | bytes) -> Incoming:
     """The frame that a text says, or an error that names what is wrong with it."""
     try:
-        return _INCOMING.validate_json(text)
+        return _INCOMING.validate_json(text)  # which takes no JSON that is nested too deep
     except ValidationError as error:
         raise BadFrame(faults_of(error)) from None
 

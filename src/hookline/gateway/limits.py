@@ -41,19 +41,6 @@ class Limiter:
             self._forget(now)
         self._left[key] = (left - 1, now)
 
-    def look(self, key: str) -> None:
-        """Refuse with `TooMany` what `check` would refuse, and count nothing."""
-        left, _ = self._now(key)
-        if self._rate and left < 1:
-            raise TooMany((1 - left) / self._rate)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing was counted lately."""
-        if self._left:
-            self._drop_full(self._clock())
-        return not self._left
-
     def _now(self, key: str) -> tuple[float, float]:
         now = self._clock()
         left, since = self._left.get(key, (float(self._burst), now))

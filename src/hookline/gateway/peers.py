@@ -33,6 +33,8 @@ class Peer:
     pid: int | None = None
     uid: int | None = None
     """Of the process at a Unix socket."""
+    client: str = ""
+    """The address that a trusted proxy gives for whoever it speaks for."""
     user: User | None = None
     """Who sent a right token on this connection."""
     known: Callable[[], Any] | None = None
@@ -59,15 +61,26 @@ class Peer:
         row = processes.socket_row(self.host, self.port) if processes.is_known else None
         return self.host if row is None else f"{self.host} {row[0]}"
 
-    async def descendant(self) -> int | None:
-        """The process at the other end, where it descends from this one or another that runs agents."""
+    async def suspect(self) -> dict[str, Any] | None:
+        """Why a process of an agent's may be at the other end; None where none is.
+
+        A process on this machine that cannot be identified is suspect: one that ends as soon as it has
+        sent a request, or hides what it has open, is not let through for that.
+        """
         if not processes.is_known:
             return None
         if self.is_unix:
-            below = self.pid is not None and processes.is_below_an_agent(self.pid)
-            return self.pid if below else None
-        # Every descriptor of every descendant may have to be looked at.
-        return await asyncio.to_thread(processes.connected_from_below, self.host, self.port)
+            is_alive = self.pid is not None and processes.parent_of(self.pid) is not None
+            if is_alive and not processes.is_below_an_agent(self.pid or 0):
+                return None
+            return {"pid": self.pid or 0} if is_alive else {"process": "unknown"}
+        if self.client and processes.is_own_address(self.client):
+            return {"process": "unknown"}  # it could have come without the proxy, and been seen
+        # Every descriptor of every process may have to be looked at.
+        pid = await asyncio.to_thread(processes.connected_from_below, self.host, self.port)
+        if pid is None:
+            return None
+        return {"process": "unknown"} if pid == processes.UNKNOWN else {"pid": pid}
 
 
 def peer_of(scope: Scope) -> Peer:

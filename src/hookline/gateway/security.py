@@ -127,6 +127,7 @@ class Security:
             headers = Headers(scope=scope)
             if len(scope.get("query_string", b"")) > MAX_QUERY:
                 raise Refused(414, f"the query is longer than {MAX_QUERY:,} bytes")
+            self._note_client(scope)
             self._check_host(scope, headers)
             self._check_origin(headers)
             level = self._levels.needed(scope)
@@ -178,37 +179,40 @@ class Security:
         if not given:
             return None
         user = self._users().find(given)
-        # A user who came in on this connection stays in, whatever others at the address do.
-        if not self._wrong.is_idle and (user is None or user != peer.user):
-            self._refuse_if_often_wrong(self._key(scope, peer))
         if user is None:
-            self._wrong.check(self._key(scope, peer))
-            log.warning("token.wrong peer=%s path=%s", peer.host, scope["path"])
+            self._count_wrong(self._key(peer))
+            log.warning("token.wrong peer=%s path=%r", peer.host, scope["path"])
             if level == "public":
                 return None
-            raise Refused(401, WRONG, {"www-authenticate": "Bearer"})
+            raise Refused(401, WRONG, {"www-authenticate": "Bearer", "connection": "close"})
+        # A right token is always let in. Otherwise whoever sends wrong ones would lock out everyone
+        # at the same address: a child of the agent, say, its owner.
         peer.admit(user)
         return user
 
-    def _key(self, scope: Scope, peer: Peer) -> str:
-        """What mistakes are counted by: the peer, or the client that a trusted proxy names."""
-        client = scope.get("client")
-        if self._settings.proxies and client and client[0] != peer.host:
-            return str(client[0])
-        return peer.key()
+    def _note_client(self, scope: Scope) -> None:
+        """Remember the client that a trusted proxy names."""
+        if self._settings.proxies and (client := scope.get("client")):
+            peer = peer_of(scope)
+            peer.client = "" if tuple(client) == (peer.host, peer.port) else str(client[0])
 
-    def _refuse_if_often_wrong(self, key: str) -> None:
+    def _key(self, peer: Peer) -> str:
+        """What mistakes are counted by: the peer, or the client that a trusted proxy names."""
+        return peer.client or peer.key()
+
+    def _count_wrong(self, key: str) -> None:
         try:
-            self._wrong.look(key)
+            self._wrong.check(key)
         except TooMany as error:
             detail = f"too many wrong tokens from this address; try again in {error.retry_after} s"
-            raise Refused(429, detail, {"retry-after": str(error.retry_after)}) from None
+            headers = {"retry-after": str(error.retry_after), "connection": "close"}
+            raise Refused(429, detail, headers) from None
 
     async def _owner(self, peer: Peer) -> User:
         """Whoever reaches the Unix socket is the owner, unless the agent started it."""
-        pid = await peer.descendant()
-        if pid is not None:
-            await self._denied({"what": "unix socket", "pid": pid})
+        suspect = await peer.suspect()
+        if suspect is not None:
+            await self._denied({"what": "unix socket", **suspect})
             raise Refused(403, "a process that the agent started may not use the gateway's socket")
         peer.admit(OWNER_USER)
         return OWNER_USER

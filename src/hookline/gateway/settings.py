@@ -83,7 +83,7 @@ class GatewaySettings(BaseModel):
     burst: int = Field(default=60, ge=1)
     """How many requests may come at once before the limit counts."""
     wrong_tokens: int = Field(default=10, ge=1)
-    """Wrong tokens that one address may send in a minute; then it is refused for a while."""
+    """Wrong tokens that one address may send in a minute; further ones get 429."""
     approvals_per_minute: int = Field(default=60, ge=1)
     """Answers to questions, right or wrong, for each user."""
     frames_per_minute: int = Field(default=1200, ge=1)

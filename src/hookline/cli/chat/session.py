@@ -17,6 +17,7 @@ from hookline.catalog.events.tool import ToolExecutionUpdateEvent
 from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
+from hookline.cli.orphans import adopting
 from hookline.exchange import Exchange
 from hookline.hookfiles import inert_text
 from hookline.models.thinking import LEVELS
@@ -79,7 +80,7 @@ class Chat:
         servers = self.app.hooks.pm.get_plugin("mcp")
         if servers is not None:
             servers.tell = self._news.append
-        async with self.app.running(), self.app.hook_files.watching(self._reloaded):
+        async with adopting(), self.app.running(), self.app.hook_files.watching(self._reloaded):
             if self._latest:
                 self.session_id = await self.app.sessions.latest() or self.session_id
             await self.enter(self.session_id)
@@ -310,6 +311,7 @@ class Chat:
         """Ask the person, one question at a time; what they say is kept with how far it goes."""
         if self._reader is None or not self._reader.person:
             return None
+        request = await asyncio.to_thread(self.app.approvals.as_asked, request)
         call = exact(request["tool"], request["arguments"])
         await self.app.sessions.notify(request["session_id"], "approval", request["question"])
         try:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..approvals import GONE, ApprovalAnswer
+from ..approvals import GONE, HASH_NEEDED, ApprovalAnswer
 from ..frames import SEEN, approval_frame
 from ..limits import TooMany
 from ..outbox import shown_in
 from ..peers import peer_of
 from ..security import user_of
 from . import MISSING, PROBLEMS, REFUSED
+from .body import JsonRoute
 
 if TYPE_CHECKING:
     from ..gateway import Gateway
@@ -52,7 +53,7 @@ class Answered(BaseModel):
 
 def approval_routes(gateway: Gateway) -> APIRouter:
     """The routes of approvals."""
-    router = APIRouter(tags=["approvals"])
+    router = APIRouter(tags=["approvals"], route_class=JsonRoute)
 
     @router.get("/api/approvals", responses=PROBLEMS)
     async def approvals(request: Request) -> list[Question]:
@@ -75,7 +76,7 @@ def approval_routes(gateway: Gateway) -> APIRouter:
         if why == GONE:
             raise HTTPException(404, "nothing with this id waits for an answer")
         if why is not None:
-            raise HTTPException(403, why)
+            raise HTTPException(422 if why == HASH_NEEDED else 403, why)
         return Answered(id=id, answer=body.answer)
 
     return router

@@ -13,6 +13,7 @@ from ..outbox import EventOutbox, Gathered
 from ..security import user_of
 from ..sse import EventStream
 from . import BUSY, FAILED, PROBLEMS, TAKEN
+from .body import JsonRoute
 
 if TYPE_CHECKING:
     from ..web import WebChannel
@@ -29,7 +30,7 @@ class Answer(EndFrame):
 
 def message_routes(channel: WebChannel) -> APIRouter:
     """The route of messages."""
-    router = APIRouter(tags=["messages"])
+    router = APIRouter(tags=["messages"], route_class=JsonRoute)
     gateway = channel.gateway
 
     @router.post(

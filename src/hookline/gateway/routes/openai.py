@@ -19,6 +19,7 @@ from ..outbox import Gathered
 from ..security import user_of
 from ..sse import EventStream
 from . import BUSY, FAILED, MISSING, PROBLEMS
+from .body import JsonRoute
 
 if TYPE_CHECKING:
     from ..openai import OpenAIChannel
@@ -52,7 +53,7 @@ class ApiError(BaseModel):
 
 def openai_routes(channel: OpenAIChannel) -> APIRouter:
     """The routes under `/v1`."""
-    router = APIRouter(tags=["openai"])
+    router = APIRouter(tags=["openai"], route_class=JsonRoute)
     gateway, app = channel.gateway, channel.gateway.app
 
     def names() -> list[str]:

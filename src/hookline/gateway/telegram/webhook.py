@@ -10,6 +10,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from telegram import Bot, Update
 
+from hookline.foreign_json import parse_json
+
 from .receiver import PATH, Receiver, accepted
 
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
@@ -24,8 +26,8 @@ def webhook_routes(receiver: Receiver, bot: Bot, secret: str) -> APIRouter:
         if not hmac.compare_digest(given.encode(), secret.encode()):
             return JSONResponse({"detail": "the secret token is missing or wrong"}, 401)
         try:
-            update = _update(await request.json(), bot)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            update = _update(parse_json(await request.body()), bot)
+        except (ValueError, TypeError, KeyError, AttributeError):
             return JSONResponse({"detail": "the body is no update of Telegram"}, 400)
         task = receiver.receive(update)
         try:

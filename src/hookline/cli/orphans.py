@@ -1,0 +1,36 @@
+"""Orphans: what an agent starts stays below it in the process tree, also when it forks twice.
+
+By this the answers to approvals that come from an agent's own processes are told from a person's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+LOOK_EVERY = 30.0
+"""Seconds between two looks for adopted processes that are over."""
+
+
+@asynccontextmanager
+async def adopting() -> AsyncGenerator[None]:
+    """Stay the ancestor of everything that is started here, whatever forks twice, and clean up."""
+    from hookline.processes import Orphans, adopt_orphans, reap
+
+    if not adopt_orphans():
+        yield
+        return
+
+    async def clean_up() -> None:
+        orphans = Orphans()
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.to_thread(orphans.look)
+
+    cleaning = asyncio.create_task(clean_up())
+    try:
+        yield
+    finally:
+        cleaning.cancel()
+        reap()

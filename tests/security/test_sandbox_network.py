@@ -20,9 +20,11 @@ from hookline.sandbox import Sandbox
 from hookline.sandbox.proxy import (
     Client,
     NetworkRequest,
+    Proxy,
     Refused,
     allowed,
     forwarded,
+    head_of,
     is_public,
     normal,
     request_of,
@@ -43,7 +45,8 @@ PRIVATE = """
 fc00::1 fd00:ec2::254 fd12:3456:789a::1 ff02::1 ::ffff:127.0.0.1 ::ffff:10.0.0.1 ::ffff:169.254.169.254
 ::ffff:192.168.1.1 64:ff9b::7f00:1 64:ff9b::a9fe:a9fe 2002:7f00:1:: 2002:a00:1:: 2002:a9fe:a9fe::
 2001:db8::1 2001:0:4136:e378:8000:63bf:3fff:fdd2 fec0::1 localhost example.org 127.1 0x7f.1
-2130706433 1.1.1
+2130706433 1.1.1 ::127.0.0.1 ::10.0.0.1 ::ffff:0:127.0.0.1 64:ff9b:1::7f00:1 5f00::1 4000::1 100::1
+::ffff:0.0.0.0 ::ffff:100.64.0.1 2002:c0a8:101:: 0177.0.0.1 127.0.0.01 fe80::5efe:7f00:1
 """.split()
 PUBLIC = "1.1.1.1 8.8.8.8 151.101.0.223 2606:4700:4700::1111 2a04:4e42::223 64:ff9b::808:808".split()
 
@@ -137,6 +140,100 @@ def test_a_plain_request_is_sent_on_once_and_without_what_is_for_the_proxy() -> 
     assert sent == (
         "GET /x?y=1 HTTP/1.1\r\nHost: a.example:81\r\nAccept: */*\r\nConnection: close\r\n\r\n"
     )
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET http://a.example/",
+        "GET http://a.example/ HTTP/0.9",
+        "GET http://a.example/ HTTP/2.0",
+        "GET  http://a.example/ HTTP/1.1",
+        "GET http://a.example/ x HTTP/1.1",
+        "GET http://a.example/\tx HTTP/1.1",
+        "GET http://a.example/\nHost: b HTTP/1.1",
+        "GET http://a\0.example/ HTTP/1.1",
+        "get http://a.example/ HTTP/1.1",
+        " GET http://a.example/ HTTP/1.1",
+        "\r\nGET http://a.example/ HTTP/1.1",
+        "GET http://a.example/ HTTP/1.1\r\nX: a\nHost: b.example",
+        "GET http://a.example/ HTTP/1.1\r\nX: a\rHost: b.example",
+        "GET http://a.example/ HTTP/1.1\r\nHost : b.example",
+        "GET http://a.example/ HTTP/1.1\r\n Host: b.example",
+        "GET http://a.example/ HTTP/1.1\r\nX: a\r\n\tfolded: b",
+        "GET http://a.example/ HTTP/1.1\r\nno colon",
+        "GET http://a.example/ HTTP/1.1\r\n: no name",
+        "GET http://a.example/ HTTP/1.1\r\nX\0: a",
+        "GET http://a.example/ HTTP/1.1\r\nX: a\0b",
+        "GET http://a.example/ HTTP/1.1\r\nConnection\t: keep-alive",
+        "",
+    ],
+)
+def test_a_request_that_two_readers_could_read_differently_is_refused(head: str) -> None:
+    with pytest.raises(Refused):
+        head_of(f"{head}\r\n\r\n".encode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"CONNECT 127.0.0.1:1 HTTP/1.1\r\n",  # unfinished, and then the end
+        b"X" * (1 << 17),
+        b"GET http://127.0.0.1/ HTTP/1.1\r\nX: " + b"a" * (1 << 17) + b"\r\n\r\n",
+        b"",
+    ],
+)
+async def test_a_head_that_is_too_large_or_never_ends_is_not_answered(sent: bytes) -> None:
+    proxy = Proxy()
+    await proxy.start()
+    token = proxy.admit(Client("shell", ("127.0.0.1",)))
+    try:
+        reader, writer = await asyncio.open_unix_connection(proxy.path)
+        writer.write(f"{token}\n".encode() + sent)
+        writer.write_eof()
+        try:
+            assert await reader.read() == b""
+        except ConnectionError:
+            pass
+        writer.close()
+    finally:
+        proxy.close()
+
+
+async def test_one_child_has_a_limited_number_of_connections() -> None:
+    proxy = Proxy()
+    await proxy.start()
+    token = proxy.admit(Client("shell", ("127.0.0.1",)))
+    writers: list[asyncio.StreamWriter] = []
+    try:
+        for number in range(300):
+            reader, writer = await asyncio.open_unix_connection(proxy.path)
+            writers.append(writer)
+            writer.write(f"{token}\n".encode())
+            if number >= 290:
+                assert await asyncio.wait_for(reader.read(), 20) == b""
+    finally:
+        for writer in writers:
+            writer.close()
+        proxy.close()
+
+
+async def test_a_public_address_of_this_machine_is_not_reached_by_a_pattern(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on a server with a public address: loopback stands for it here."""
+    monkeypatch.setattr("hookline.sandbox.proxy.is_public", lambda address: True)
+    proxy = Proxy()
+    await proxy.start()
+    token = proxy.admit(Client("shell", ("*",)))
+    try:
+        reader, writer = await asyncio.open_unix_connection(proxy.path)
+        writer.write(f"{token}\nCONNECT 127.0.0.1:9 HTTP/1.1\r\n\r\n".encode())
+        assert b"403 Forbidden" in await reader.readline()
+        assert b"local or private" in await reader.read()
+        writer.close()
+    finally:
+        proxy.close()
 
 
 # --- with real children ---

@@ -14,6 +14,7 @@ import secrets
 import shutil
 import socket
 import tempfile
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,10 @@ INSIDE = "/run/hookline/proxy.sock"
 _LARGEST = 64 << 10
 _PATIENCE = 30.0
 """Seconds within which a request must be complete, and a host must answer."""
+_MOST = 256
+"""Connections of one child at once."""
+_REQUEST = re.compile(r"[A-Z]{1,20} [!-~]+ HTTP/1\.[01]")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*")
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
 
 
@@ -79,6 +84,7 @@ class Proxy:
         self._socket.bind(str(self.path))
         self._socket.listen(128)
         self._clients: dict[str, Client] = {}
+        self._connections: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
 
     async def start(self) -> None:
@@ -107,12 +113,17 @@ class Proxy:
         self._clients.pop(token, None)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        counted = ""
         try:
             async with asyncio.timeout(_PATIENCE):
                 token = (await reader.readline()).decode("ascii", "replace").strip()
                 client = self._clients.get(token)
                 if client is None:
                     return
+                if self._connections[token] >= _MOST:
+                    return
+                self._connections[token] += 1
+                counted = token
                 head = await reader.readuntil(b"\r\n\r\n")
             try:
                 await self._answer(client, head, reader, writer)
@@ -121,6 +132,9 @@ class Proxy:
         except (TimeoutError, OSError, EOFError, asyncio.LimitOverrunError, ValueError):
             pass
         finally:
+            if counted:
+                self._connections[counted] -= 1
+                self._connections += Counter()  # forget those at zero
             with contextlib.suppress(OSError):
                 writer.close()
                 await writer.wait_closed()
@@ -132,11 +146,7 @@ class Proxy:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        lines = head.decode("latin-1").split("\r\n")
-        method, _, rest = lines[0].partition(" ")
-        target, _, version = rest.rpartition(" ")
-        if not version.startswith("HTTP/1."):
-            raise Refused("this proxy speaks HTTP/1.1")
+        method, target, headers = head_of(head)
         request = request_of(method, target, client)
         address = await self._judged(request)
         async with asyncio.timeout(_PATIENCE):
@@ -151,7 +161,7 @@ class Proxy:
         if method == "CONNECT":
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:
-            far_writer.write(forwarded(method, target, lines[1:]))
+            far_writer.write(forwarded(method, target, headers))
         await _join(reader, far_writer, far_reader, writer)
 
     async def _judged(self, request: NetworkRequest) -> tuple[socket.AddressFamily, Any]:
@@ -165,13 +175,24 @@ class Proxy:
             )
         except OSError:
             raise Refused(f"{request.host} cannot be resolved") from None
-        usable = [each for each in found if named == "name" or is_public(str(each[4][0]))]
+        usable = [each for each in found if named == "name" or _is_elsewhere(str(each[4][0]))]
         if not usable:
             raise Refused(f"{request.host} is a local or private address; name it to allow it")
         reason = await self.judge(request)
         if reason is not None:
             raise Refused(reason)
         return usable[0][0], usable[0][4]
+
+
+def head_of(head: bytes) -> tuple[str, str, list[str]]:
+    """The method, the target and the headers; what two readers could read differently is refused."""
+    line, *headers = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    if _REQUEST.fullmatch(line) is None:
+        raise Refused("this proxy speaks HTTP/1.1")
+    if any(_HEADER.fullmatch(each) is None for each in headers):
+        raise Refused("a header of the request is malformed")
+    method, target, _ = line.split(" ")
+    return method, target, headers
 
 
 def request_of(method: str, target: str, client: Client) -> NetworkRequest:
@@ -232,9 +253,22 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
-        if ip.teredo is not None or ip.is_site_local:
+        if ip.teredo is not None or ip not in ipaddress.ip_network("2000::/3"):
             return False
     return ip.is_global and not ip.is_multicast
+
+
+def _is_elsewhere(address: str) -> bool:
+    """Whether an address is on the internet, and not a public one that this machine has itself."""
+    if not is_public(address):
+        return False
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as trial:
+        try:
+            trial.bind((address, 0))
+        except OSError:
+            return True
+    return False
 
 
 def forwarded(method: str, target: str, headers: Sequence[str]) -> bytes:

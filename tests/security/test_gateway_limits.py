@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from contextlib import suppress
 
 import pytest
@@ -143,6 +144,27 @@ LARGE = {
 async def test_a_head_that_is_too_large_is_refused_while_it_comes(served, head):
     assert (await served.raw(head)).status in (431, 0)
     assert (await served.ask("GET", "/health")).status == 200
+
+
+TRAILING = "POST {} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n{}\r\n1\r\n{{\r\n0{}"
+
+
+@pytest.mark.parametrize("path", ["/api/sessions/a/messages", "/health", "/v1/chat/completions"])
+@pytest.mark.parametrize("authorization", ["", f"Authorization: Bearer {ADA}\r\n"])
+@pytest.mark.parametrize("end", ["\r\nX-Trailer: ", "\r\nX-", ";extension="])
+@shared
+async def test_a_trailer_without_end_is_not_gathered(served, path, authorization, end):
+    def send():
+        """How much is taken before the gateway hangs up."""
+        with socket.create_connection(("127.0.0.1", served.port), timeout=60) as client:
+            client.sendall(TRAILING.format(path, authorization, end).encode())
+            sent = 0
+            with suppress(ConnectionError):
+                while sent < 8_000_000:
+                    sent += client.send(b"a" * 16_384)
+        return sent
+
+    assert await asyncio.to_thread(send) < 8_000_000
 
 
 @pytest.mark.parametrize("query", ["a" * 9_000, "a=1&" * 3_000, "%41" * 3_000])

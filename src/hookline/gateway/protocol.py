@@ -46,6 +46,8 @@ class GuardedProtocol(HttpToolsProtocol):
     """Bytes of the head that is being read."""
     _body: int = 0
     """Bytes of the body that came since the last look."""
+    _trailer: int = 0
+    """Bytes that came after the body and belong to the request."""
     _in_body: bool = False
     _timer: asyncio.TimerHandle | None = None
     _counted: bool = False
@@ -88,7 +90,14 @@ class GuardedProtocol(HttpToolsProtocol):
             if self._head > self.settings.max_header and not self._fits(data):
                 self._refuse(431)
                 return
+            super().data_received(data)
+            return
+        before = self._body
         super().data_received(data)
+        # What is no body is a trailer, which the parser gathers like a head.
+        self._trailer = self._trailer + len(data) if self._in_body and self._body == before else 0
+        if self._trailer > self.settings.max_header:
+            self._refuse(431)
 
     def _fits(self, data: bytes) -> bool:
         """Whether the head ends in what came, before it is too large: the rest is body."""

@@ -2,7 +2,8 @@
 
 The home holds what users said, what agents did, keys and approvals, and code that runs. So folders in
 it have mode 0700 and files 0600, modes that were wider are tightened when Hookline starts, and a home
-that another user owns or can write to is refused: its settings could run their code.
+that another user owns or can write to is refused: its settings could run their code. Root may use a
+home of any owner, as in a container whose volume belongs to an ordinary user.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ def mode_of(path: Path) -> str:
 
 
 def _is_ours(found: os.stat_result) -> bool:
-    return os.name == "nt" or found.st_uid == os.geteuid()
+    """Whether a file is the user's own. Root may use any: a container's volume has another owner."""
+    return os.name == "nt" or os.geteuid() in (0, found.st_uid)
 
 
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)

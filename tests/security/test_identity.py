@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 
 import pytest
 
@@ -9,13 +10,14 @@ from hookline import Hookline
 from hookline.agent.journal import cut_off_turn
 from hookline.catalog.identity import NOBODY, Identity
 from hookline.catalog.turn import Admission
-from hookline.events import InputEventResult
+from hookline.events import InputEventResult, ToolCallEventResult, ToolResultEventResult
 from hookline.hooks import Decision, Ruling
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.person import call_tool, run_shell
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+from hookline.tools.tool import Tool
 
 GUEST = {"channel": "telegram", "chat_id": "7", "sender_id": "guest"}
 ADMIN = {"channel": "telegram", "chat_id": "7", "sender_id": "admin"}
@@ -606,3 +608,254 @@ async def test_the_audit_log_names_the_user_below_a_subagent(tmp_path):
         ("guest", "telegram", "7")
     }
     assert gate.ran == []
+
+
+# --- gates of a turn that several users steer -----------------------------------------------------
+
+
+async def steered_turn(app, scripted, first="admin", second="other"):
+    """A turn of one user that another joins before `act` is called."""
+    steered: list = []
+
+    @tool(side_effects="none", registry=Registry())
+    async def wait() -> str:
+        message = {**GUEST, "sender_id": second, "content": "too"}
+        steered.append(asyncio.create_task(app.process_inbound(message)))
+        while not app.runs[HERE].steering:
+            await asyncio.sleep(0)
+        return "waited"
+
+    app.tools.add(wait)
+    app.hooks.register("admit_message", lambda message: Admission("steer"))
+    scripted(Turn(tool_calls=[Call("wait")]), Turn(tool_calls=[Call("act")]), "done")
+    async with app.running():
+        await app.process_inbound({**GUEST, "sender_id": first, "content": "go"})
+        await asyncio.gather(*steered)
+
+
+@pytest.mark.parametrize(("first", "second"), [("admin", "mallory"), ("mallory", "admin")])
+async def test_a_handler_that_blocks_one_user_blocks_every_turn_which_that_user_steers(
+    app, scripted, gate, first, second
+):
+    def block(event, ctx):
+        if event.tool_name == "act" and ctx.identity.user == "mallory":
+            return ToolCallEventResult(block=True, reason="not for mallory")
+        return None
+
+    app.hooks.register("tool_call", block)
+    await steered_turn(app, scripted, first, second)
+    assert gate.ran == []
+
+
+async def test_a_handler_sees_each_participant_with_everyone_else(app, scripted, gate):
+    seen = []
+
+    def look(event, ctx):
+        if event.tool_name == "act":
+            seen.append((ctx.identity.user, [other.user for other in ctx.identity.others]))
+
+    app.hooks.register("tool_call", look)
+    app.hooks.register("tool_result", look)
+    await steered_turn(app, scripted)
+    assert seen == [("other", ["admin"]), ("admin", ["other"])] * 2
+    assert gate.ran == ["x"]
+
+
+async def test_arguments_that_one_participants_gate_rewrites_are_judged_for_the_others(
+    app, scripted, gate
+):
+    def rewrite(event, ctx):
+        if event.tool_name == "act" and ctx.identity.user == "admin":
+            return ToolCallEventResult(input={"word": "rewritten"})
+        return None
+
+    def block(event, ctx):
+        if ctx.identity.user == "other" and event.input.get("word") == "rewritten":
+            return ToolCallEventResult(block=True, reason="not that")
+        return None
+
+    app.hooks.register("tool_call", rewrite)
+    app.hooks.register("tool_call", block)
+    await steered_turn(app, scripted)
+    assert gate.ran == []
+
+
+async def test_arguments_that_differ_for_each_participant_do_not_run(app, scripted, gate):
+    def rewrite(event, ctx):
+        if event.tool_name == "act":
+            return ToolCallEventResult(input={"word": f"{event.input.get('word')}{ctx.identity.user}"})
+        return None
+
+    app.hooks.register("tool_call", rewrite)
+    await steered_turn(app, scripted)
+    assert gate.ran == []
+
+
+async def test_one_question_is_asked_for_everyone(app, scripted, gate):
+    asked = []
+
+    def ask(event, ctx):
+        if event.tool_name != "act":
+            return None
+        return ToolCallEventResult(ask=True, reason=f"for {ctx.identity.user}?")
+
+    def resolve(request):
+        asked.append(request["question"])
+        return "approve"
+
+    app.hooks.register("tool_call", ask)
+    app.hooks.register("resolve_approval", resolve)
+    await steered_turn(app, scripted)
+    assert asked == ["for other?; for admin?"]
+    assert gate.ran == ["x"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("admin", "mallory"), ("mallory", "admin")])
+async def test_a_result_that_one_participant_may_not_see_is_withheld(
+    app, scripted, gate, first, second
+):
+    results = []
+
+    def withhold(event, ctx):
+        if event.tool_name == "act" and ctx.identity.user == "mallory":
+            return ToolResultEventResult(block=True, reason="secret")
+        return None
+
+    app.hooks.register("tool_result", withhold)
+    app.hooks.register(
+        "tool_execution_end", lambda event, ctx: results.append(event.tool_result.content)
+    )
+    await steered_turn(app, scripted, first, second)
+    assert results[-1] == "[withheld: secret]"
+
+
+@pytest.mark.parametrize("blocked", ["admin", "other", "neither"])
+async def test_a_command_hook_judges_for_each_participant(
+    app, scripted, gate, tmp_path, monkeypatch, blocked
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    hook = {"type": "command", "command": f"""grep -q '"user": "{blocked}"' && exit 2; exit 0"""}
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text(
+        json.dumps({"hooks": {"PreToolUse": [{"matcher": "act", "hooks": [hook]}]}})
+    )
+    await steered_turn(app, scripted)
+    assert gate.ran == (["x"] if blocked == "neither" else [])
+
+
+# --- previews -------------------------------------------------------------------------------------
+
+
+async def preview_of(app, scripted, preview):
+    """The diff that is shown for a call of a tool with this preview."""
+    shown = []
+
+    @tool(side_effects="external", registry=Registry())
+    def change(word: str = "x") -> str:
+        return "changed"
+
+    change.preview(preview)
+    app.tools.add(change)
+
+    async def judge(action):
+        return [Ruling(Decision.ASK, by="gate")]
+
+    app.runner.judge = judge
+    app.hooks.register("resolve_approval", lambda request: shown.append(request["diff"]) or "reject")
+    scripted(Turn(tool_calls=[Call("change")]), "done")
+    async with app.running():
+        await app.process_inbound({**GUEST, "content": "go"})
+    return shown
+
+
+async def test_a_preview_that_hangs_does_not_keep_the_question_back(app, scripted, monkeypatch):
+    import threading
+
+    monkeypatch.setattr(sys.modules[Tool.__module__], "PREVIEW_SECONDS", 0.05)
+    never = threading.Event()
+    shown = await preview_of(app, scripted, lambda values, context: never.wait(60) and "")
+    never.set()
+    assert shown == ["[the preview did not finish within 0.05 s]"]
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit(0), RuntimeError("no"), RecursionError(), MemoryError()], ids=repr
+)
+async def test_a_preview_that_fails_ends_nothing(app, scripted, error):
+    def fail(values, context):
+        raise error
+
+    (shown,) = await preview_of(app, scripted, fail)
+    assert shown.startswith("[this call would fail")
+
+
+async def test_a_preview_gets_nothing_to_write_to(app, scripted):
+    seen = []
+
+    def look(values, context):
+        context.state["planted"] = True
+        values["word"] = "planted"
+        seen.append(context)
+        return "diff"
+
+    assert await preview_of(app, scripted, look) == ["diff"]
+    (context,) = seen
+    assert (context.app, context.tape) == (None, None)
+
+
+# --- who it was, told afterwards ------------------------------------------------------------------
+
+
+async def test_why_names_the_user_of_a_call_and_of_a_turn(app, scripted, gate):
+    from hookline.trace import explain
+
+    scripted(Turn(tool_calls=[Call("act")]), "done")
+    async with app.running():
+        await app.process_inbound({**ADMIN, "content": "go"})
+        await call_tool(app, HERE, "act", {}, identity=Identity("other", "terminal"))
+        entries = await app.store().entries(HERE, kinds=["tool_call"])
+        traces = await app.tracing.store()
+        found = [
+            (await explain(app.store(), traces, HERE, target)).identity
+            for target in [None, *(entry.payload["id"] for entry in entries)]
+        ]
+    assert [(who["user"], who["channel"]) for who in found] == [
+        ("admin", "telegram"), ("admin", "telegram"), ("other", "terminal"),
+    ]  # fmt: skip
+
+
+def test_policy_explain_judges_for_the_user_that_is_named(tmp_path, monkeypatch, capsys):
+    from ..commandline import here
+
+    home, workspace = tmp_path / "home", tmp_path / "workspace"
+    home.mkdir()
+    workspace.mkdir()
+    (home / "rules.cedar").write_text(
+        '@id("guests") forbid (principal in User::"guest", action, resource);\n'
+    )
+    (home / "config.toml").write_text('[policy]\ndefault = "allow"\n[policy.floor]\ncedar = "rules.cedar"\n')
+    run = here(home, workspace, monkeypatch, capsys)
+    for user, decision in (("guest", "deny"), ("ada", "allow")):
+        ended = run(
+            "policy", "explain", "shell", '{"command": "ls"}', "--user", user, "--channel", "web",
+            "--json",
+        )  # fmt: skip
+        found = json.loads(ended.stdout)
+        assert found["decision"] == decision, ended.stderr
+        assert (found["identity"]["user"], found["identity"]["channel"]) == (user, "web")
+    ended = run("policy", "explain", "--session", "s", "--call", "c", "--user", "guest")
+    assert ended.returncode == 2
+    assert "leave them out" in ended.stderr
+
+
+@pytest.mark.parametrize("call_id", ["command_1", "shell_2", "call_3"])
+async def test_a_model_cannot_pass_its_calls_off_as_a_users(app, scripted, gate, call_id):
+    from hookline.replay.traffic import Recorded, StoredTraffic, traffic
+
+    scripted(Turn(tool_calls=[Call("act", id=call_id)]), "done")
+    async with app.running():
+        await app.process_inbound({**ADMIN, "content": "go"})
+        await call_tool(app, HERE, "act", {}, identity=Identity("other", "terminal"))
+        source = await StoredTraffic.read(app.store(), 0.0, None)
+    found = [row.source for row in traffic(source, HERE) if isinstance(row, Recorded)]
+    assert found == ["model", "command"]

@@ -198,18 +198,48 @@ def test_a_home_that_everyone_can_write_is_refused(tmp_path, before):
     assert mode(home) == before
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder away")
-@pytest.mark.parametrize("through", ["itself", "a link"])
-def test_a_home_of_another_user_is_refused_before_its_settings_are_read(tmp_path, through):
+@pytest.fixture
+def foreign_home(tmp_path):
+    """The home of another user."""
+    if os.geteuid() != 0:
+        pytest.skip("only root gives a folder away")
     home = tmp_path / "home"
-    home.mkdir()
+    home.mkdir(mode=0o700)
     (home / "config.toml").write_text("this is not TOML")
     os.chown(home, 12345, 12345)
+    return home
+
+
+@pytest.mark.parametrize("through", ["itself", "a link"])
+def test_a_home_of_another_user_is_refused_before_its_settings_are_read(
+    foreign_home, tmp_path, monkeypatch, through
+):
     if through == "a link":
-        (tmp_path / "link").symlink_to(home)
-        home = tmp_path / "link"
+        (tmp_path / "link").symlink_to(foreign_home)
+        foreign_home = tmp_path / "link"
+    monkeypatch.setattr(os, "geteuid", lambda: 23456)
     with pytest.raises(UnsafeHome, match="another user"):
-        _ = Hookline(home=home, workspace=tmp_path).config
+        _ = Hookline(home=foreign_home, workspace=tmp_path).config
+
+
+def test_an_ordinary_user_does_not_use_a_home_of_root(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(UnsafeHome, match="another user"):
+        check_home(tmp_path)
+
+
+def test_root_uses_a_volume_that_an_ordinary_user_owns(foreign_home):
+    check_home(foreign_home)
+    foreign_home.chmod(0o755)
+    assert prepare_home(foreign_home)[0] == foreign_home
+    assert mode(foreign_home) == 0o700
+    assert foreign_home.stat().st_uid == 12345
+
+
+def test_root_refuses_a_volume_that_everyone_can_write(foreign_home):
+    foreign_home.chmod(0o777)
+    with pytest.raises(UnsafeHome, match="chmod 700"):
+        check_home(foreign_home)
 
 
 def test_a_home_that_is_a_file_is_refused(tmp_path):

@@ -31,7 +31,7 @@ async def test_it_says_when_a_hook_last_fired(traced):
     assert gate.fired == 2
     assert gate.last
     assert gate.attached == ["house", "looker"]
-    assert any(site.startswith("hookline/tools/runner.py:") for site in gate.sites)
+    assert any(site.startswith("hookline/tools/gatekeeper.py:") for site in gate.sites)
 
 
 class Own(Family, name="own"):

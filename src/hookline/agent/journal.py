@@ -35,10 +35,12 @@ KEPT_BYTES = 5_000_000
 class TapeJournal:
     """Writes one session's turns on its tape."""
 
-    def __init__(self, tape: Tape, identity: Identity | None = None) -> None:
+    def __init__(self, tape: Tape, identity: Identity | None = None, source: str | None = None) -> None:
         self.tape = tape
         self.identity = identity
         """Kept with each call, if it is another one than the turn started with."""
+        self.source = source
+        """Kept with each call, if something else than the model makes it."""
 
     async def begin(
         self,
@@ -92,9 +94,14 @@ class TapeJournal:
 
     def _meta(self, rulings: list[Ruling]) -> dict[str, Any] | None:
         meta = decisions(rulings)
-        if self.identity is None:
+        if self.identity is None and self.source is None:
             return meta
-        return {**(meta or {}), "identity": self.identity.plain()}
+        found = meta or {}
+        if self.identity is not None:
+            found["identity"] = self.identity.plain()
+        if self.source is not None:
+            found["source"] = self.source
+        return found
 
     async def finish(self, turn_id: str, status: str, error: str | None = None) -> None:
         """The turn is over."""

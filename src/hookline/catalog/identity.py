@@ -20,8 +20,8 @@ class Identity(NamedTuple):
     channel: str = ""
     chat: str = ""
     others: tuple[Identity, ...] = ()
-    """Everyone else whose messages steer the same turn. Policy judges a call once for each of them,
-    and the strictest decision counts."""
+    """Everyone else whose messages steer the same turn. Gates and policy judge a call once for each
+    of them, and the strictest decision counts."""
 
     @classmethod
     def of(cls, message: Envelope) -> Identity:
@@ -50,6 +50,14 @@ class Identity(NamedTuple):
     def everyone(self) -> tuple[Identity, ...]:
         """Each participant on their own, the latest first."""
         return (self._replace(others=()), *self.others) if self.others else (self,)
+
+    @property
+    def views(self) -> tuple[Identity, ...]:
+        """The identity as each participant's own: that participant first, the rest in `others`."""
+        if not self.others:
+            return (self,)
+        everyone = self.everyone
+        return tuple(one._replace(others=tuple(o for o in everyone if o != one)) for one in everyone)
 
     def joined_by(self, latest: Identity) -> Identity:
         """The identity of a turn after a message from `latest` joined it."""

@@ -424,6 +424,8 @@ def add_policy(cli: typer.Typer, app: Hookline) -> None:
         call: Annotated[
             str | None, typer.Option(help="A call of the session that was recorded.")
         ] = None,
+        user: Annotated[str | None, typer.Option(help="The user on whose behalf.")] = None,
+        channel: Annotated[str | None, typer.Option(help="The channel of that user.")] = None,
         workspace: Workspace = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
@@ -432,9 +434,9 @@ def add_policy(cli: typer.Typer, app: Hookline) -> None:
 
         configure(app, None, workspace)
         if call is not None:
-            explain_recorded(app, session, call, as_json=as_json)
+            explain_recorded(app, session, call, user, channel, as_json=as_json)
         else:
-            explain_call(app, tool, arguments, session, as_json=as_json)
+            explain_call(app, tool, arguments, session, user, channel, as_json=as_json)
 
     @group.command()
     def approvals(

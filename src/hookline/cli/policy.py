@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from hookline.catalog.identity import Identity
 from hookline.hooks import Decision
 from hookline.mcp.plugin import leave_servers_alone, servers_ready
 from hookline.policy import Pack, Policy, PolicyError, Step, load_pack, strictest
@@ -112,9 +113,16 @@ def test_policy(app: Hookline, file: Path, packs: list[str]) -> None:
 
 
 def explain_call(
-    app: Hookline, tool: str | None, arguments: str, session: str | None, *, as_json: bool
+    app: Hookline,
+    tool: str | None,
+    arguments: str,
+    session: str | None,
+    user: str | None = None,
+    channel: str | None = None,
+    *,
+    as_json: bool,
 ) -> None:
-    """Say what would become of a call; nothing is run and nobody is asked."""
+    """Say what would become of a call of a user; nothing is run and nobody is asked."""
     if tool is None:
         raise BadInput('name a tool: hookline policy explain shell \'{"command": "ls"}\'')
     from hookline.tools.arguments import parse
@@ -122,20 +130,21 @@ def explain_call(
     given, fault = parse(arguments)
     if fault is not None:
         raise BadInput(fault)
-    steps = asyncio.run(weigh(app, tool, given, session or "terminal:local"))
-    show(f"{tool} {json.dumps(given)}", strictest(steps), steps, as_json=as_json)
+    identity = Identity("human" if user is None else user, "terminal" if channel is None else channel)
+    steps = asyncio.run(weigh(app, tool, given, session or "terminal:local", identity))
+    show(f"{tool} {json.dumps(given)}", strictest(steps), steps, identity, as_json=as_json)
 
 
-async def weigh(app: Hookline, name: str, given: dict[str, Any], session: str) -> list[Step]:
+async def weigh(
+    app: Hookline, name: str, given: dict[str, Any], session: str, identity: Identity
+) -> list[Step]:
     """Ask the plugins, then the policy, as the runner does."""
     from hookline.catalog.calls import ToolCall
-    from hookline.catalog.identity import Identity
     from hookline.tools.action import describe
     from hookline.tools.calls import Admitted, Caller, Requested
 
-    ctx = app.context(session)
+    ctx = app.context(session, identity)
     call: ToolCall = ToolCall("explained", name, given, ctx.agent_id, session)
-    identity = Identity("human", "terminal")
     caller = Caller(ctx, cast("Any", None), app.workspace, identity=identity)
     if name in app.tools:
         leave_servers_alone(app)
@@ -153,11 +162,21 @@ async def weigh(app: Hookline, name: str, given: dict[str, Any], session: str) -
     return [first, *(step for step in judged if step.by != "authorize_action")]
 
 
-def explain_recorded(app: Hookline, session: str | None, call: str, *, as_json: bool) -> None:
-    """Say who decided on a call that is on the tape."""
+def explain_recorded(
+    app: Hookline,
+    session: str | None,
+    call: str,
+    user: str | None = None,
+    channel: str | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    """Say who decided on a call that is on the tape, and on whose behalf it was made."""
     if session is None:
         raise BadInput("--call needs the session: --session terminal:local --call ID")
-    entries = asyncio.run(recorded(app, session, call))
+    if user is not None or channel is not None:
+        raise BadInput("--user and --channel are recorded with a call: leave them out with --call")
+    entries, identity = asyncio.run(recorded(app, session, call))
     if not entries:
         raise BadInput(f"session {session!r} has no call {call!r}; `hookline tape show` lists them")
     first, last = entries[0], entries[-1]
@@ -169,19 +188,25 @@ def explain_recorded(app: Hookline, session: str | None, call: str, *, as_json: 
     ran = any(entry.payload.get("ran") or entry.kind == "tool_call" for entry in entries)
     arguments = first.payload.get("arguments")
     title = f"{first.payload['name']} {json.dumps(arguments) if arguments is not None else ''}".rstrip()
-    show(title, Decision.ALLOW if ran else Decision.DENY, steps, as_json=as_json)
+    show(title, Decision.ALLOW if ran else Decision.DENY, steps, identity, as_json=as_json)
 
 
-async def recorded(app: Hookline, session: str, call: str) -> list[Entry]:
-    """What the tape has of a call."""
+async def recorded(app: Hookline, session: str, call: str) -> tuple[list[Entry], Identity]:
+    """What the tape has of a call, and on whose behalf it was made."""
+    from hookline.trace.turns import call_id_of, identity_of, turns_of
+
     leave_servers_alone(app)
     async with app.running():
-        entries = await app.store().entries(session, kinds=["tool_call", "tool_result"])
-    return [e for e in entries if call in (e.payload.get("id"), e.payload.get("tool_call_id"))]
+        entries = await app.store().entries(session, kinds=["turn", "tool_call", "tool_result"])
+    own = [e for e in entries if call_id_of(e) == call]
+    turn = next((t.entries[0] for t in turns_of(entries) if any(e in t.entries for e in own)), None)
+    return own, identity_of(own, turn)
 
 
-def show(title: str, decision: Decision, steps: list[Step], *, as_json: bool) -> None:
-    """The decision, and the chain that led to it."""
+def show(
+    title: str, decision: Decision, steps: list[Step], identity: Identity, *, as_json: bool
+) -> None:
+    """The decision, on whose behalf it was made, and the chain that led to it."""
     outcome = decision.name.lower()
     if as_json:
         chain = [
@@ -194,9 +219,11 @@ def show(title: str, decision: Decision, steps: list[Step], *, as_json: bool) ->
             }
             for step in steps
         ]
-        typer.echo(json.dumps({"call": title, "decision": outcome, "chain": chain}))
+        found = {"call": title, "decision": outcome, "identity": identity.plain(), "chain": chain}
+        typer.echo(json.dumps(found))
         return
     typer.echo(f"{style(outcome, COLOURS[outcome])}  {title}")
+    typer.echo(f"  on behalf of {identity}")
     for step in steps:
         written = f"  [{step.place}]" if step.place else ""
         reason = f": {step.reason}" if step.reason else ""

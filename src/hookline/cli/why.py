@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from hookline.catalog.identity import Identity
 from hookline.mcp.plugin import leave_servers_alone
 from hookline.text import printable
 from hookline.trace import Coverage, Explanation, Stats, cover, explain, measure
@@ -78,6 +79,8 @@ def show(found: Explanation) -> None:
     took = f", {duration(found.seconds)}" if found.seconds is not None else ""
     out.print(f"[bold]{said(found.title)}[/]")
     out.print(f"{found.kind} {said(found.id)} of {said(found.session)}: {said(found.outcome)}{took}")
+    if found.identity is not None:
+        out.print(f"on behalf of {said(str(Identity.restored(found.identity)))}")
     for change in found.changes:
         out.print(f"  {said(change.path)}: {value(change.before)} → {value(change.after)}")
     if found.steps:

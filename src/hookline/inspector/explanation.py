@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hookline.agent.journal import TOOL_CALL, TOOL_RESULT
-from hookline.trace.turns import call_id_of, requested
+from hookline.trace.turns import call_id_of, identity_of, requested
 
 from .decisions import decision_of
 from .plain import cut, diff_of, plain
@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 
 def explained(
-    entry: Entry, around: list[Entry], records: list[TraceRecord] | None, hooks: Hooks
+    entry: Entry,
+    around: list[Entry],
+    records: list[TraceRecord] | None,
+    hooks: Hooks,
+    turn: Entry | None = None,
 ) -> dict[str, Any]:
     """An entry as the page shows it when it is opened; `around` are the entries of its call.
 
-    Without records, nothing is said of who saw it.
+    `turn` is the entry that its turn starts with. Without records, nothing is said of who saw it.
     """
     told: dict[str, Any] = {
         "id": entry.id,
@@ -42,6 +46,7 @@ def explained(
     told["call"] = {
         "id": call_id,
         "tool": str(entry.payload.get("name", "")),
+        "behalf": cut(str(identity_of(pair, turn)), 500),
         "requested": plain(call.payload.get("requested") if call else asked_for(around, call_id)),
         "arguments": plain(call.payload.get("arguments")) if call else None,
         "diff": diff_of(call.payload.get("requested"), call.payload.get("arguments")) if call else "",

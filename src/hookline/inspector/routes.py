@@ -195,7 +195,8 @@ def session_routes(reader: Reader) -> APIRouter:
         around = await reader.around(outline, place, call_id)
         is_traced = hooks and turn is not None and call_id is not None
         records = await reader.records(outline, turn) if turn and is_traced else None
-        told = explained(found, around, records, app.hooks)
+        begun = await app.store().get(outline.entries[turn.start].id) if turn else None
+        told = explained(found, around, records, app.hooks, begun)
         return {**told, "place": place, "turn": turn.number if turn else None}
 
     @router.get("/session/dispatch")

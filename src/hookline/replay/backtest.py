@@ -18,7 +18,8 @@ from hookline.catalog.context import HookContext
 from hookline.catalog.identity import NOBODY
 from hookline.hooks import Decision, Hooks, Ruling
 from hookline.policy.spending import Spent
-from hookline.tools.runner import Admitted, Caller, Requested, Resolve, ToolRunner
+from hookline.tools.calls import Admitted, Caller, Requested, Resolve
+from hookline.tools.runner import ToolRunner
 
 from .app import ReplayApp
 from .playback import RecordedRegistry

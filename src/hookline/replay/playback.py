@@ -17,10 +17,10 @@ from hookline.models import Model, ModelRequest, Models
 from hookline.models.errors import ModelFailed
 from hookline.specs import ReplayPolicy, SideEffects, ToolSpec
 from hookline.tape import MemoryStore
+from hookline.tools.calls import Resolve
 from hookline.tools.context import ToolContext
 from hookline.tools.errors import ToolError
 from hookline.tools.registry import Registry
-from hookline.tools.runner import Resolve
 from hookline.tools.tool import Tool
 
 from .errors import Diverged, ReplayStopped

@@ -27,7 +27,6 @@ CARRIED = frozenset({MESSAGE, ANCHOR, SWITCH})
 """What stands between turns and has a say in the context."""
 
 APPROVAL = ("resolve_approval", "approval")
-PERSONS = ("command", "shell")
 
 
 @dataclass(slots=True)
@@ -50,11 +49,6 @@ class Call:
     def ran(self) -> bool:
         """Whether it was let through to the tool."""
         return self.arguments is not None
-
-    @property
-    def source(self) -> str:
-        """Who asked: a person's calls carry that in their id."""
-        return source_of(self.id)
 
     @property
     def decided(self) -> Decided:
@@ -109,10 +103,9 @@ class Item:
         return plain_text(self.answers[-1].get("content")) if self.answers else None
 
 
-def source_of(call_id: str) -> str:
-    """Who made a call: model, command or shell."""
-    prefix = call_id.partition("_")[0]
-    return prefix if prefix in PERSONS else "model"
+def source_of(meta: Mapping[str, Any]) -> str:
+    """What made a call, from the meta of its entry: the model, or a user's command or shell."""
+    return str(meta.get("source") or "model")
 
 
 def decided(ran: bool, rulings: Sequence[Mapping[str, Any]]) -> Decided:
@@ -201,8 +194,8 @@ def _read(turn: Item, entry: Entry) -> None:
             said = (len(turn.answers), message.get("content"), entry.meta.get("envelope"))
             turn.joined.append(said)
     elif entry.kind in (TOOL_CALL, TOOL_RESULT):
-        if source_of(str(payload.get("id") or payload.get("tool_call_id"))) == "model":
-            _call(turn.calls, entry)  # a person's call beside the turn is no part of it
+        if source_of(entry.meta) == "model":  # a user's own call beside the turn is no part of it
+            _call(turn.calls, entry)
     elif entry.kind == ANCHOR:
         turn.compacted = True
 

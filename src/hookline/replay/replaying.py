@@ -25,7 +25,7 @@ from .app import ReplayApp
 from .comparison import Comparison, Pair, compare
 from .errors import Diverged, ReplayError, ReplayStopped, UnknownRecording
 from .playback import RecordedModels, RecordedRegistry
-from .record import Item, missing_fields, read_items, restored
+from .record import Item, missing_fields, read_items, restored, source_of
 
 MARK = "/replay-"
 """What the names of sessions have that a replay wrote."""
@@ -367,11 +367,12 @@ async def _persons_call(app: ReplayApp, session: str, item: Item) -> None:
         arguments = parse(call.requested)[0]
         kept = next((e.meta["identity"] for e in item.entries if "identity" in e.meta), None)
         identity = Identity.restored(kept)
+        source = next((source_of(e.meta) for e in item.entries if "source" in e.meta), "command")
         caller = Caller(
             app.context(session, identity),
-            TapeJournal(await app.tape(session), identity),
+            TapeJournal(await app.tape(session), identity, source),
             app.workspace,
-            source=call.source,
+            source=source,
             identity=identity,
         )
         await app.runner.run(Requested(call.id, call.name, arguments), caller)

@@ -81,8 +81,8 @@ class Recorded(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Who asked."""
-        return source_of(self.id)
+        """What made the call."""
+        return source_of(_decode(self.meta)) if '"source"' in self.meta else "model"
 
     @property
     def identity(self) -> Identity | None:

@@ -18,6 +18,9 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NoReturn, overload
 
@@ -26,16 +29,18 @@ from pydantic import ValidationError
 from hookline.hooks.errors import DeclarationError
 from hookline.specs import ReplayPolicy, SideEffects, ToolSpec
 
-from .context import ToolContext
+from .context import ToolContext, nobody_watches
 from .errors import ToolArgumentError, ToolError
 from .invoke import invoke, runs_on_the_loop
 from .rawschema import RawSignature
 from .registry import REGISTRY, Registry
 from .signature import Signature
+from .threads import in_thread
 
 Function = Callable[..., Any]
 Preview = Callable[[Mapping[str, Any], ToolContext], str]
 """Says what a call would change, as a unified diff, and changes nothing."""
+PREVIEW_SECONDS = 10.0
 
 
 class Tool:
@@ -106,14 +111,27 @@ class Tool:
         return function
 
     async def preview_of(self, values: Mapping[str, Any], context: ToolContext) -> str | None:
-        """What a call with these values would change; None where the tool cannot tell."""
+        """What a call with these values would change; None if the tool cannot say.
+
+        The preview runs before anyone agreed to the call, so it gets nothing to write to: no app, no
+        tape, and a copy of the state.
+        """
         if self._preview is None:
             return None
-        from asyncio import to_thread
+        from asyncio import timeout
 
+        bare = replace(
+            context, app=None, tape=None, report=nobody_watches, state=copied_state(context.state)
+        )
+        preview = self._preview
+        limit = timeout(PREVIEW_SECONDS)
         try:
-            return await to_thread(self._preview, values, context)
-        except Exception as error:  # the call itself will say more; the question is asked all the same
+            async with limit:
+                found = await in_thread(lambda: preview(values, bare))
+                return None if found is None else str(found)
+        except (Exception, SystemExit) as error:  # the call itself will say more
+            if limit.expired():
+                return f"[the preview did not finish within {PREVIEW_SECONDS:g} s]"
             return f"[this call would fail: {error}]"
 
     async def _invoke(
@@ -139,6 +157,15 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"<Tool {self.name} from {self.place}>"
+
+
+def copied_state(state: dict[str, Any]) -> dict[str, Any]:
+    """A copy of what tools remember, without the values that cannot be copied."""
+    found: dict[str, Any] = {}
+    for key, value in state.items():
+        with suppress(Exception):
+            found[key] = deepcopy(value)
+    return found
 
 
 @overload

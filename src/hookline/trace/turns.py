@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from hookline.catalog.identity import Identity
 from hookline.tape import Entry
 
 
@@ -45,6 +46,14 @@ def call_id_of(entry: Entry) -> str | None:
     if entry.kind == "tool_call":
         return entry.payload.get("id")
     return entry.payload.get("tool_call_id") if entry.kind == "tool_result" else None
+
+
+def identity_of(own: Sequence[Entry], turn: Entry | None) -> Identity:
+    """On whose behalf a call was judged: the journal keeps it with the call if its turn differs."""
+    kept = next((e.meta["identity"] for e in own if e.meta.get("identity")), None)
+    if kept is None and turn is not None:
+        kept = turn.payload.get("identity")
+    return Identity.restored(kept)
 
 
 def message_of(entry: Entry) -> dict[str, Any]:

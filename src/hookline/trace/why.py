@@ -21,7 +21,7 @@ from .errors import TraceError
 from .record import HandlerRecord, TraceRecord
 from .spans import with_spans
 from .store import Trace, TraceStore
-from .turns import Turn, call_id_of, message_of, requested, turns_of
+from .turns import Turn, call_id_of, identity_of, message_of, requested, turns_of
 
 OFF = (
     "nothing was traced here, so this is from the tape alone: who decided. "
@@ -61,6 +61,8 @@ class Explanation:
     steps: list[Step] = field(default_factory=list[Step])
     changes: list[Change] = field(default_factory=list[Change])
     """What became of a call's arguments on the way, from the tape."""
+    identity: dict[str, Any] | None = None
+    """On whose behalf it was judged."""
     seconds: float | None = None
     notes: list[str] = field(default_factory=list[str])
     records: list[TraceRecord] = field(default_factory=list[TraceRecord], repr=False)
@@ -154,7 +156,9 @@ def of_call(
     found.changes = differences(wanted, final)
     if began is not None and ended is not None:
         found.seconds = ended.time - began.time
-    turn = next((t.id for t in turns if any(e in t.entries for e in own)), None)
+    within = next((t for t in turns if any(e in t.entries for e in own)), None)
+    turn = within.id if within is not None else None
+    found.identity = identity_of(own, within.entries[0] if within is not None else None).plain()
     found.records = [
         r for r in trace.records if r.call == call and (turn is None or r.turn in ("", turn))
     ]
@@ -192,6 +196,7 @@ def of_turn(session: str, turn: Turn, trace: Trace) -> Explanation:
     first = next((e for e in turn.entries if e.kind == "message"), None)
     said = message_of(first).get("content") if first else ""
     found = Explanation(session, "turn", turn.id, brief(said), turn.status, seconds=turn.seconds)
+    found.identity = identity_of([], turn.entries[0]).plain()
     found.records = [r for r in trace.records if r.turn == turn.id]
     found.steps = steps_of(found.records)
     seen: dict[str, Entry] = {}

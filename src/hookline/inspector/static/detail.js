@@ -5,7 +5,7 @@ import { badge, code, counted, did, diff, element, facts, moment, section, span,
 export function entryDetail(entry) {
   const { kind, call, decision, rulings } = entry;
   const parts = [head(call ? call.tool : kind, decision)];
-  parts.push(facts({ kind, entry: entry.id, time: moment(entry.time), call: call?.id }));
+  parts.push(facts({ kind, entry: entry.id, time: moment(entry.time), call: call?.id, "on behalf of": call?.behalf }));
   if (call) parts.push(...callParts(call, decision, rulings));
   else parts.push(...saidParts(entry));
   parts.push(element("div", { className: "seen" }));

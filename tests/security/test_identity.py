@@ -833,7 +833,9 @@ def test_policy_explain_judges_for_the_user_that_is_named(tmp_path, monkeypatch,
     (home / "rules.cedar").write_text(
         '@id("guests") forbid (principal in User::"guest", action, resource);\n'
     )
-    (home / "config.toml").write_text('[policy]\ndefault = "allow"\n[policy.floor]\ncedar = "rules.cedar"\n')
+    (home / "config.toml").write_text(
+        '[policy]\ndefault = "allow"\n[policy.floor]\ncedar = "rules.cedar"\n'
+    )
     run = here(home, workspace, monkeypatch, capsys)
     for user, decision in (("guest", "deny"), ("ada", "allow")):
         ended = run(

@@ -13,6 +13,7 @@ from time import monotonic
 
 import pytest
 
+from hookline.sandbox import scratch
 from hookline.sandbox.sandbox import probe
 
 pytestmark = pytest.mark.skipif(probe()[0] != "bubblewrap", reason=f"needs bubblewrap: {probe()[1]}")
@@ -92,3 +93,27 @@ def test_a_child_that_runs_ends_with_the_process_that_started_it(
     assert select([theirs], [], [], 20)[0]
     assert os.read(theirs, 10) == b""
     os.close(theirs)
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_live_one_uses_is_not(tmp_path: Path) -> None:
+    program = (
+        "import sys, tempfile; from pathlib import Path; tempfile.tempdir = sys.argv[1]\n"
+        "from hookline.sandbox import Sandbox, scratch\n"
+        "box = Sandbox(workspace=Path(sys.argv[1]), home=Path('/none'))\n"
+        "(box.temporary('s') / 'file').touch(); print(scratch.own(), flush=True); sys.stdin.read()\n"
+    )
+    line = [sys.executable, "-c", program, str(tmp_path)]
+    with (
+        subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as killed,
+        subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as live,
+    ):
+        assert killed.stdout is not None
+        assert live.stdout is not None
+        left, used = (Path(each.readline().decode().strip()) for each in (killed.stdout, live.stdout))
+        killed.kill()
+        killed.wait()
+        assert left.exists()
+        assert scratch.sweep(left.parent) == 1
+        assert not left.exists()
+        assert list(used.glob("tmp-*/file"))
+        live.kill()

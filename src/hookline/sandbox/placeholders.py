@@ -10,14 +10,13 @@ import fcntl
 import hashlib
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
 
-from .errors import SandboxError
+from . import scratch
 
 IDLE = 1.0
 """Seconds without a child after which placeholders are removed."""
@@ -31,7 +30,7 @@ class Placeholders:
 
     def __init__(self, workspace: Path) -> None:
         name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
-        self._path = Path(tempfile.gettempdir()) / f"hookline-{os.getuid()}" / f"{name}.lock"
+        self._path = scratch.base() / f"{name}.lock"
         self._lock = Lock()
         self._users = 0
         self._file = -1
@@ -93,11 +92,7 @@ class Placeholders:
 
     def _take(self) -> None:
         if self._file < 0:
-            folder = self._path.parent
-            folder.mkdir(mode=0o700, exist_ok=True)
-            info = folder.lstat()
-            if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
-                raise SandboxError(f"{folder} is not a folder of yours alone; remove it")
+            scratch.made()
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self._file = os.open(self._path, flags, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_SH)

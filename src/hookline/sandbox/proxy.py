@@ -23,6 +23,8 @@ from urllib.parse import urlsplit
 
 from hookline.catalog.identity import NOBODY, Identity
 
+from . import scratch
+
 PORT = 3128
 INSIDE = "/run/hookline/proxy.sock"
 """Where a sandbox finds the proxy's socket."""
@@ -77,7 +79,7 @@ class Proxy:
 
     def __init__(self, judge: Judge = let_through) -> None:
         self.judge = judge
-        self._folder = Path(tempfile.mkdtemp(prefix="hookline-proxy-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="proxy-", dir=scratch.own()))
         self.path = self._folder / "proxy.sock"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.setblocking(False)

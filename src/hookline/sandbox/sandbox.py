@@ -20,7 +20,7 @@ from threading import Lock
 from hookline.catalog.identity import NOBODY, Identity
 from hookline.children.process import TimeoutExpired, run
 
-from . import bubblewrap, landlock, limits, seatbelt, seccomp, secrets
+from . import bubblewrap, landlock, limits, scratch, seatbelt, seccomp, secrets
 from .environment import filtered
 from .errors import SandboxError
 from .explain import explain
@@ -50,7 +50,7 @@ class Sandbox:
         hidden: Sequence[Path] = (),
     ) -> None:
         self.settings = settings or SandboxSettings()
-        own = tuple(secrets.unique([home, *hidden]))
+        own = tuple(secrets.unique([home, scratch.base(), *hidden]))
         self.places = Places(workspace.resolve(), own, tuple(secrets.user_homes()))
         self._placeholders = Placeholders(self.places.workspace)
         self._views: dict[tuple[Profile, tuple[Path, ...]], tuple[float, View]] = {}
@@ -296,7 +296,7 @@ class Sandbox:
             if folder is None or not folder.is_dir():
                 if not self._temporary:
                     atexit.register(self.close)
-                folder = Path(tempfile.mkdtemp(prefix="hookline-tmp-"))
+                folder = Path(tempfile.mkdtemp(prefix="tmp-", dir=scratch.own()))
                 self._temporary[scope] = folder
         return folder
 

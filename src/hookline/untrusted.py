@@ -35,6 +35,14 @@ def read_regular_file(path: Path, largest: int, *, follow: bool = True) -> bytes
     Opening never blocks, so a pipe without a writer cannot hang the reader. With `follow=False` the
     last part of the path must not be a link: what the caller resolved is what is opened.
     """
+    data = read_beginning(path, largest + 1, follow=follow)
+    if len(data) > largest:
+        raise TooLarge(27, f"it has more than {largest:,} bytes")
+    return data
+
+
+def read_beginning(path: Path, most: int, *, follow: bool = True) -> bytes:
+    """The first bytes of a regular file; raises `OSError` otherwise, and never blocks."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | (0 if follow else _NO_LINK))
     try:
         about = os.fstat(handle)
@@ -43,12 +51,9 @@ def read_regular_file(path: Path, largest: int, *, follow: bool = True) -> bytes
         if not stat.S_ISREG(about.st_mode):
             raise NotRegular(22, "it is not a regular file")
         with os.fdopen(os.dup(handle), "rb") as file:
-            data = file.read(largest + 1)  # the size of a file in /proc is 0, and one may grow
+            return file.read(most)  # the size of a file in /proc is 0, and one may grow
     finally:
         os.close(handle)
-    if len(data) > largest:
-        raise TooLarge(27, f"it has more than {largest:,} bytes")
-    return data
 
 
 def load_toml(text: str) -> dict[str, Any]:

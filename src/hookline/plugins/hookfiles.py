@@ -18,7 +18,7 @@ from hookline.hooks.errors import HooklineError, RegistrationError, error_text, 
 from hookline.hooks.handlers import once
 from hookline.hooks.implementation import Implementation, Options, callable_location
 
-from .sources import Source, SourceError, files_below, read_source, real_path
+from .sources import Source, SourceError, files_below, read_sources, real_path
 
 if TYPE_CHECKING:
     from .hookpackage import HookPackage, Judge
@@ -137,12 +137,12 @@ def read_folder(folder: HookFolder, root: Path, loaded: Loaded) -> list[Source]:
         loaded.problems.append((folder.label, HookFileError(str(error))))
         return []
     sources: list[Source] = []
-    for path in paths:
-        try:
-            sources.append(read_source(path, folder.project))
-        except SourceError as error:
+    for path, read in read_sources(paths, folder.project):
+        if isinstance(read, Source):
+            sources.append(read)
+        else:
             name = f"{folder.label}/{path.relative_to(root).as_posix()}"
-            loaded.problems.append((name, HookFileError(str(error))))
+            loaded.problems.append((name, HookFileError(str(read))))
     return sources
 
 

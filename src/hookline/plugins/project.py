@@ -7,14 +7,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
-from hookline.untrusted import load_toml, read_regular_file
+from hookline.untrusted import load_toml, read_beginning
 
 from .reach import ProjectCommand, Reach
 from .snapshot import MOST, digest
-from .sources import Source, SourceError, files_below, read_source, real_path, sha256_of
+from .sources import (
+    Source,
+    SourceError,
+    files_below,
+    read_source,
+    read_sources,
+    real_path,
+    sha256_of,
+)
 from .trust import Item
 
 HOOKS = Path(".hookline", "hooks")
@@ -26,7 +35,10 @@ DOCUMENTS = {
 }  # fmt: skip
 """Files of a skill that are there to be read. Everything else could be run."""
 _PLAIN_NAMES = {"AUTHORS", "CHANGELOG", "COPYING", "LICENSE", "NOTICE", "README"}
-_LARGEST_OF_SKILL = 20_000_000
+LARGEST_SKILL = 16_000_000
+"""Bytes of all files of a skill that can be trusted."""
+MOST_SKILLS = 100
+"""Skills of one folder of a project."""
 
 
 def project_items(project: Path, own: Mapping[str, Any] | None = None) -> list[Item]:
@@ -51,14 +63,15 @@ def hook_items(project: Path) -> Iterator[Item]:
 
 def hook_items_in(place: Path, project: Path) -> Iterator[Item]:
     """The same for one folder or file in the project."""
-    paths = [place] if place.suffix == ".py" else files_below(place)
-    for path in paths if stays(place, project) else ():
-        if path.suffix == ".py":
-            try:
-                source = read_source(path, project)
-            except SourceError:
-                continue  # it cannot be loaded either, and loading says why
-            yield Item("hook file", project, path, source.sha256)
+    if not stays(place, project):
+        return
+    try:
+        paths = [place] if place.suffix == ".py" else files_below(place)
+    except SourceError:
+        return  # it cannot be loaded either, and loading says why
+    for path, read in read_sources((each for each in paths if each.suffix == ".py"), project):
+        if isinstance(read, Source):
+            yield Item("hook file", project, path, read.sha256)
 
 
 # --- the configuration ----------------------------------------------------------------------------
@@ -173,11 +186,21 @@ def skill_items_in(folder: Path, project: Path) -> Iterator[Item]:
     """The skills of one folder in the project that have more than documents."""
     if not stays(folder, project) or not folder.is_dir():
         return
-    for child in sorted(folder.iterdir()):
-        if child.is_dir() and stays(child, folder):
+    for child in skill_folders(folder):
+        if stays(child, folder):
             item = skill_item(child, project)
             if item is not None:
                 yield item
+
+
+def skill_folders(folder: Path) -> list[Path]:
+    """The folders with a `SKILL.md`, by name; no more than `MOST_SKILLS`."""
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208
+    except OSError:
+        return []
+    found = (folder / name for name in names if os.path.lexists(folder / name / "SKILL.md"))
+    return [*islice(found, MOST_SKILLS)]
 
 
 def skill_item(folder: Path, project: Path) -> Item | None:
@@ -185,19 +208,27 @@ def skill_item(folder: Path, project: Path) -> Item | None:
 
     Its hash covers every file of the folder: a script may read or run any of them.
     """
-    files = files_below(folder, every=True)
+    try:
+        files = files_below(folder, every=True)
+    except SourceError as error:
+        return Item("skill", project, folder, os.urandom(32).hex(), (str(error),))
     scripts = tuple(p.relative_to(folder).as_posix() for p in files if not is_document(p))
     if not scripts:
         return None
     lines: list[str] = []
+    room = LARGEST_SKILL
     for path in files[:MOST]:
         name = path.relative_to(folder).as_posix()
+        if room < 0:
+            break
         try:
-            lines.append(f"{read_source(path, folder, _LARGEST_OF_SKILL).sha256}  {name}")
+            source = read_source(path, folder, LARGEST_SKILL)
+            room -= len(source.content)
+            lines.append(f"{source.sha256}  {name}")
         except SourceError as error:
             lines.append(f"unreadable  {name}: {error}")
-    if len(files) > MOST:  # nothing is trusted that was not read
-        lines.append(f"{os.urandom(16).hex()}  more than {MOST} files")
+    if len(files) > MOST or room < 0:  # nothing is trusted that was not read
+        lines.append(f"{os.urandom(16).hex()}  more than {MOST} files or {LARGEST_SKILL:,} bytes")
     content = "\n".join(lines).encode("utf-8", "surrogateescape")
     return Item("skill", project, folder, sha256_of(content), scripts)
 
@@ -211,7 +242,7 @@ def is_document(path: Path) -> bool:
     try:
         if path.stat().st_mode & 0o111:
             return False
-        return not read_regular_file(path, _LARGEST_OF_SKILL).startswith(b"#!")
+        return read_beginning(path, 2) != b"#!"
     except OSError:
         return False
 

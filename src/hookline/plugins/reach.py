@@ -20,6 +20,14 @@ from .sources import SourceError, read_source
 
 MOST_FOLLOWED = 200
 """Scripts that are read on the way; a command with more is unclear."""
+MOST_COMMANDS = 200
+"""Commands of one file that are followed; the others are unclear."""
+MOST_NAMES = 40_000
+"""Names that are looked up, in all scripts together."""
+MOST_FOUND = 4_000
+"""Those of them that may name a file."""
+MOST_SHELL = 128_000
+"""Bytes of all lines and scripts for the shell."""
 
 SHELLS = ("ash", "bash", "dash", "ksh", "sh", "zsh")
 INTERPRETERS = (
@@ -40,6 +48,9 @@ PLAIN = frozenset({
 })  # fmt: skip
 """Programs that run no file of the project."""
 
+SETTERS = ("printf", "read", "unset")
+"""Programs that set the variables they are given."""
+
 WRAPPERS = ("builtin", "command", "exec", "nohup")
 SYSTEM = ("/bin/", "/opt/", "/sbin/", "/usr/", "/nix/", f"{Path(sys.executable).parent}/")
 """Where the programs of the system and of this installation lie."""
@@ -55,6 +66,8 @@ _COMPUTES = re.compile(
 )
 """Marks of code that decides at run time which file it runs."""
 
+NODES = ("bun", "deno", "node", "nodejs", "tsx")
+_IMPORTS = re.compile(rb"\b(?:from|import)[\s\\(]+([\w., \t\\()]+)")
 _NAMES = re.compile(rb"[\w@%+,./~-]{1,300}")
 _QUOTED = re.compile(rb"\"([^\"\n]{1,300})\"|'([^'\n]{1,300})'")
 _SUFFIXES = (
@@ -95,15 +108,23 @@ class Reach:
         self.snapshot = Snapshot(self.project)
         self._followed: dict[Path, bool] = {}
         """The files that were read, and whether as something that runs."""
+        self._commands = self._names = self._found = self._shell_read = 0
+        self._entries: dict[Path, frozenset[str]] = {}
 
     def follow(self, command: ProjectCommand) -> str:
         """Cover a command's files. Returns why they cannot all be told, or nothing."""
         if command.url and not command.line and not command.words:
             return ""
-        unclear = self._follow(command)
-        if command.files is None:
-            return unclear
-        return self._listed(command.files)
+        self._commands += 1
+        if self._commands > MOST_COMMANDS:
+            return f"the file has more than {MOST_COMMANDS} commands"
+        try:
+            unclear = self._follow(command)
+        except UnicodeEncodeError:  # half of a surrogate pair, which only JSON can spell
+            return "its text is not Unicode"
+        if command.files is not None:
+            unclear = self._listed(command.files)
+        return unclear or ("its files are too large to be read" if self.snapshot.is_full else "")
 
     def _follow(self, command: ProjectCommand) -> str:
         base = self.project / command.folder
@@ -112,11 +133,12 @@ class Reach:
         if command.words:
             text = ShellText()
             reasons += self._simple([*command.words], text, [base])
-            self._named(" ".join(command.words).encode("utf-8", "surrogateescape"), [base])
+            line = " ".join(command.words).encode("utf-8", "surrogateescape")
+            reasons += self._named(line, [base])
         elif command.line:
             line = command.line.encode("utf-8", "surrogateescape")
             reasons += self._shell(line, [base])
-            self._named(line, [base])
+            reasons += self._named(line, [base])
         return next(iter(reasons), "")
 
     def _listed(self, names: Iterable[str]) -> str:
@@ -138,6 +160,9 @@ class Reach:
     # --- a line for the shell, or a script ----------------------------------------------------
 
     def _shell(self, text: bytes, bases: list[Path]) -> list[str]:
+        self._shell_read += len(text)
+        if self._shell_read > MOST_SHELL:
+            return ["its scripts are too long to be read"]
         try:
             found = read_shell(text, self.project)
         except Unreadable as error:
@@ -176,6 +201,8 @@ class Reach:
         name = "python" if re.fullmatch(r"python[\d.]*", name) else name
         if name in INTERPRETERS:
             return self._script(name, arguments, bases)
+        if name in SETTERS and (steering := _steered(name, arguments)):
+            return [f"it sets {steering}"]
         if name in PLAIN:
             for word in arguments:
                 if word is not None:
@@ -243,8 +270,7 @@ class Reach:
         self.snapshot.add(path, content)
         bases = [self.project, inside.parent]
         if not run:
-            self._named(content, bases)
-            return []
+            return self._named(content, bases)
         reasons: list[str] = []
         whole = self._folder_of(inside, reasons)
         interpreter = interpreter or _interpreter(path, content)
@@ -254,11 +280,32 @@ class Reach:
             reasons += self._shell(content, bases)
         elif _COMPUTES.search(content):
             reasons.append(f"{path.name} decides at run time what it runs")
-        elif any(os.path.lexists(base / "node_modules") for base in bases):
-            reasons.append("node_modules has files that no command names")
+        elif interpreter in NODES:
+            reasons += self._node_modules(inside)
         if interpreter == "python" and not whole:
-            self.snapshot.add_folder(inside.parent, "modules")
+            reasons += self._imported(content, inside.parent)
         return [*reasons, *self._named(content, bases, code=True)]
+
+    def _imported(self, content: bytes, folder: Path) -> list[str]:
+        """Cover what a Python script imports from its folder, also packages that are not there yet."""
+        self.snapshot.add_folder(folder, "modules")
+        words = {word for line in _IMPORTS.findall(content) for word in re.findall(rb"\w+", line)}
+        for name in sorted(words)[:MOST_FOLLOWED]:
+            package = folder / os.fsdecode(name)
+            if not package.is_dir():
+                self.snapshot.add(package)  # one that comes later is a change
+            elif not self.snapshot.add_folder(package):
+                return [f"the package {package.name} has too many files"]
+        return ["it imports too much"] if len(words) > MOST_FOLLOWED else []
+
+    def _node_modules(self, script: Path) -> list[str]:
+        """Cover the folders in which a script for Node finds packages, also where there are none yet."""
+        places = [each / "node_modules" for each in script.parents if each.is_relative_to(self.project)]
+        if any(os.path.lexists(place) for place in places):
+            return ["node_modules has files that no command names"]
+        for place in places:
+            self.snapshot.add(place)
+        return []
 
     def _folder_of(self, script: Path, reasons: list[str]) -> bool:
         """Cover everything beside a script, unless that is the whole project."""
@@ -276,14 +323,37 @@ class Reach:
         """
         reasons: list[str] = []
         for name in _names(text):
-            for suffix in _SUFFIXES if code else ("",):
-                for base in bases:
-                    path = Path(os.path.normpath(base / (name + suffix)))
-                    inside = self._inside(path)
-                    if inside is not None and _is_file(inside):
-                        run = code and path.suffix in _CODE
-                        reasons += self._file(path, inside, "", run=run)
+            self._names += 1
+            if self._names > MOST_NAMES:
+                return [*reasons, "its scripts are too long to be read"]
+            for path in self._candidates(os.path.normpath(name), bases, _SUFFIXES if code else ("",)):
+                self._found += 1
+                if self._found > MOST_FOUND:
+                    return [*reasons, "it names too many files"]
+                inside = self._inside(path)
+                if inside is not None and _is_file(inside):
+                    run = code and path.suffix in _CODE
+                    reasons += self._file(path, inside, "", run=run)
         return reasons
+
+    def _candidates(self, name: str, bases: list[Path], suffixes: Iterable[str]) -> Iterator[Path]:
+        """The paths that a name may stand for, without those that cannot exist."""
+        first, below, _ = name.partition("/")
+        for base in bases:
+            entries = self._listing(base) if first not in ("", "..") else None
+            if below and entries is not None and first not in entries:
+                continue
+            for suffix in suffixes:
+                if below or entries is None or (name + suffix).partition("/")[0] in entries:
+                    yield Path(os.path.normpath(base / (name + suffix)))
+
+    def _listing(self, folder: Path) -> frozenset[str]:
+        if folder not in self._entries:
+            try:
+                self._entries[folder] = frozenset(os.listdir(folder))  # noqa: PTH208
+            except (OSError, ValueError):
+                self._entries[folder] = frozenset()
+        return self._entries[folder]
 
     def _inside(self, path: Path) -> Path | None:
         """The real place of a path, where that is in the project."""
@@ -292,6 +362,18 @@ class Reach:
         except (OSError, ValueError):
             return None
         return real if real.is_relative_to(self.project) and real != self.project else None
+
+
+def _steered(program: str, arguments: list[str | None]) -> str:
+    """The variable that decides about later commands and that a command sets; it may be any."""
+    if program == "printf" and not (arguments and (arguments[0] or "-v").startswith("-v")):
+        return ""
+    for word in arguments:
+        if word is None:
+            return "a variable that is not fixed"
+        if STEERING.fullmatch(word.removeprefix("-v")):
+            return word
+    return ""
 
 
 def _is_file(path: Path) -> bool:

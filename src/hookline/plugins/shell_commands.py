@@ -5,7 +5,7 @@ Parsed with tree-sitter's grammar of bash. A word that is not fixed, such as a v
 
 from __future__ import annotations
 
-import glob
+import fnmatch
 import os
 import re
 from collections.abc import Iterator
@@ -16,7 +16,12 @@ from typing import Any
 
 PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "HOOKLINE_PROJECT_DIR")
 
+_ASSIGNED = re.compile(r"\$\{(\w+):?=")
 _WILD = re.compile(r"(?<!\\)[*?\[{]")
+
+
+LONGEST = 64_000
+"""Bytes of one text; a longer one is not read."""
 
 
 class Unreadable(Exception):
@@ -43,6 +48,8 @@ class ShellText:
 
 def read_shell(text: bytes, project: Path) -> ShellText:
     """Everything that a text runs, wherever in it that stands."""
+    if len(text) > LONGEST:
+        raise Unreadable(f"it has more than {LONGEST:,} bytes")
     parser = _parser()
     if parser is None:
         raise Unreadable("tree-sitter-bash is not installed")
@@ -76,6 +83,10 @@ class _Walk:
                 found.functions.add(_text(node.child_by_field_name("name")))
             elif node.type == "variable_assignment":
                 found.variables.add(_text(node.child_by_field_name("name")))
+            elif node.type == "for_statement":  # `select` too
+                found.variables.add(_text(node.child_by_field_name("variable")))
+            elif node.type == "expansion" and (name := _ASSIGNED.match(_text(node))):
+                found.variables.add(name[1])
             elif node.type in ("file_redirect", "herestring_redirect"):
                 targets = node.children_by_field_name("destination")
                 found.redirects += [self._word(each) for each in targets]
@@ -92,14 +103,17 @@ class _Walk:
                 yield word
 
     def _matching(self, pattern: str) -> Iterator[str | None]:
-        """The files that a pattern stands for now; a brace or too many of them is not told."""
-        if "{" in pattern:
-            yield None
-            return
-        place = os.path.join(self._project, pattern)  # noqa: PTH118
-        found = sorted(glob.glob(place))[:200]  # noqa: PTH207
+        """The files of one folder of the project that a pattern stands for now."""
         yield None  # another one may come
-        yield from found
+        folder, _, name = pattern.rpartition("/")
+        if pattern.startswith("/") or ".." in pattern or "{" in pattern or _WILD.search(folder):
+            return  # never a walk through the whole disk
+        try:
+            entries = os.listdir(os.path.join(self._project, folder))  # noqa: PTH118, PTH208
+        except OSError:
+            return
+        matching = sorted(fnmatch.filter(entries, name))[:200]
+        yield from (f"{folder}/{entry}" if folder else entry for entry in matching)
 
     def _word(self, node: Any) -> str | None:
         kind = node.type

@@ -18,6 +18,8 @@ from .sources import SourceError, files_below, read_source, sha256_of
 Scope: TypeAlias = Literal["tree", "modules"]
 
 LARGEST = 20_000_000
+LARGEST_TOTAL = 64_000_000
+"""Bytes of all files of one snapshot."""
 MOST = 500
 """Files of one folder."""
 SETTLED = 2_000_000_000
@@ -43,6 +45,13 @@ class Snapshot:
     folders: dict[tuple[Path, Scope], tuple[str, ...]] = field(
         default_factory=dict[tuple[Path, Scope], tuple[str, ...]]
     )
+    read: int = 0
+    """Bytes of all covered files."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there was more to cover than is read: then some files are not hashed."""
+        return self.read > LARGEST_TOTAL
 
     def add(self, path: Path, content: bytes | None = None) -> None:
         """Cover a file; with `content`, as these bytes, which the caller has read."""
@@ -53,7 +62,10 @@ class Snapshot:
         """Cover a folder with all files in it; False where there are too many to cover."""
         if (folder, scope) in self.folders:
             return True
-        names = listed(folder, scope)
+        try:
+            names = listed(folder, scope)
+        except SourceError:
+            return False
         if len(names) > MOST:
             return False
         self.folders[folder, scope] = names
@@ -75,7 +87,11 @@ class Snapshot:
     def changed(self) -> str:
         """The first file that is not as it was, relative to the project; nothing while all are."""
         for (folder, scope), names in self.folders.items():
-            if listed(folder, scope) != names:
+            try:
+                same = listed(folder, scope) == names
+            except SourceError:
+                same = False
+            if not same:
                 return f"{self._name(folder)}/"
         for path, each in self.files.items():
             if os.path.realpath(path) != each.real:
@@ -83,6 +99,7 @@ class Snapshot:
             stamp = _stamp(path)
             if stamp is not None and stamp == each.stamp:
                 continue
+            self.read = 0
             now = self._covered(path)
             if now.sha256 != each.sha256:
                 return self._name(path)
@@ -93,7 +110,10 @@ class Snapshot:
         stamp = _stamp(path)
         try:
             if content is None:
+                if self.is_full:
+                    raise SourceError("there is more than can be read")
                 content = read_source(path, self.project, LARGEST).content
+                self.read += len(content)
             sha256 = sha256_of(content)
         except SourceError as error:
             sha256, stamp = f"unreadable: {error}", None
@@ -110,8 +130,7 @@ class Snapshot:
 def listed(folder: Path, scope: Scope) -> tuple[str, ...]:
     """The names in a folder; for `modules`, what Python imports: files, and packages with a `/`."""
     if scope == "tree":
-        found = _below(folder)
-        return tuple(path.relative_to(folder).as_posix() for path in found)
+        return tuple(path.relative_to(folder).as_posix() for path in _below(folder))
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -127,12 +146,7 @@ def listed(folder: Path, scope: Scope) -> tuple[str, ...]:
 
 def _below(folder: Path) -> list[Path]:
     """Every file below a folder, hidden ones too; Python's own caches are never read or written."""
-    found: list[Path] = []
-    for path in files_below(folder, every=True, skipped=("__pycache__",)):
-        found.append(path)
-        if len(found) > MOST:
-            break
-    return found
+    return files_below(folder, every=True, skipped=("__pycache__",))
 
 
 def _stamp(path: Path) -> _Stamp | None:

@@ -6,7 +6,7 @@ What is judged by its hash and what is run are the same bytes, because there is 
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +17,11 @@ from hookline.untrusted import NotRegular, TooLarge, read_regular_file
 LARGEST = 1_000_000
 """Bytes of one file."""
 
+LARGEST_FOLDER = 16_000_000
+"""Bytes of all files that are read from one folder."""
+
 MOST = 20_000
-"""Files of one folder after which nobody looks further."""
+"""Files and folders below one folder; a larger one is refused."""
 
 _SKIPPED = {"__pycache__", "node_modules"}
 
@@ -63,6 +66,21 @@ def read_source(path: Path, root: Path | None = None, largest: int = LARGEST) ->
         raise SourceError(f"{path} cannot be read: {error.strerror}") from error
 
 
+def read_sources(paths: Iterable[Path], root: Path | None) -> Iterator[tuple[Path, Source | SourceError]]:
+    """Read the files of one folder; what is too large, or too much in total, is an error."""
+    room = LARGEST_FOLDER
+    for path in paths:
+        try:
+            if room <= 0:
+                raise SourceError(f"{path} is not read: its folder has more than {LARGEST_FOLDER:,} bytes")
+            source = read_source(path, root)
+        except SourceError as error:
+            yield path, error
+        else:
+            room -= len(source.content)
+            yield path, source
+
+
 def real_path(path: Path, root: Path | None) -> Path:
     """Where a path leads; refused where that is outside the root."""
     try:
@@ -81,16 +99,19 @@ def files_below(folder: Path, *, every: bool = False, skipped: Container[str] = 
     """The files below a folder, sorted; no folder is entered by a link, which counts as a file.
 
     Hidden ones and caches are left out, unless every file is asked for; folders named in `skipped`
-    are never entered.
+    are never entered. A folder with more than `MOST` entries is an error: nobody could judge it.
     """
     found: list[Path] = []
+    looked = 0
     for parent, folders, names in os.walk(folder):
-        linked = [name for name in folders if Path(parent, name).is_symlink()]
+        looked += len(folders) + len(names)
+        if looked > MOST:
+            raise SourceError(f"{folder} has more than {MOST:,} files and folders")
+        # `Path.is_symlink` raises for a path that is too long
+        linked = [name for name in folders if os.path.islink(os.path.join(parent, name))]  # noqa: PTH114, PTH118
         seen = [name for name in (*names, *linked) if every or not name.startswith(".")]
         found.extend(Path(parent, name) for name in seen)
         folders[:] = [n for n in folders if n not in skipped]
         if not every:
             folders[:] = [n for n in folders if n not in _SKIPPED and not n.startswith(".")]
-        if len(found) > MOST:
-            break
     return sorted(found)

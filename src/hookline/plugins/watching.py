@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from pathlib import Path
 
-from .sources import files_below
+from .sources import SourceError, files_below
 
 LOOK_AGAIN = 1.0
 """Seconds after which somebody looks, even if nothing was reported."""
@@ -23,7 +23,11 @@ def stamps(places: Iterable[Path], suffix: str = ".py") -> Stamps:
     found: Stamps = {}
     for place in places:
         single = not place.is_dir()
-        for path in [place] if single else files_below(place):
+        try:
+            paths = [place] if single else files_below(place)
+        except SourceError:  # loading says why nothing of it is used
+            paths = []
+        for path in paths:
             if single or path.suffix == suffix:
                 try:
                     about = path.stat()

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hookline.untrusted import read_beginning
+
 GUARDED = (".hookline", ".claude", ".vscode", ".idea")
 """Folders that a confined command may neither change nor create."""
 
@@ -166,7 +168,6 @@ def _guard_linked(file: Path, root: Path, guarded: Guarded) -> None:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return file.read(_LARGEST).decode("utf-8", "replace")
+        return read_beginning(path, _LARGEST).decode("utf-8", "replace")  # a pipe would hold it up
     except OSError:
         return ""

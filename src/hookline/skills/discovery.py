@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from hookline.plugins.trust import Trust
 
 Found = Skill | Problem
+
+MOST = 100
+"""Skills that a project can bring."""
 
 
 def judged(skill: Skill, workspace: Path, trust: Trust) -> Skill | Inert:
@@ -44,7 +48,10 @@ def in_project(workspace: Path) -> Iterator[Found]:
     except SkillError as error:
         yield Problem("project", str(folder), str(error))
         return
-    yield from in_folder(folder, "project")
+    found = in_folder(folder, "project")
+    yield from islice(found, MOST)
+    if next(found, None) is not None:
+        yield Problem("project", str(folder), f"has more than {MOST} skills; the others are left out")
 
 
 def in_packages(entries: Iterable[str] | None, workspace: Path) -> Iterator[Found]:

@@ -118,7 +118,7 @@ class Files:
         unclear: Mapping[str, str] = item.unclear if item is not None else {}
         obstacle = partial(app.trust.broken, path)
         hooks = [
-            replace(hook, obstacle=obstacle, unclear=unclear.get(hook.place.partition(": ")[2], ""))
+            replace(hook, obstacle=obstacle, unclear=unclear.get(hook.place.rpartition(": ")[2], ""))
             for hook in table.hooks
         ]
         return Table(hooks, table.problems, table.warnings)

@@ -97,7 +97,7 @@ class ProjectCommand:
     url: str = ""
 
     def __str__(self) -> str:
-        return self.url or self.line or " ".join(self.words)
+        return self.line or " ".join(self.words) or self.url
 
 
 class Reach:
@@ -130,6 +130,8 @@ class Reach:
         base = self.project / command.folder
         steering = next((name for name in command.env if STEERING.fullmatch(name.upper())), None)
         reasons = [f"it sets {steering}"] if steering else []
+        if command.folder.startswith("~"):
+            reasons.append("it does not run in the project")
         if command.words:
             text = ShellText()
             reasons += self._simple([*command.words], text, [base])

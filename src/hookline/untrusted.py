@@ -35,13 +35,13 @@ def read_regular_file(path: Path, largest: int, *, follow: bool = True) -> bytes
     Opening never blocks, so a pipe without a writer cannot hang the reader. With `follow=False` the
     last part of the path must not be a link: what the caller resolved is what is opened.
     """
-    data = read_beginning(path, largest + 1, follow=follow)
+    data = read_beginning(path, largest + 1, follow=follow, largest=largest)
     if len(data) > largest:
         raise TooLarge(27, f"it has more than {largest:,} bytes")
     return data
 
 
-def read_beginning(path: Path, most: int, *, follow: bool = True) -> bytes:
+def read_beginning(path: Path, most: int, *, follow: bool = True, largest: int | None = None) -> bytes:
     """The first bytes of a regular file; raises `OSError` otherwise, and never blocks."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | (0 if follow else _NO_LINK))
     try:
@@ -50,6 +50,8 @@ def read_beginning(path: Path, most: int, *, follow: bool = True) -> bytes:
             raise IsADirectoryError(21, "Is a directory")
         if not stat.S_ISREG(about.st_mode):
             raise NotRegular(22, "it is not a regular file")
+        if largest is not None and about.st_size > largest:  # not read for nothing
+            raise TooLarge(27, f"it has more than {largest:,} bytes")
         with os.fdopen(os.dup(handle), "rb") as file:
             return file.read(most)  # the size of a file in /proc is 0, and one may grow
     finally:

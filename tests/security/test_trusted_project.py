@@ -1,4 +1,4 @@
-"""What a trusted project brings: unclear commands run in the sandbox only, whatever the settings say."""
+"""What a trusted project brings: unclear commands run in the sandbox only."""
 
 import json
 import sys

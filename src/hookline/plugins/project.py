@@ -225,10 +225,10 @@ def skill_item(folder: Path, project: Path) -> Item | None:
             source = read_source(path, folder, LARGEST_SKILL)
             room -= len(source.content)
             lines.append(f"{source.sha256}  {name}")
-        except SourceError as error:
-            lines.append(f"unreadable  {name}: {error}")
+        except SourceError:
+            room = -1
     if len(files) > MOST or room < 0:  # nothing is trusted that was not read
-        lines.append(f"{os.urandom(16).hex()}  more than {MOST} files or {LARGEST_SKILL:,} bytes")
+        lines.append(os.urandom(32).hex())
     content = "\n".join(lines).encode("utf-8", "surrogateescape")
     return Item("skill", project, folder, sha256_of(content), scripts)
 

@@ -48,7 +48,7 @@ PLAIN = frozenset({
 })  # fmt: skip
 """Programs that run no file of the project."""
 
-SETTERS = ("printf", "read", "unset")
+SETTERS = ("printf", "read")
 """Programs that set the variables they are given."""
 
 WRAPPERS = ("builtin", "command", "exec", "nohup")
@@ -124,7 +124,8 @@ class Reach:
             return "its text is not Unicode"
         if command.files is not None:
             unclear = self._listed(command.files)
-        return unclear or ("its files are too large to be read" if self.snapshot.is_full else "")
+        unread = self.snapshot.unread
+        return unclear or (f"{unread} is too large, or cannot be read" if unread else "")
 
     def _follow(self, command: ProjectCommand) -> str:
         base = self.project / command.folder
@@ -215,8 +216,10 @@ class Reach:
     def _enter(self, arguments: list[str | None], bases: list[Path]) -> list[str]:
         if len(arguments) != 1 or arguments[0] is None or arguments[0].startswith("-"):
             return ["it enters a folder that is not fixed"]
+        if len(bases) > 8:  # each folder doubles them
+            return ["it enters too many folders"]
         bases.extend([base / arguments[0] for base in bases])
-        return ["it enters too many folders"] if len(bases) > 16 else []
+        return []
 
     def _script(self, interpreter: str, arguments: list[str | None], bases: list[Path]) -> list[str]:
         """Follow the script that an interpreter is given."""
@@ -301,7 +304,7 @@ class Reach:
         return ["it imports too much"] if len(words) > MOST_FOLLOWED else []
 
     def _node_modules(self, script: Path) -> list[str]:
-        """Cover the folders in which a script for Node finds packages, also where there are none yet."""
+        """Cover the folders in which a script for Node finds packages, also absent ones."""
         places = [each / "node_modules" for each in script.parents if each.is_relative_to(self.project)]
         if any(os.path.lexists(place) for place in places):
             return ["node_modules has files that no command names"]

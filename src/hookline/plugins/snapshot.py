@@ -47,11 +47,8 @@ class Snapshot:
     )
     read: int = 0
     """Bytes of all covered files."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there was more to cover than is read: then some files are not hashed."""
-        return self.read > LARGEST_TOTAL
+    unread: str = ""
+    """A file that is there and could not be read, so that a change of it would not be seen."""
 
     def add(self, path: Path, content: bytes | None = None) -> None:
         """Cover a file; with `content`, as these bytes, which the caller has read."""
@@ -110,13 +107,15 @@ class Snapshot:
         stamp = _stamp(path)
         try:
             if content is None:
-                if self.is_full:
+                if self.read > LARGEST_TOTAL:
                     raise SourceError("there is more than can be read")
                 content = read_source(path, self.project, LARGEST).content
                 self.read += len(content)
             sha256 = sha256_of(content)
         except SourceError as error:
             sha256, stamp = f"unreadable: {error}", None
+            if os.path.lexists(path):
+                self.unread = self._name(path)
         if stamp is not None and stamp != _stamp(path):
             stamp = None  # it changes just now
         if stamp is not None and time.time_ns() - max(stamp[:2]) < SETTLED:

@@ -66,13 +66,17 @@ def read_source(path: Path, root: Path | None = None, largest: int = LARGEST) ->
         raise SourceError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def read_sources(paths: Iterable[Path], root: Path | None) -> Iterator[tuple[Path, Source | SourceError]]:
+def read_sources(
+    paths: Iterable[Path], root: Path | None
+) -> Iterator[tuple[Path, Source | SourceError]]:
     """Read the files of one folder; what is too large, or too much in total, is an error."""
     room = LARGEST_FOLDER
     for path in paths:
         try:
             if room <= 0:
-                raise SourceError(f"{path} is not read: its folder has more than {LARGEST_FOLDER:,} bytes")
+                raise SourceError(
+                    f"{path} is not read: its folder has more than {LARGEST_FOLDER:,} bytes"
+                )
             source = read_source(path, root)
         except SourceError as error:
             yield path, error

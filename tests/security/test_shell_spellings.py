@@ -88,7 +88,10 @@ async def test_destruction_is_asked_about_however_it_is_written(command, workspa
     "command",
     [
         "cat .env", "cat .e*", "cat .[[:alpha:]]nv", "cat ./sub/../.env", "cat {.env,x}", "cat < .env",
-        "cat link", "grep -r . .", "cp -a . /tmp/x", "tar c .", "git show :.env", "cat $X", "cat .ENV",
+        "cat link", "grep -r . .",
+        "grep -r --include='*' x .", "grep -r --include=.* x .", "grep -r --include='.e[n]v' x .",
+        "grep -r --include=*.py --exclude=x y .", "grep -r --include=*.py x .; grep -r x .",
+        "grep -r --include='*env' x .", "grep -r --include=*.py --include=$y x .", "cp -a . /tmp/x", "tar c .", "git show :.env", "cat $X", "cat .ENV",
     ],
 )  # fmt: skip
 async def test_the_floor_protects_a_path_however_it_is_named(command, workspace):
@@ -106,6 +109,8 @@ async def test_the_floor_protects_a_path_however_it_is_named(command, workspace)
         "cat sub/*",
         "ls -la sub",
         "cp a b",
+        "grep -r --include='*.py' x .",
+        "grep -rn --include=*.py --include=*.md x .",
     ],
 )
 async def test_other_files_are_not_taken_for_a_secret(command, workspace):

@@ -7,10 +7,11 @@ way a shell does, finding the host in an address) is done here, once, and given 
 from __future__ import annotations
 
 import os.path
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from hookline.patterns import plain
+from hookline.patterns import matches_glob, plain
 from hookline.shell import Commands, Word, argv_commands, commands_of
 from hookline.shell.options import FOLDER_READERS
 from hookline.shell.reader import options_of
@@ -22,6 +23,8 @@ from .names import COMMANDS, GLOBS, HOSTS, LOCAL_GIT, NETWORK, PATHS, TEXTS
 FEW = places.MOST // 8
 """Words of commands, each of which stands for four places at most, and those with symlinks followed."""
 BIGGEST = 2**63 - 1
+INCLUDED = re.compile(r"[\w.*-]+", re.ASCII)
+"""Patterns that every implementation of grep reads in the same way."""
 NO_COMMANDS = Commands()
 
 
@@ -103,14 +106,25 @@ class Facts:
             if found is None:
                 found = one
             else:
-                found.add(one)
+                both = Commands()
+                both.add(found)
+                both.add(one)
+                found = both
         return found or NO_COMMANDS
+
+    @property
+    def walks(self) -> bool:
+        """Whether a command reads or changes a folder as a whole, so that the files in it count."""
+        return any(word for call in self.commands.calls for word in folder_words(call))
 
     @property
     def programs(self) -> list[str]:
         """The programs that may run, without their folders."""
         programs = self.commands.programs
-        return sorted({*programs, *map(plain, programs)})
+        for program in programs:
+            if not program.islower() or not program.isascii():
+                return sorted({*programs, *map(plain, programs)})
+        return sorted(programs)
 
     @property
     def command_text(self) -> str:
@@ -181,15 +195,34 @@ class Facts:
     @once
     def below(self) -> list[str] | None:
         """The files below folders that a command reads or changes as a whole; None if too many."""
+        return self._below(places.MOST_BELOW)
+
+    def see_small_folders(self) -> bool:
+        """Look at the files below folders if they are few; whether that was all of them."""
+        found = self._below(places.FEW_BELOW)
+        if found is not None:
+            self.__dict__["below"] = found
+        return found is not None
+
+    def _below(self, left: int) -> list[str] | None:
         found = self._places
-        folders = [
-            path
-            for call in self.commands.calls
-            for word in folder_words(call)
-            for base in (found.bases if found else [self.workspace])
-            for path in places.place(word, base)[1:]
-        ]
-        return places.files_below(set(folders)) if folders else []
+        paths: list[str] = []
+        for call in self.commands.calls:
+            try:
+                folders = {
+                    places.place(word, base)[1]
+                    for word in folder_words(call)
+                    for base in (found.bases if found else [self.workspace])
+                }
+            except (ValueError, OSError):
+                return None
+            inside = places.files_below(folders, left) if folders else []
+            if inside is None:
+                return None
+            left -= len(inside)
+            only = included(call)
+            paths += [path for path in inside if only(path)] if only else inside
+        return paths
 
     @once
     def _paths(self) -> set[str] | None:
@@ -310,6 +343,22 @@ def folder_words(call: list[Word]) -> Iterator[str]:
     yield from operands
     if program in ("grep", "egrep", "fgrep", "rg", "ag", "find") and len(operands) < 2:
         yield "."
+
+
+def included(call: list[Word]) -> Callable[[str], bool] | None:
+    """Which files `grep --include` is limited to; None if it may read any."""
+    globs: list[str] = []
+    for word in call[1:] if call[0].text in ("grep", "egrep", "fgrep") else ():
+        if word.dynamic or word.text.startswith("--exclude"):
+            return None  # how several of them combine depends on their order
+        name, _, glob = word.text.partition("=")
+        if name == "--include":
+            if not INCLUDED.fullmatch(glob):
+                return None
+            globs.append(glob.lower())
+    if not globs:
+        return None
+    return lambda path: any(matches_glob(path.rpartition("/")[2].lower(), glob) for glob in globs)
 
 
 def texts_in(value: Any, name: str) -> Iterator[tuple[str, str]]:

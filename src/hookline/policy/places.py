@@ -21,6 +21,8 @@ MOST = 400
 """More places than these in one call are not looked up; the call counts as opaque."""
 MOST_BELOW = 20_000
 """Files below a folder that are looked at."""
+FEW_BELOW = 500
+"""As many are looked at in a millisecond, which is not worth a thread."""
 LONGEST = 4_096
 """Characters of a path; the system takes no longer one."""
 DEEPEST = 256
@@ -131,7 +133,7 @@ def add_glob(glob: str, base: str, found: Places) -> bool:
     return True
 
 
-def files_below(folders: Iterable[str]) -> list[str] | None:
+def files_below(folders: Iterable[str], most: int = MOST_BELOW) -> list[str] | None:
     """Everything below some folders, without what tools put there; None if there is too much of it."""
     found: list[str] = []
     left = [folder for folder in folders if os.path.isdir(folder)]  # noqa: PTH112
@@ -144,7 +146,7 @@ def files_below(folders: Iterable[str]) -> list[str] | None:
         with entries:
             for entry in entries:
                 found.append(entry.path)
-                if len(found) > MOST_BELOW:
+                if len(found) > most:
                     return None
                 if entry.name not in MADE and entry.is_dir(follow_symlinks=False):
                     left.append(entry.path)

@@ -9,6 +9,7 @@ answered), the packs, and the operator's floor.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from asyncio import timeout
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -39,6 +40,8 @@ SPENT_BY_MODELS = {"tokens": "tokens", "cost": "cost", "seconds": "time"}
 """What model calls use up, and how it is told."""
 PERSON = ("command", "shell")
 """Where a call comes from that a person typed."""
+OF_FILES = ("paths", "path_text", "outside", "opaque", "network", "hosts_allowed")
+"""Facts for which the files below a folder are looked at, in a thread of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,9 @@ class Policy:
         rules = [*(rule for pack in packs for rule in pack.rules), *floor_rules]
         self._rules = PreparedRules(rules) if rules else None
         self._counts = self._rules is not None and self._rules.wants("spent")
+        self._looks_at_files = bool(self.floor.lists) or (
+            self._rules is not None and any(map(self._rules.wants, OF_FILES))
+        )
 
     @classmethod
     def load(
@@ -146,6 +152,8 @@ class Policy:
         try:
             spent = await self._spent(action) if self._counts else None
             facts = Facts(action, allow=self.allow, budget=self.budget, spent=spent)
+            if self._looks_at_files and facts.walks and not facts.see_small_folders():
+                await asyncio.to_thread(getattr, facts, "below")
             if self._rules and (matches := self._rules.judge(facts)):
                 steps += [step_of(match, facts) for match in matches if not is_floor(match)]
                 steps += [step_of(match, facts) for match in matches if is_floor(match)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from .options import GLOBAL_OPTIONS, LONG_OPTIONS, SAME_OPTIONS
 from .programs import WRAPPERS
@@ -24,6 +25,8 @@ DEEPEST = 8
 MOST = 4_000
 """Words that are looked at."""
 MOST_COMMANDS = 1_000
+REMEMBERED = 2_000
+"""Characters of a command line that is remembered: hooks, rules and the floor all ask about it."""
 COMMON = re.compile(
     r"""
     [ \t]*+
@@ -108,7 +111,12 @@ class Commands:
 
 
 def commands_of(text: str) -> Commands:
-    """Take a command line apart."""
+    """Take a command line apart. What it gives is shared: the same line is read once for all rules."""
+    return _commands_of(text) if len(text) < REMEMBERED else _commands_of.__wrapped__(text)
+
+
+@lru_cache(maxsize=128)
+def _commands_of(text: str) -> Commands:
     found = Commands([], [], [], set(), set(), [], [], set(), [])
     _read(text, found, 0)
     return found
@@ -248,8 +256,10 @@ def _note(words: list[Word], found: Commands) -> None:
     if " -" in line:
         for text in texts[1:]:
             if text[:1] == "-" and text != "-":
-                for option in options_of(program, text):
-                    found.options.add(f"{program} {option}")
+                if len(text) == 2 and program not in SAME_OPTIONS:
+                    found.options.add(f"{program} {text}")
+                else:
+                    found.options.update([f"{program} {one}" for one in options_of(program, text)])
 
 
 def without_globals(program: str, texts: list[str]) -> str:

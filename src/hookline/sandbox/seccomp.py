@@ -1,7 +1,8 @@
 """A seccomp filter: system calls that no confined child needs, and that reach past its namespaces.
 
 Network namespaces do not hold every address family (vsock, Bluetooth), kernel keyrings are inherited,
-and io_uring opens sockets that a filter on `socket` never sees.
+and io_uring opens sockets that a filter on `socket` never sees. Whoever traces the first process of a
+sandbox could make it leave its group, and so outlive its parent.
 """
 
 from __future__ import annotations
@@ -62,6 +63,10 @@ _NUMBERS: dict[str, tuple[int, dict[str, int]]] = {
             "clock_adjtime": 305,
             "syslog": 103,
             "vhangup": 153,
+            "ptrace": 101,
+            "process_vm_readv": 310,
+            "process_vm_writev": 311,
+            "pidfd_getfd": 438,
         },
     ),
     "aarch64": (
@@ -110,6 +115,10 @@ _NUMBERS: dict[str, tuple[int, dict[str, int]]] = {
             "clock_adjtime": 266,
             "syslog": 116,
             "vhangup": 58,
+            "ptrace": 117,
+            "process_vm_readv": 270,
+            "process_vm_writev": 271,
+            "pidfd_getfd": 438,
         },
     ),
 }

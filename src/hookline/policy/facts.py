@@ -7,24 +7,21 @@ way a shell does, finding the host in an address) is done here, once, and given 
 from __future__ import annotations
 
 import os.path
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from hookline.patterns import matches_glob, plain
-from hookline.shell import Commands, Word, argv_commands, commands_of
+from hookline.patterns import plain
+from hookline.shell import Commands, argv_commands, commands_of
 from hookline.shell.options import FOLDER_READERS
-from hookline.shell.reader import options_of
 
 from . import places
+from .folders import folder_words, included
 from .memo import once
 from .names import COMMANDS, GLOBS, HOSTS, LOCAL_GIT, NETWORK, PATHS, TEXTS
 
 FEW = places.MOST // 8
 """Words of commands, each of which stands for four places at most, and those with symlinks followed."""
 BIGGEST = 2**63 - 1
-INCLUDED = re.compile(r"[\w.*-]+", re.ASCII)
-"""Patterns that every implementation of grep reads in the same way."""
 NO_COMMANDS = Commands()
 
 
@@ -115,6 +112,8 @@ class Facts:
     @property
     def walks(self) -> bool:
         """Whether a command reads or changes a folder as a whole, so that the files in it count."""
+        if FOLDER_READERS.keys().isdisjoint(self.commands.programs):
+            return False
         return any(word for call in self.commands.calls for word in folder_words(call))
 
     @property
@@ -321,44 +320,6 @@ class Facts:
             and bool(self._allow)
             and all(places.host_allowed(host, some) for host in self._hosts for some in self._allow)
         )
-
-
-def folder_words(call: list[Word]) -> Iterator[str]:
-    """The arguments of a program that reads or changes everything below a folder."""
-    program = call[0].text
-    if program not in FOLDER_READERS:
-        return
-    wanted = FOLDER_READERS[program]
-    given = {
-        option
-        for word in call[1:]
-        if word.text[:1] == "-" and word.text != "-"
-        for option in options_of(program, word.text)
-    }
-    if wanted is not None and wanted.isdisjoint(given):
-        return
-    operands = [
-        word.text for word in call[1:] if word.text[:1] != "-" and len(word.text) <= places.LONGEST
-    ]
-    yield from operands
-    if program in ("grep", "egrep", "fgrep", "rg", "ag", "find") and len(operands) < 2:
-        yield "."
-
-
-def included(call: list[Word]) -> Callable[[str], bool] | None:
-    """Which files `grep --include` is limited to; None if it may read any."""
-    globs: list[str] = []
-    for word in call[1:] if call[0].text in ("grep", "egrep", "fgrep") else ():
-        if word.dynamic or word.text.startswith("--exclude"):
-            return None  # how several of them combine depends on their order
-        name, _, glob = word.text.partition("=")
-        if name == "--include":
-            if not INCLUDED.fullmatch(glob):
-                return None
-            globs.append(glob.lower())
-    if not globs:
-        return None
-    return lambda path: any(matches_glob(path.rpartition("/")[2].lower(), glob) for glob in globs)
 
 
 def texts_in(value: Any, name: str) -> Iterator[tuple[str, str]]:

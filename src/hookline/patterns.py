@@ -203,8 +203,9 @@ class Pattern:
 
     def groups(self, text: str) -> Iterator[list[tuple[int, int]]]:
         """Where each group of each match is; one that takes no part in a match is at -1."""
+        numbers = range(1, self._compiled.groups + 1)
         for found in self._compiled.finditer(_encodable(text)):
-            yield [found.span(number) for number in range(1, self._compiled.groups + 1)]
+            yield [found.span(number) for number in numbers]
 
 
 class PathGlob:

@@ -45,15 +45,6 @@ def _pattern(expression: str) -> Pattern:
     return Pattern(expression)
 
 
-def assignments(text: str) -> Iterator[Span]:
-    """The values under secret names."""
-    yield from _assigned(text)
-    yield from _listed(text)
-    yield from _optioned(text)
-    yield from _named(text)
-    yield from _below_headings(text)
-
-
 def _assigned(text: str) -> Iterator[Span]:
     for groups in _pattern(_ASSIGNED).groups(text):
         (begin, name_end), (_, sign_end), *values = groups
@@ -137,12 +128,15 @@ def _optioned(text: str) -> Iterator[Span]:
                 yield from _kept_unless_secret(text, span, 2 if len(value) > 2 else 1)
 
 
-def _named(text: str) -> Iterator[Span]:
-    for expression in (_NAMED, _ELEMENT):
-        for name, *values in _pattern(expression).groups(text):
-            level = strength(text[name[0] : name[1]])
-            if level:
-                yield from _kept_unless_secret(text, next(v for v in values if v[0] >= 0), level)
+def _named(text: str, expression: str = _NAMED) -> Iterator[Span]:
+    for name, *values in _pattern(expression).groups(text):
+        level = strength(text[name[0] : name[1]])
+        if level:
+            yield from _kept_unless_secret(text, next(v for v in values if v[0] >= 0), level)
+
+
+def _elements(text: str) -> Iterator[Span]:
+    return _named(text, _ELEMENT)
 
 
 def _below_headings(text: str) -> Iterator[Span]:
@@ -188,3 +182,7 @@ def _value_of_line(text: str, at: int, line: str) -> Iterator[Span]:
         return
     begin = text.find(value, at)
     yield begin, begin + len(value), _KIND
+
+
+ASSIGNMENTS = (_assigned, _listed, _optioned, _named, _elements, _below_headings)
+"""What finds the values under secret names, each from left to right."""

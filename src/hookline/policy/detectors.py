@@ -9,16 +9,19 @@ hunter two"), base 64 of a secret under an ordinary name, a column of a CSV file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hookline.patterns import Pattern
 
-from .assignments import assignments
+from .assignments import ASSIGNMENTS
 from .secret_names import looks_random
 
 Span = tuple[int, int, str]
 """From, to, and what it is."""
+
+_DIGIT = re.compile(r"\d")
 
 Find = Callable[[str], Iterable[Span]]
 
@@ -50,7 +53,7 @@ class Shape:
 
 
 def _has_digit(text: str) -> bool:
-    return any(char.isdigit() for char in text)
+    return _DIGIT.search(text) is not None
 
 
 PRIVATE_KEY = Shape(
@@ -175,7 +178,7 @@ def secrets() -> Iterator[Find]:
     """Keys, tokens, and passwords."""
     yield PRIVATE_KEY.find
     yield from (shape.find for shape in SHAPES)
-    yield assignments
+    yield from ASSIGNMENTS
 
 
 def emails() -> Iterator[Find]:

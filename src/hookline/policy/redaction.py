@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,6 +33,8 @@ from .settings import Section
 REPLACE = "[redacted {kind}]"
 IN_A_THREAD = 20_000
 """Characters of entries that are redacted in a thread; fewer take less time than the change to one."""
+MOST_FINDINGS = 50_000
+"""What one detector finds in a text before the rest of the text is redacted as a whole."""
 WITHHELD = "[withheld: it could not be redacted]"
 _OUTPUT = re.compile(r'read_output\(id="([0-9a-f]{8}-[0-9]{3,7})"')
 
@@ -158,7 +161,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """A text without what was found in it."""
-        spans = sorted(span for find in self._find for span in find(text))
+        spans = sorted(span for find in self._find for span in _bounded(find, text))
         if not spans:
             return text
         parts: list[str] = []
@@ -178,6 +181,15 @@ def _named(value: Mapping[Any, Any]) -> str:
     """The name in `{"name": "API_KEY", "value": "…"}`, a common form of lists of variables."""
     said = value.get("name", value.get("key")) if "value" in value else None
     return said if isinstance(said, str) else ""
+
+
+def _bounded(find: Find, text: str) -> list[Span]:
+    """What a detector finds; after `MOST_FINDINGS`, the rest of the text counts as one finding."""
+    spans = [*islice(find(text), MOST_FINDINGS)]
+    if len(spans) == MOST_FINDINGS:
+        _, end, kind = spans[-1]
+        spans.append((end, len(text), kind))
+    return spans
 
 
 def _apart(spans: Iterable[Span]) -> list[Span]:

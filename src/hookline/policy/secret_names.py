@@ -68,6 +68,8 @@ _PLACEHOLDER = re.compile(
     r"|(?:(?:your|insert|replace|enter|todo|fixme|dummy|fake|sample|placeholder|not[-_]?set)(?:\b|[-_]))"
     r"|(?:null|none|true|false)\b"
 )
+_DIGIT = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
 _SIGNS = "<>{}[]%$*.•…_-\\\"'# \t"
 _CODE = re.compile(
     r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+\Z|[a-z_]\w*\Z|[A-Z][a-z]+(?:[A-Z][a-z]*)*\Z"
@@ -87,10 +89,9 @@ def looks_random(value: str) -> bool:
     """Whether a value is made as generated ones are: long, with letters and digits or both cases."""
     if len(value) < 8 or " " in value.strip():
         return False
-    digit = any(char.isdigit() for char in value)
-    letter = any(char.isalpha() for char in value)
-    mixed = any(char.isupper() for char in value[1:]) and any(char.islower() for char in value)
-    return (digit and letter) or mixed
+    digit, letter = _DIGIT.search(value), _LETTER.search(value)
+    mixed = value[1:] != value[1:].lower() and value != value.upper()
+    return bool(digit and letter) or mixed
 
 
 def is_code(value: str) -> bool:

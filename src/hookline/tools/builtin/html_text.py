@@ -19,12 +19,16 @@ _BLOCKS = {
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _RAW = {"script", "style", "iframe", "textarea", "xmp", "noembed", "noframes"}
 """What these hold is no markup."""
+_LONGEST_ADDRESS = 2000
+"""Characters of an address that is put before every relative link of its page."""
 _SPACE = re.compile(r"\s+")
 # Possessive, so that a tag that is not closed is given up at once and not tried again shorter.
 _VALUE = r"(?:\"[^\"]*+\"|'[^']*+'|[^\s>]*+)"
 _TAG = re.compile(
     rf"<(/?)([A-Za-z][^\s/>]*+)((?:[\s/]++|[^\s/>=]++(?:\s*+=\s*+{_VALUE})?|=)*+)>", re.DOTALL
 )
+_DATA = re.compile(r"(?:[^<]++|<(?![A-Za-z/!?]))++")
+"""Text, with each `<` that begins no markup."""
 _ATTRIBUTE = re.compile(rf"([^\s/>=]++)(?:\s*+=\s*+({_VALUE}))?", re.DOTALL)
 
 
@@ -38,35 +42,29 @@ def html_text(page: str, address: str = "") -> str:
 class _Text:
     def __init__(self, address: str) -> None:
         self.out: list[str] = []
-        self._address = address
+        self._address = address if len(address) <= _LONGEST_ADDRESS else ""
         self._skipping = ""
         self._depth = 0
         self._pre = 0
         self._link = ""
 
     def read(self, page: str) -> None:
-        """Take in a page, from one `<` to the next."""
+        """Take in a page, from one piece of markup to the next."""
         at = 0
         while at < len(page):
-            begin = page.find("<", at)
-            if begin < 0:
-                begin = len(page)
-            if begin > at:
-                self.handle_data(_unescaped(page[at:begin]))
-            if begin == len(page):
-                return
-            at = self._markup(page, begin)
+            if data := _DATA.match(page, at):
+                at = data.end()
+                self.handle_data(_unescaped(data[0]))
+            else:
+                at = self._markup(page, at)
 
     def _markup(self, page: str, at: int) -> int:
         """Take in what begins with `<`; where it ends."""
-        after = page[at + 1 : at + 2]
+        after = page[at + 1]
         if page.startswith("<!--", at):
             return _after(page, "-->", at + 2)
-        if after in ("!", "?") or (after == "/" and not page[at + 2 : at + 3].isalpha()):
+        if after in "!?" or (after == "/" and not page[at + 2 : at + 3].isalpha()):
             return _after(page, ">", at + 1)
-        if after != "/" and not (after.isascii() and after.isalpha()):
-            self.handle_data("<")
-            return at + 1
         found = _TAG.match(page, at)
         if found is None:  # a tag without an end takes the rest of the page with it
             return len(page)

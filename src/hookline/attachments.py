@@ -29,6 +29,8 @@ LARGEST_IMAGE = 5_000_000
 """Bytes of a picture; the tape keeps none that is larger."""
 MOST = 20
 """Files of one message."""
+_LONGEST = 4096
+"""Characters of a path."""
 _NAMES = 200
 """Names of a folder."""
 
@@ -116,6 +118,8 @@ def _quoted(match: re.Match[str]) -> Mention:
 
 def _bare(word: str, workspace: Path) -> Mention | None:
     """A path without quotes: what follows a sentence's end is not part of it."""
+    if len(word) > _LONGEST:
+        return None
     trimmed = word.rstrip(_AFTER)
     for path in dict.fromkeys((word, trimmed)):
         if _exists(workspace, path):

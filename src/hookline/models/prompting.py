@@ -132,7 +132,7 @@ def read_call(text: str) -> tuple[str, str] | None:
     rest = found["rest"].rstrip()
     try:
         _, end = json.JSONDecoder().raw_decode(rest)
-    except ValueError:
+    except (ValueError, RecursionError):
         end = len(rest)
     return parse_json(found["name"]), rest[:end]
 

@@ -20,13 +20,14 @@ is run.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from hookline.hooks.errors import error_text, suggestion
+from hookline.patterns import Pattern, PatternError
+from hookline.untrusted import load_toml
 
 from .errors import ScriptError
 
@@ -111,8 +112,8 @@ class Turn:
         if self.pieces and self.text:
             raise _Wrong("pieces", "stands in place of 'text'; write one of them")
         try:
-            re.compile(self.match)
-        except re.error as error:
+            Pattern(self.match)
+        except PatternError as error:
             raise _Wrong("match", f"not a regular expression: {error}") from None
         _check("tool_calls", self.tool_calls, (list, tuple))
         calls = tuple(
@@ -180,14 +181,12 @@ def _run(path: Path) -> dict[str, Any]:
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    import tomllib
-
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ScriptError(f"{path}: not valid TOML: {error}") from None
+        return load_toml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise ScriptError(f"{path}: not a text file in UTF-8") from None
+    except ValueError as error:
+        raise ScriptError(f"{path}: not valid TOML: {error}") from None
 
 
 def _read_values(values: dict[str, Any], source: str) -> Script:

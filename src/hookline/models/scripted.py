@@ -8,13 +8,13 @@ one model without seeing each other. A call that fails has played its turn too: 
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hookline.catalog.stream import StreamEvent, StreamKind
+from hookline.patterns import Pattern
 
 from .errors import ContextOverflow, ModelError, ModelFailed, ModelUnavailable
 from .model import ModelRequest, last_user_text
@@ -160,7 +160,7 @@ class _Part:
 
     def __init__(self, turn: Turn, number: int) -> None:
         self.number = number
-        self.match = re.compile(turn.match) if turn.match else None
+        self.match = Pattern(turn.match) if turn.match else None
         self.wait = turn.wait
         self.delay = turn.delay
         self.fault = turn.fault

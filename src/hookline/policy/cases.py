@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hookline.specs import SideEffects
+from hookline.untrusted import load_toml
 
 from .errors import PolicyError
 from .policy import Policy, strictest
@@ -90,16 +91,14 @@ def read_cases(file: Path) -> list[Case]:
 
 
 def _parsed(text: str, file: Path) -> Mapping[str, Any]:
-    import tomllib
-
     try:
         if file.suffix in (".yaml", ".yml"):
             import yaml
 
             given: Any = yaml.safe_load(text)
         else:
-            given = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, ValueError) as error:
+            given = load_toml(text)
+    except ValueError as error:
         raise PolicyError(f"{file}: not TOML: {error}") from None
     except Exception as error:
         raise PolicyError(f"{file}: not YAML: {error}") from None

@@ -8,13 +8,13 @@ my-pack/
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from hookline.hooks.errors import suggestion
+from hookline.untrusted import load_toml
 
 from .errors import PolicyError, UnknownPack
 from .rule import Rule, cedar, read_rules
@@ -86,8 +86,8 @@ def load_pack(folder: Path) -> Pack:
 def read_manifest(file: Path) -> dict[str, Any]:
     """The fields of a manifest, checked."""
     try:
-        said = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        said = load_toml(file.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise PolicyError(f"{file}: not TOML: {error}") from None
     except OSError as error:
         raise PolicyError(

@@ -28,7 +28,7 @@ LONGEST = 4_096
 DEEPEST = 256
 """Folders in one path."""
 HARMLESS = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty"})
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]*")
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s'\"<>]*")
 UNKNOWN_HOST = "?"
 
 

@@ -33,7 +33,7 @@ GUARDED_IF_PRESENT = (
 )
 """Entries that a confined command may not change where they exist."""
 
-_SETTING = re.compile(r"^\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*?)\s*$", re.MULTILINE)
+SETTING = re.compile(r"^[^\S\n]*+([A-Za-z][A-Za-z0-9-]*+)[^\S\n]*+=[^\S\n]*+(.*)$", re.MULTILINE)
 _NOT_COMMANDS = {"worktree", "url", "pushurl", "merge", "remote", "fetch", "push"}
 _LARGEST = 1 << 20
 
@@ -119,8 +119,8 @@ def _guard_git_folder(git: Path, root: Path, guarded: Guarded) -> None:
             guarded.files[path] = b""
         elif path.exists():
             guarded.readonly.append(path)
-    for key, value in _SETTING.findall(text):
-        _guard_setting(key.lower(), value, git, root, guarded)
+    for key, value in SETTING.findall(text):
+        _guard_setting(key.lower(), value.rstrip(), git, root, guarded)
 
 
 def _guard_setting(key: str, value: str, git: Path, root: Path, guarded: Guarded) -> None:
@@ -161,8 +161,8 @@ def _guard_linked(file: Path, root: Path, guarded: Guarded) -> None:
                 if (folder / name).is_file():
                     guarded.readonly.append(folder / name)
         return
-    for key, value in _SETTING.findall(_text(folder / "config")):
-        if key.lower() == "worktree" and (folder / value).resolve() == root:
+    for key, value in SETTING.findall(_text(folder / "config")):
+        if key.lower() == "worktree" and (folder / value.rstrip()).resolve() == root:
             _guard_git_folder(folder, root, guarded)
 
 

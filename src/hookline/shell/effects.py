@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .words import Word
 
-VERSION = re.compile(r"[\d.]+$")
+VERSION = re.compile(r"(?<![\d.])[\d.]++$")
 
 
 @dataclass(slots=True)

@@ -11,16 +11,23 @@ import re
 from .errors import BadValue
 
 _HIDDEN = re.compile(
-    r"""'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*` | //[^\n]* | /\*.*?\*/""",
+    r"""'(?:[^'\\]|\\.?)*+(?:'|(\Z)) | "(?:[^"\\]|\\.?)*+(?:"|(\Z)) | `[^`]*+(?:`|(\Z))
+    | //[^\n]*+ | /\*.*?(?:\*/|(\Z))""",
     re.VERBOSE | re.DOTALL,
 )
 _BEGINS = ("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN")
 _FILES = re.compile(r"\bLOAD\s+(FROM|WITH)\b|\bCALL\b", re.IGNORECASE)
 
 
+def _blank(hidden: re.Match[str]) -> str:
+    if any(end is not None for end in hidden.groups()):
+        raise BadValue(f"a query must close what it opens: {hidden[0][:40]}")
+    return " "
+
+
 def question(statement: str) -> str:
     """The statement, where it is one question."""
-    bare = _HIDDEN.sub(" ", statement).strip().removesuffix(";").strip()
+    bare = _HIDDEN.sub(_blank, statement).strip().removesuffix(";").strip()
     words = bare.split(None, 1)
     if not words or words[0].upper() not in _BEGINS:
         begins = f"{', '.join(_BEGINS[:-1])} or {_BEGINS[-1]}"

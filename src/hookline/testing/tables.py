@@ -23,6 +23,7 @@ import pytest
 from hookline.catalog import CATALOG
 from hookline.hooks import Decision, HooklineError
 from hookline.hooks.errors import suggestion
+from hookline.untrusted import load_toml
 
 if TYPE_CHECKING:
     from .firing import Fire
@@ -108,11 +109,9 @@ def rows(table: str | Path | Iterable[Mapping[str, Any]]) -> list[Row]:
 
 
 def _from_toml(path: Path) -> list[Mapping[str, Any]]:
-    import tomllib
-
     try:
-        given: Any = tomllib.loads(path.read_text(encoding="utf-8")).get("row")
-    except tomllib.TOMLDecodeError as error:
+        given: Any = load_toml(path.read_text(encoding="utf-8")).get("row")
+    except ValueError as error:
         raise BadTable(f"{path} is not TOML: {error}") from None
     if not isinstance(given, list) or not given:
         raise BadTable(f"{path} has no [[row]] tables")

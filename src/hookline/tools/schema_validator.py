@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 from importlib import import_module
 from itertools import islice
@@ -49,23 +50,24 @@ class SchemaValidator:
 
     def errors(self, instance: Any) -> list[Any]:
         """What is wrong with a value, at most so many."""
-        _Work.left = MOST_WORK
+        before = _left.set([MOST_WORK])
         try:
             return [*islice(self._validator.iter_errors(instance), MOST_ERRORS)]
         except RecursionError:
             raise TooMuchWork("a reference of the schema leads back to itself") from None
+        finally:
+            _left.reset(before)
 
 
-class _Work:
-    """What is left of the work for the validation that runs; validations do not overlap."""
+_left: ContextVar[list[int]] = ContextVar("_left")
+"""The work left for the validation that runs in this thread or task."""
 
-    left = MOST_WORK
 
-    @classmethod
-    def take(cls, amount: int) -> None:
-        cls.left -= amount
-        if cls.left < 0:
-            raise TooMuchWork("checking them takes too long: the schema or the arguments are too large")
+def _take(amount: int) -> None:
+    left = _left.get()
+    left[0] -= amount
+    if left[0] < 0:
+        raise TooMuchWork("checking them takes too long: the schema or the arguments are too large")
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
@@ -121,7 +123,9 @@ def _bounded(kind: Any) -> Any:
 
 def _counted(keyword: Any, cost: int) -> Any:
     def counted(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
-        _Work.take(cost + (len(cast("list[Any]", value)) >> 3 if isinstance(value, list | dict) else 0))
+        _take(cost + (len(cast("list[Any]", value)) >> 3 if isinstance(value, list | dict) else 0))
+        if isinstance(instance, str | list | dict):  # an error shows the value that is wrong
+            _take(len(cast("list[Any]", instance)) >> 10)
         return keyword(validator, value, instance, schema)
 
     return counted
@@ -141,7 +145,7 @@ def _pattern_properties(validator: Any, value: Any, instance: Any, schema: Any) 
         return
     for pattern, part in value.items():
         for name, each in cast("dict[str, Any]", instance).items():
-            _Work.take(1)
+            _take(1)
             if finds(pattern, name):
                 yield from validator.descend(each, part, path=name, schema_path=pattern)
 
@@ -152,7 +156,7 @@ def _additional_properties(validator: Any, value: Any, instance: Any, schema: An
     properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
     extra: list[str] = []
     for name in cast("dict[str, Any]", instance):
-        _Work.take(1 + len(patterns))
+        _take(1 + len(patterns))
         if name not in properties and not any(finds(pattern, name) for pattern in patterns):
             extra.append(name)
     if isinstance(value, dict):
@@ -165,7 +169,7 @@ def _additional_properties(validator: Any, value: Any, instance: Any, schema: An
 def _unique_items(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
     if value and isinstance(instance, list):
         items = cast("list[Any]", instance)
-        _Work.take(len(items))
+        _take(len(items))
         if len({json.dumps(each, sort_keys=True) for each in items}) < len(items):
             yield _error("the items are not all different")
 

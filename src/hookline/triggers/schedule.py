@@ -13,6 +13,9 @@ from zoneinfo import ZoneInfo
 
 from .errors import MissingLibrary, TriggerError
 
+LONGEST = 1000
+"""Characters of an expression."""
+
 NEAR = 2 * 86400.0
 """Seconds back in which the latest moment is looked for first."""
 
@@ -28,6 +31,10 @@ class Schedule:
         self.expression = expression
         self.zone = zone_of(zone)
         self._cron = CronSim
+        if len(expression) > LONGEST:
+            raise TriggerError(
+                f"a schedule may have {LONGEST} characters; this one has {len(expression):,}"
+            )
         if len(expression.split()) != 5:
             raise TriggerError(
                 f"schedule {expression!r} must have five fields: "
@@ -35,7 +42,7 @@ class Schedule:
             )
         try:
             self.next(datetime.now(UTC).timestamp())
-        except CronSimError as error:
+        except (CronSimError, ValueError) as error:
             raise TriggerError(
                 f"schedule {expression!r} cannot be read: {str(error).lower()}"
             ) from None

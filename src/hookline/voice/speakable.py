@@ -11,6 +11,8 @@ from markdown_it.token import Token
 
 _ENDS = re.compile(r"(?<=[.!?…])\s+(?=[^a-z])|\n+")
 _ADDRESS = re.compile(r"https?://([^\s/?#]+)\S*")
+_READ = 10
+"""How many characters of Markdown are read for one that is said; the rest is cut off in any case."""
 _MARKS = frozenset("_#*|~^`\\")
 
 
@@ -23,7 +25,7 @@ def speakable(text: str, most: int) -> str:
     parser = MarkdownIt("commonmark", {"html": True}).enable("table")
     lines: list[str] = []
     row: list[str] | None = None
-    for token in parser.parse(text):
+    for token in parser.parse(text[: most * _READ]):
         if token.type == "tr_open":
             row = []
         elif token.type == "tr_close" and row is not None:

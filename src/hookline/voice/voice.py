@@ -9,6 +9,7 @@ Engines go by name, as models do: `local`, `openai:whisper-1`. More of them are 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -71,7 +72,7 @@ class Voice:
         from .speakable import speakable
 
         settings = self.speaking
-        aloud = speakable(text, settings.max_characters)
+        aloud = await asyncio.to_thread(speakable, text, settings.max_characters)
         if not aloud:
             return None
         utterance = Utterance(

@@ -10,7 +10,7 @@ LIMIT = 2000
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 ITEM = re.compile(r"\s*([-*+]|\d+[.)])\s")
-TABLE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
+TABLE = re.compile(r"\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+\|?\s*+$")
 
 
 class Blocks:

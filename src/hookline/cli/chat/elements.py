@@ -22,7 +22,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-WORD = re.compile(r"\s*\S+\s*")
+WORD = re.compile(r"\s*+\S++\s*+|\s++")
 NEW_LINE = Segment.line()
 BULLET = " • "
 TAB = 4

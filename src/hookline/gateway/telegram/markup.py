@@ -35,7 +35,7 @@ def pieces(text: str, limit: int = LIMIT) -> list[str]:
     """
     found: list[str] = []
     rest = text.strip("\n")
-    while length(rest) > limit:
+    while len(rest) > limit or length(rest) > limit:
         head = _head(rest, limit)
         if fence := _open_fence(head):
             head = _head(rest, limit - len(fence[0]) - 1)  # what closes it must fit, too

@@ -10,6 +10,8 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from hookline.patterns import LONGEST
+
 _SHORTEST = 3
 _SEVERAL_CASES = re.compile(r"[iskISK]|[^ -~]")
 """What equals a letter outside ASCII when case is ignored, where git and Python may disagree."""
@@ -17,6 +19,8 @@ _SEVERAL_CASES = re.compile(r"[iskISK]|[^ -~]")
 
 def required_literal(pattern: str, *, ignore_case: bool) -> tuple[str, bool]:
     """The longest such text, empty if there is none, and whether its case is to be ignored."""
+    if len(pattern) > LONGEST:
+        return "", ignore_case
     parser: Any = import_module("re._parser")
     try:
         with warnings.catch_warnings():

@@ -46,7 +46,8 @@ class Tracing:
 
             from hookline.trace.otel import Spans, provider_of
 
-            spans = Spans(provider_of(sending))
+            leaving = self._app.safeguards.exporting
+            spans = Spans(provider_of(sending), leaving.text if leaving else None)
             stack.push_async_callback(to_thread, spans.close)
         if settings.level != "off" or spans is not None:
             self._begin(stack, settings, spans)

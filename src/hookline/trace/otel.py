@@ -16,6 +16,8 @@ from .record import TraceRecord
 from .settings import OtelSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
     from opentelemetry.trace import Span
@@ -48,8 +50,9 @@ def provider_of(settings: OtelSettings, exporter: SpanExporter | None = None) ->
 class Spans:
     """Makes spans of what the tracer tells."""
 
-    def __init__(self, provider: TracerProvider) -> None:
+    def __init__(self, provider: TracerProvider, redact: Callable[[str], str] | None = None) -> None:
         self._provider = provider
+        self._redact = redact
         self._tracer = provider.get_tracer("hookline")
         self._sessions: dict[str, Span] = {}
         self._spans: dict[str, Span] = {}
@@ -142,5 +145,6 @@ class Spans:
         from opentelemetry.trace import Status, StatusCode
 
         if record.error:
-            span.set_status(Status(StatusCode.ERROR, record.error))
+            error = self._redact(record.error) if self._redact else record.error
+            span.set_status(Status(StatusCode.ERROR, error))
         span.end(int((record.time + record.duration) * 1e9))

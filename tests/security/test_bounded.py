@@ -1,13 +1,23 @@
 """Readers of foreign text end soon on shapes that take minutes where time is quadratic or worse."""
 
 import time
+from pathlib import Path
 
 import pytest
 
+from hookline.attachments import mentions
+from hookline.cli.chat.blocks import TABLE
+from hookline.cli.chat.elements import breaks_of
 from hookline.foreign_json import DEEPEST, ForeignJsonError, parse_json
 from hookline.line_diff import line_diff
+from hookline.models.prompting import read_call
 from hookline.patterns import Glob, PathGlob, Pattern
+from hookline.policy.places import URL
 from hookline.policy.redaction import Redactor
+from hookline.sandbox.repository import SETTING
+from hookline.shell.effects import VERSION
+from hookline.stores.cypher import question
+from hookline.stores.errors import BadValue
 from hookline.tools.arguments import parse
 from hookline.tools.builtin.html_text import html_text
 from hookline.tools.rawschema import RawSignature
@@ -174,3 +184,34 @@ def test_a_diff_of_a_small_change_in_a_long_text_counts_lines_from_its_beginning
     assert lines[2] == "@@ -39998,6 +39998,7 @@\n"
     assert "+new\n" in lines
     assert [*line_diff(old, old, ("a/f", "b/f"))] == []
+
+
+LINEAR = {
+    "settings of a repository": lambda: SETTING.findall("\n" * 400_000),
+    "a table in chat": lambda: TABLE.match("|-" + " " * 400_000 + "x"),
+    "blanks in chat": lambda: breaks_of("x" + " " * 400_000, 80),
+    "addresses in a command": lambda: URL.findall("a" * 400_000),
+    "the version of a program": lambda: VERSION.sub("", "1" * 400_000 + "-"),
+    "a mention": lambda: mentions("@" + "a/" * 200_000 + "!", Path("/nowhere")),
+    "a written call": lambda: read_call('{"name":"a","arguments":' + "[" * 400_000),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_long_text_takes_linear_time(name: str):
+    started = time.process_time()
+    LINEAR[name]()
+    assert time.process_time() - started < 5  # quadratic takes minutes
+
+
+@pytest.mark.parametrize("opened", ["/*", "'", "\\'", '"', "`"])
+def test_a_query_that_does_not_close_what_it_opens_is_refused_at_once(opened: str):
+    started = time.process_time()
+    with pytest.raises(BadValue):
+        question("MATCH (a) RETURN " + opened * 200_001)
+    assert time.process_time() - started < 5
+
+
+def test_a_text_with_too_many_findings_is_redacted_to_its_end():
+    text = REDACTOR.text("pw=hunter22 " * 60_000)
+    assert "hunter22" not in text

@@ -204,7 +204,7 @@ def test_a_long_text_takes_linear_time(name: str):
     assert time.process_time() - started < 5  # quadratic takes minutes
 
 
-@pytest.mark.parametrize("opened", ["/*", "'", "\\'", '"', "`"])
+@pytest.mark.parametrize("opened", ["/* ", "'", "\\'", '"', "`"])
 def test_a_query_that_does_not_close_what_it_opens_is_refused_at_once(opened: str):
     started = time.process_time()
     with pytest.raises(BadValue):

@@ -13,12 +13,13 @@ implementation among others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.absences import Absences, OnLoadError
 from hookline.catalog import Hooks
 from hookline.catalog.context import HookContext
 from hookline.catalog.envelope import Envelope, State
@@ -81,6 +82,8 @@ class Hookline:
         project: bool = True,
         overrides: Mapping[str, Any] | None = None,
         policy: Policy | None = None,
+        without: Iterable[str] = (),
+        on_load_error: OnLoadError | None = None,
     ) -> None:
         self.home = home or default_home()
         self.workspace = (workspace or Path.cwd()).resolve()
@@ -101,7 +104,14 @@ class Hookline:
         """What is kept of the dispatches of its hooks."""
         self._trust: Trust | None = None
         self.tool_choice: Any = "auto"
-        self.plugins = Plugins(self, lambda: self.config.disabled_plugins(), self.plugin_lock)
+        self.absences = Absences(self, without, on_load_error)
+        """What could not be loaded, and whether the app may run without it."""
+        self.plugins = Plugins(
+            self,
+            lambda: self.config.disabled_plugins(),
+            self.plugin_lock,
+            lambda: self.absences.without,
+        )
         """Which plugins take part, and what they bring."""
         self.hook_files = HookFiles(self)
         self.runs: dict[str, AgentRun] = {}
@@ -392,11 +402,15 @@ class Hookline:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Hookline]:
-        """Open what a run needs: the tape's store, then the plugins; close them in reverse."""
+        """Open what a run needs: the tape's store, then the plugins; close them in reverse.
+
+        What could not be loaded stops it with `LoadFailed`, unless the app may go on without it.
+        """
         reason: ShutdownReason = "completed"
         prepare_home(self.home)
         await self.hook_files.start()
         self._load_interceptors()
+        self.absences.check()
         async with AsyncExitStack() as stack:
             self.__dict__.pop("sandbox", None)  # one without a loop serves no network
             self._loop = asyncio.get_running_loop()
@@ -415,6 +429,7 @@ class Hookline:
                 if not outcome.success:
                     self.plugins.leave_out(outcome.plugin_name, "hookline_startup", outcome.error)
             try:
+                self._gather()
                 yield self
             except BaseException as error:
                 reason = "error" if isinstance(error, Exception) else "cancelled"
@@ -423,7 +438,22 @@ class Hookline:
                 await self.sessions.close_all(reason)
                 for outcome in await self.hooks.call("hookline_shutdown", pm=self.hooks.pm):
                     if not outcome.success:
-                        self.plugins.failed(outcome.plugin_name, "hookline_shutdown", outcome.error)
+                        self.plugins.failed(
+                            outcome.plugin_name, "hookline_shutdown", outcome.error, left_out=False
+                        )
+
+    def _gather(self) -> None:
+        """Ask plugins for what they bring: one that fails is taken out, and its guards with it."""
+        if not self.absences.enforced:
+            return
+        self.tools  # noqa: B018
+        if self.hooks["register_packs"].live:
+            self.plugins.pack_specs  # noqa: B018
+        if self.hooks["register_commands"].live:
+            from hookline.slash import plugin_commands
+
+            plugin_commands(self)
+        self.absences.check()
 
     def _load_interceptors(self) -> None:
         """Attach what `[agent_hooks]` names, once; without it nothing of the specification is there."""

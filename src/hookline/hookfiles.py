@@ -122,12 +122,13 @@ class HookFiles:
         async with self._lock, self.app.sessions.reloading():
             self.app.plugins.forget_failures(self._names)
             self._names.clear()
-            before = self._running_of_project()
+            before, guarded = self._running_of_project(), self._guarded_by_project()
             faults = self._reload_settings()
             self._load_own()
             await self._discover("reload")
             await self._drop_servers()
-            dropped = sorted(before - self._running_of_project())
+            gone = sorted(before - self._running_of_project())
+            dropped = [f"{name}{_unguarded(guarded.get(name, []))}" for name in gone]
         mine = [f for f in self.app.failures if f.plugin in self._names]
         handlers = sum(len(file.implementations) for file in self.files)
         problems = [*faults, *(str(failure) for failure in mine)]
@@ -139,6 +140,13 @@ class HookFiles:
         if self.app.config.trusted:
             names.add(CONFIG.as_posix())
         return names
+
+    def _guarded_by_project(self) -> dict[str, list[str]]:
+        """The hooks that each of the project's files guards."""
+        return {
+            file.name: sorted({impl.spec.name for impl in file.implementations if impl.guard})
+            for file in self.files
+        }
 
     def _reload_settings(self) -> list[str]:
         """Read the settings again; what is wrong with them. A project's that changed count no more."""
@@ -201,12 +209,21 @@ class HookFiles:
         for folder in folders:
             judge = partial(self._judge, folder)
             loaded = load_folder(
-                folder, self.app.hooks, seq=self._seq, judge=judge, claim=claimed_tools
+                folder,
+                self.app.hooks,
+                seq=self._seq,
+                judge=judge,
+                claim=claimed_tools,
+                skips=self.app.absences.leaves_out,
             )
             kept = self._kept(folder, loaded, before)
             after += sorted([*loaded.files, *kept], key=lambda file: file.source.path.name)
             for name, error in loaded.problems:
-                self._failed(name, error, kept=any(file.name == name for file in kept))
+                if not self.app.absences.leaves_out(name):
+                    is_kept = any(file.name == name for file in kept)
+                    self._failed(
+                        name, error, kept=is_kept, left_out=self._counts(folder, name) and not is_kept
+                    )
         self._exchange(group, after)
 
     def _kept(self, folder: HookFolder, loaded: Loaded, before: dict[str, HookFile]) -> list[HookFile]:
@@ -234,15 +251,25 @@ class HookFiles:
         try:
             self.app.trust.projects()
         except TrustError as error:
-            self._failed("trust", error)
+            self._failed("trust", error, left_out=False)  # what it lists is inert
 
-    def _failed(self, name: str, error: HooklineError, *, kept: bool = False) -> None:
+    def _counts(self, folder: HookFolder, name: str) -> bool:
+        """Whether a file that fails should have run: in a project, if it was ever trusted."""
+        if folder.project is None:
+            return True
+        root = folder.path.parent if folder.path.suffix == ".py" else folder.path
+        path = root / name.removeprefix(folder.label).removeprefix("/")
+        return self.app.trust.knows_place(folder.project, path)
+
+    def _failed(
+        self, name: str, error: HooklineError, *, kept: bool = False, left_out: bool = True
+    ) -> None:
         from hookline.plugins.hookfiles import HookFileError
 
         self._names.add(name)
         if kept:
             error = HookFileError(f"{error}; its last working version stays")
-        self.app.plugins.failed(name, "loading", error)
+        self.app.plugins.failed(name, "loading", error, left_out=left_out)
 
     # --- attaching ----------------------------------------------------------------------------
 
@@ -371,6 +398,11 @@ def claimed_tools(package: str) -> list[Any]:
     for tool in tools:
         module.REGISTRY.remove(tool.name)
     return tools
+
+
+def _unguarded(hooks: list[str]) -> str:
+    """That the guards of a file are gone."""
+    return f"; nothing guards {', '.join(hooks)} in its place" if hooks else ""
 
 
 def inert_text(count: int) -> str:

@@ -15,7 +15,7 @@ from hookline.hooks import HooklineError
 from hookline.hooks.footprint import Footprint
 from hookline.plugins.arrangement import arranged, owners, tied
 from hookline.plugins.candidate import Candidate, candidates
-from hookline.plugins.errors import BadRequirement
+from hookline.plugins.errors import BadRequirement, PluginError
 from hookline.plugins.failure import PluginFailure
 from hookline.plugins.packages import entries, made
 from hookline.plugins.trace import trace
@@ -55,11 +55,15 @@ class Plugins(Registrations):
         app: App,
         disabled: Callable[[], Iterable[str]] = tuple,
         lock: Callable[[], PluginLock | None] = lambda: None,
+        without: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         super().__init__(app.hooks)
         self._app = app
         self._disabled = disabled
         self._lock = lock
+        self._without = without
+        self._refused: set[str] = set()
+        """Those that the lock file refused."""
         self.disabled: frozenset[str] = frozenset()
         self._shipped: list[str] = []
         self._found: dict[str, Candidate] = {}
@@ -89,6 +93,7 @@ class Plugins(Registrations):
         self._found = {c.name: c for c in found}
         try:
             self.disabled = frozenset(self._disabled() if found else ())
+            without = self._without()
             wanted = [entry for entry in installed if entry.name not in self.disabled]
             lock = self._lock() if wanted else None
             refused = lock.check(wanted) if lock is not None else {}
@@ -97,13 +102,17 @@ class Plugins(Registrations):
                 raise
             self._unread = self._put_off = True  # help is shown whatever the settings are like
             return
+        self._refused = set(refused)
         for name, error in wrong:
-            self.failed(name, "finding", error)
+            if name not in without:
+                self.failed(name, "finding", error)
         for text in lock.news if lock is not None else ():
             self.announce(text)
         for name, error in refused.items():
-            self.leave_out(name, "checking the lock file", error)
-        usable = [c for c in found if c.name not in self.disabled and c.name not in refused]
+            if name not in without:
+                self.leave_out(name, "checking the lock file", error)
+        out = self.disabled | without | refused.keys()
+        usable = [c for c in found if c.name not in out]
         for candidate in found:
             trace("found", candidate.name, f"in {candidate.entry}" + self._off_note(candidate))
         self._put_off = only_cli and any(c.said is not None or c.error is not None for c in usable)
@@ -119,8 +128,35 @@ class Plugins(Registrations):
             self.load()
         elif self._put_off:
             self._put_off = False
-            waiting = [c for c in self._found.values() if c.name not in self.disabled]
-            self._load_all([c for c in waiting if c.name not in self._out])
+            out = self.disabled | self._without() | self._out
+            self._load_all([c for c in self._found.values() if c.name not in out])
+
+    def requires_itself(self, name: str) -> bool:
+        """Whether a plugin's manifest says that nothing may run without it.
+
+        The lock file remembers it for a plugin whose manifest cannot be read, or must not run.
+        """
+        candidate = self._found.get(name)
+        if candidate is None or name in self.disabled:
+            return False
+        if name not in self._refused and candidate.error is None:
+            return candidate.required
+        lock = self._lock()
+        pin = lock.pins().get(candidate.entry.distribution) if lock is not None else None
+        return pin is not None and name in pin.required
+
+    def _note_required(self, ordered: list[Candidate]) -> None:
+        """Remember who is required, so that this holds when a manifest cannot be read any more."""
+        names: dict[str, set[str]] = {}
+        for candidate in ordered:
+            if candidate.required:
+                names.setdefault(candidate.entry.distribution, set()).add(candidate.name)
+        lock = self._lock() if names else None
+        if lock is not None:
+            try:
+                lock.note_required(names)
+            except PluginError as error:
+                self.warn(f"that {', '.join(names)} is required cannot be remembered: {error}")
 
     def _off_note(self, candidate: Candidate) -> str:
         return ", disabled" if candidate.name in self.disabled else ""
@@ -146,6 +182,7 @@ class Plugins(Registrations):
                 f"plugins {' and '.join(map(repr, names))} state the same order {order}; "
                 "they run by name, and another order in a manifest decides it"
             )
+        self._note_required(ordered)
         for candidate in ordered:
             if candidate.name in self._loaded:
                 self._place(candidate)
@@ -245,9 +282,14 @@ class Plugins(Registrations):
         waiting = [c for n, c in sorted(self._found.items()) if n not in present and n not in self._out]
         return [
             *map(self._present, present),
-            *(_packaged(c, "disabled" if c.name in self.disabled else "not loaded") for c in waiting),
+            *(_packaged(c, self._absent_state(c)) for c in waiting),
             *map(self._failed, self.failures),
         ]
+
+    def _absent_state(self, candidate: Candidate) -> str:
+        if candidate.name in self.disabled:
+            return "disabled"
+        return "left out" if candidate.name in self._without() else "not loaded"
 
     def _present(self, name: str) -> PluginState:
         if name in self._found:

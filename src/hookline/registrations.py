@@ -70,9 +70,9 @@ class Registrations:
         gone = set(plugins)
         self.failures[:] = [failure for failure in self.failures if failure.plugin not in gone]
 
-    def failed(self, plugin: str, stage: str, error: BaseException) -> None:
-        """Tell of a plugin's failure."""
-        failure = PluginFailure(plugin, stage, error)
+    def failed(self, plugin: str, stage: str, error: BaseException, *, left_out: bool = True) -> None:
+        """Tell of a plugin's failure; `left_out` unless everything of it still takes part."""
+        failure = PluginFailure(plugin, stage, error, left_out)
         self.failures.append(failure)
         trace("failed", plugin, f"{stage}: {error_text(error)}")
         log.warning("plugin.failed plugin=%s stage=%s: %s", plugin, stage, error_text(error))

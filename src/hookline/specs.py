@@ -159,3 +159,5 @@ class PluginManifest(Spec):
     requires: list[str] = Field(default_factory=list)
     order: int = Field(default=5000, ge=0, le=10000)
     """Lower comes first on the hooks that run oldest first."""
+    required: bool = False
+    """Whether nothing runs where this plugin is installed and cannot be loaded."""

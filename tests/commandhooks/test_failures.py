@@ -94,6 +94,7 @@ class TestFailMode:
         (app.home / "config.toml").write_text('[hooks.commands]\non_failure = "deny"\n')
         places.user.parent.mkdir()
         places.user.write_text("{")
+        app.absences.on_load_error = "continue"
         verdict = await judged(app)
         assert verdict.denied
         assert "not JSON" in verdict.reason

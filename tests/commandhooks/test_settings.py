@@ -103,7 +103,8 @@ class TestReading:
         assert "on_failur" in warning
         assert "did you mean 'on_failure'" in warning
 
-    async def test_a_file_that_is_no_json_is_told_and_stops_nothing(self, app, places):
+    async def test_a_file_that_is_no_json_is_told_and_its_hooks_do_not_run(self, app, places):
+        app.absences.on_load_error = "continue"
         places.user.parent.mkdir()
         places.user.write_text('{"hooks": ')
         assert (await judged(app)).allowed
@@ -149,6 +150,7 @@ class TestOurConfiguration:
 
     async def test_a_mistake_is_named_with_file_and_key(self, app):
         self.configure(app, '[hooks.commands]\nenabled = "yes"\n')
+        app.absences.on_load_error = "continue"
         await judged(app)
         (failure,) = app.failures
         assert f"{app.home / 'config.toml'}: hooks.commands.enabled: must be" in str(failure)

@@ -485,6 +485,7 @@ hooks = [("agent_end", wait), ("agent_end", then)]
         assert not app.failures
 
     async def test_a_file_whose_tool_has_a_taken_name_is_left_out_whole(self, app, profile):
+        app.absences.on_load_error = "continue"
         (profile / "a.py").write_text(
             says("a") + "\nfrom hookline import tool\n@tool\ndef shell() -> str:\n    '''Mine.'''\n"
         )

@@ -175,6 +175,7 @@ class TestHookFiles:
         (project / "b.py").write_text(says("b"))
         grant(app)
         (project / "_shared.py").write_text("WORD = 'evil'")
+        app.absences.on_load_error = "continue"
         async with app.running():
             await app.hooks.emit(AgentEndEvent())
         assert SEEN == ["b"]

@@ -117,6 +117,7 @@ async def test_a_plugin_that_fails_is_told_and_the_others_skills_stay(app, scrip
     app.hooks.add(plugin_with(lambda: 1 / 0), name="broken")
     app.hooks.add(plugin_with(lambda: [{"name": "fine"}, {"nome": "bad"}, 3]), name="half")
     app.hooks.add(plugin_with(lambda: [{"name": "good"}]), name="whole")
+    app.absences.on_load_error = "continue"
     scripted("Hello.")
     await turn(app)
     skills = app.hooks.pm.get_plugin("skills").skills

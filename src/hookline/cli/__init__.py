@@ -26,6 +26,11 @@ def entered(app: Hookline) -> None:
     enter(app)
 
 
+def beside(text: str) -> None:
+    """Say something on standard error."""
+    print(f"hookline: {text}", file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Run `hookline`; an error that a user can mend is told in a line or two, without a traceback."""
     settle()
@@ -46,6 +51,7 @@ def execute() -> None:
     try:
         app = Hookline(**early(sys.argv[1:]))
         app.hook_files.entering = partial(entered, app)
+        app.absences.say = beside
         app.load_hooks(only_cli=True)
         from .root import outlined
 

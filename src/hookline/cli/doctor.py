@@ -46,6 +46,7 @@ def examine(app: Hookline) -> None:
     say("plugins", ", ".join(plugins))
     for failure in app.failures:
         say("plugin", str(failure), good=False)
+    check_absences(app)
     say("files", ", ".join(file.name for file in app.hook_files.files) or "no hook files")
     if inert := app.hook_files.inert():
         say("trust", inert_text(len(inert)), good=None)
@@ -83,6 +84,19 @@ def examine(app: Hookline) -> None:
     say("tape", tape or place, good=tape is None)
     if broken or tape is not None:
         raise typer.Exit(FAILED)
+
+
+def check_absences(app: Hookline) -> None:
+    """Say what a run would go on without, and by whose word."""
+    absences = app.absences
+    for name in sorted(absences.without):
+        say("plugin", f"{name} takes no part: --without leaves it out", good=None)
+    if absences.continues:
+        place = app.config.source("plugins.on_load_error") or "the code that made this app"
+        text = f'{place} says on_load_error = "continue": a run goes on without what cannot be loaded'
+        say("plugin", text, good=None)
+    elif absences.failures:
+        say("plugin", "nothing runs until this is fixed or left out with --without", good=None)
 
 
 def check_access(app: Hookline) -> None:
@@ -180,6 +194,7 @@ def check_interceptors(app: Hookline) -> str | None:
 async def check_tape(app: Hookline) -> str | None:
     """Open the tape; what is wrong with it, if anything."""
     leave_servers_alone(app)
+    app.absences.enforced = False
     try:
         async with app.running():
             store = app.store()

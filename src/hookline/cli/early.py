@@ -7,7 +7,7 @@ from typing import Any
 
 
 def early(arguments: Sequence[str]) -> dict[str, Any]:
-    """`--profile`, `--no-project` and `--set` of the root command, as the app takes them.
+    """`--profile`, `--no-project`, `--set` and `--without` of the root command, as the app takes them.
 
     The command line is built from what plugins bring, and cannot be parsed before they are loaded;
     it parses these options again, and refuses what is wrong with them.
@@ -19,11 +19,13 @@ def early(arguments: Sequence[str]) -> dict[str, Any]:
         option, equals, value = rest.pop(0).partition("=")
         if option == "--no-project":
             found["project"] = False
-        elif option in ("--profile", "--set"):
+        elif option in ("--profile", "--set", "--without"):
             if not equals:
                 value = rest.pop(0) if rest else ""
             if option == "--profile":
                 found["profile"] = value
+            elif option == "--without":
+                found.setdefault("without", []).append(value)
             else:
                 chosen.append(value)
     if chosen:

@@ -46,7 +46,7 @@ def create_app(prepare: Callable[[], None]) -> typer.Typer:
             bool,
             typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
         ] = False,
-        # These three are read before the command line is built: see `early`.
+        # These four are read before the command line is built: see `early`.
         profile: Annotated[
             str | None, typer.Option(help="The profile to work under: settings, hooks, skills.")
         ] = None,
@@ -56,6 +56,10 @@ def create_app(prepare: Callable[[], None]) -> typer.Typer:
         setting: Annotated[
             list[str] | None,
             typer.Option("--set", metavar="KEY=VALUE", help="A setting, for this once."),
+        ] = None,
+        without: Annotated[
+            list[str] | None,
+            typer.Option(metavar="NAME", help="Leave out this plugin or hook file, for this once."),
         ] = None,
     ) -> None:
         """Every stage, event and tool call of a complete agent is a declared hook."""

@@ -202,6 +202,7 @@ def check_workspace(workspace: Path) -> Path:
 
 def tell(error: Exception, *, as_json: bool) -> int:
     """Tell an error in a line or two, and give the exit code for it."""
+    from hookline.absences import LoadFailed
     from hookline.config import ConfigError
     from hookline.models import BadSetting, ModelUnavailable, ScriptError, UnknownModel
     from hookline.policy.errors import PolicyError
@@ -213,7 +214,7 @@ def tell(error: Exception, *, as_json: bool) -> int:
     else:
         typer.echo(f"hookline: {text}", err=True)
     mendable = (AttachmentError, BadInput, BadSetting, ConfigError, ModelUnavailable, ScriptError)
-    known = (*mendable, PolicyError, UnknownModel, TapeError)
+    known = (*mendable, LoadFailed, PolicyError, UnknownModel, TapeError)
     return REFUSED if isinstance(error, known) else FAILED
 
 

@@ -29,6 +29,7 @@ T = TypeVar("T")
 def with_store(app: Hookline, action: Callable[[TapeStore], Awaitable[T]]) -> T:
     """Do something with the store, open while it lasts."""
     leave_servers_alone(app)
+    app.absences.enforced = False
 
     async def run() -> T:
         async with app.running():

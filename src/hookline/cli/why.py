@@ -35,6 +35,7 @@ def with_trace(app: Hookline, action: Callable[[], Awaitable[T]]) -> T:
     """Do something with the tape and the trace, open while it lasts; nothing of it is traced."""
     leave_servers_alone(app)
     app.tracing.wanted = False
+    app.absences.enforced = False
 
     async def run() -> T:
         async with app.running():
@@ -56,6 +57,7 @@ def tell_why(app: Hookline, session: str, what: list[str] | None, *, as_json: bo
         return await explain(app.store(), traces, session, target, turn=turn, present=present)
 
     found = with_trace(app, look)
+    found.notes.extend(app.absences.notes())
     if as_json:
         typer.echo(json.dumps(found.as_json(), indent=2))
     else:

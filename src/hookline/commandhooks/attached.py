@@ -58,6 +58,11 @@ class Attached:
         """Those that run, in the order in which they are written."""
         return [hook for file in self._files.values() for hook in file.table.hooks]
 
+    def has(self, name: str) -> bool:
+        """Whether the hooks of a file take part, all of them."""
+        file = self._files.get(name)
+        return file is not None and bool(file.table.hooks) and not file.table.problems
+
     def load(self, home: Path | None) -> None:
         """Read every place, and attach what is there in place of what was."""
         app = self._app
@@ -65,7 +70,8 @@ class Attached:
         self._names.clear()
         try:
             files = Files(app, home)
-            found = [self._kept(file) for file in files.read()]
+            skips = app.absences.leaves_out
+            found = [self._kept(file) for file in files.read() if not skips(file.name)]
             dropped = self._dropped(found)
         except HooklineError as error:
             self._failed("config", error)
@@ -89,7 +95,8 @@ class Attached:
         )
         for problem in file.table.problems:
             more = "; its last working version stays" if keeps else ""
-            self._failed(file.name, SettingsError(problem + more))
+            counts = not keeps and self._counts(file)
+            self._failed(file.name, SettingsError(problem + more), left_out=counts)
         for warning in file.table.warnings:
             if warning not in self._app.plugins.warnings:
                 self._app.plugins.warn(warning)
@@ -97,6 +104,13 @@ class Attached:
             table = Table(before.table.hooks, file.table.problems, file.table.warnings)
             return HooksFile(file.name, table, before.sha256)
         return file
+
+    def _counts(self, file: HooksFile) -> bool:
+        """Whether a file that cannot be used should have run: in a project, if it was ever trusted."""
+        if not file.name.startswith("project/") or file.sha256:
+            return True
+        project = self._app.workspace
+        return self._app.trust.knows_place(project, project / file.name.removeprefix("project/"))
 
     def _dropped(self, found: list[HooksFile]) -> list[str]:
         """The project's guards that ran until now and changed, or are gone, without a person's word.
@@ -120,9 +134,9 @@ class Attached:
         self._projects |= now
         return told
 
-    def _failed(self, name: str, error: HooklineError) -> None:
+    def _failed(self, name: str, error: HooklineError, *, left_out: bool = True) -> None:
         self._names.add(name)
-        self._app.plugins.failed(name, "loading", error)
+        self._app.plugins.failed(name, "loading", error, left_out=left_out)
 
     # --- attaching ----------------------------------------------------------------------------
 

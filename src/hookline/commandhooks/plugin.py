@@ -48,6 +48,10 @@ class CommandHooksPlugin:
             self.attached = Attached(self.app)
         self.attached.load(self._home())
 
+    def has(self, name: str) -> bool:
+        """Whether the hooks of a file take part."""
+        return self.attached is not None and self.attached.has(name)
+
     def _any(self) -> bool:
         app, home = self.app, self._home()
         places = [home / _SETTINGS[0]] if home is not None else []

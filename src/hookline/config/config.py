@@ -252,6 +252,18 @@ class Config:
         """The plugins that are left out. A project has no say: it might leave out what guards it."""
         return self._own_plugins("plugins.disabled")
 
+    def required_plugins(self) -> list[str]:
+        """What nothing may run without. A project has no say in it."""
+        return self._own_plugins("plugins.required")
+
+    def on_load_error(self) -> str:
+        """Whether a run stops or goes on without what cannot be loaded. A project has no say in it."""
+        chosen: Any = find(merged_all(self._own_layers()), "plugins.on_load_error", "stop")
+        if chosen not in ("stop", "continue"):
+            place = self._place("plugins.on_load_error")
+            raise ConfigError(f'{place}plugins.on_load_error must be "stop" or "continue"')
+        return chosen
+
     def plugin_pinning(self) -> tuple[bool, list[str]]:
         """Whether only plugins in the lock file load, and which are not compared with it.
 

@@ -249,6 +249,11 @@ REASONS = {
 }
 
 
+PLUGIN_SWITCHES = {
+    (name,) for name in ("disabled", "on_load_error", "require_lock", "required", "unpinned")
+}
+"""What `[plugins]` says about all plugins, beside their own tables."""
+
 _YOURS = {("mcp", "servers"): "server", ("plugins",): "plugin", ("stores",): "store"}
 """Tables with programs, addresses and keys: one that the user has is the user's alone."""
 
@@ -262,8 +267,8 @@ def _never(names: Names, value: Any, own: Mapping[str, Any], folder: Path | None
         return _brought(value)
     if section in ("model", "thinking") and len(names) > 1:
         return "it must be a text"
-    if names[:2] == ("plugins", "disabled"):
-        return "only your own settings leave a plugin out"
+    if section == "plugins" and names[1:2] in PLUGIN_SWITCHES:
+        return "only your own settings say which plugins take part"
     if names[:2] == ("hooks", "commands") and len(names) == 3 and not isinstance(value, list):
         return "only your own settings say how command hooks run"
     for above, kind in _YOURS.items():

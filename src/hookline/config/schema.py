@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -43,14 +43,18 @@ class PluginsSettings(BaseModel):
     """Whether a plugin that is not in `plugins.lock` is refused, instead of pinned when first seen."""
     unpinned: list[str] = Field(default_factory=list)
     """Plugins that are not compared with `plugins.lock`, such as those under development."""
+    required: list[str] = Field(default_factory=list)
+    """Plugins and hook files that nothing runs without."""
+    on_load_error: Literal["stop", "continue"] = "stop"
+    """What happens where a plugin or a hook file cannot be loaded."""
 
     @model_validator(mode="after")
     def _others_are_tables(self) -> PluginsSettings:
         for name, value in (self.model_extra or {}).items():
             if not isinstance(value, dict):
                 raise ValueError(
-                    f"unknown key {name!r}: there are 'disabled', 'require_lock' and 'unpinned', and a "
-                    "table for each plugin"
+                    f"unknown key {name!r}: there are 'disabled', 'on_load_error', 'require_lock', "
+                    "'required' and 'unpinned', and a table for each plugin"
                 )
         return self
 

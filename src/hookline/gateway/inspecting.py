@@ -100,6 +100,7 @@ async def _serve(
     leaving: asyncio.Event,
     started: Callable[[str], Any] | None,
 ) -> None:
+    app.absences.enforced = False  # it shows what failed
     async with app.running():
         server = server_of(create_inspector(app, settings, leaving), settings)
         serving = asyncio.create_task(server.serve(sockets=[listening]))

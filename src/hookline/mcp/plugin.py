@@ -146,7 +146,7 @@ class McpPlugin:
                 failure = ServerFailed(connection.name, connection.reason)
                 self._told[name] = connection.reason
                 self.app.plugins.forget_failures([name])
-                self.app.plugins.failed(name, "connecting", failure)
+                self.app.plugins.failed(name, "connecting", failure, left_out=False)
                 self._say(str(failure))
             return
         if self._told.pop(name, None) is not None:

@@ -81,6 +81,11 @@ class Candidate:
         return strings((self.said or {}).get("provides"))
 
     @property
+    def required(self) -> bool:
+        """Whether its manifest says that nothing may run without it."""
+        return (self.said or {}).get("required") is True
+
+    @property
     def has_cli(self) -> bool:
         """Whether it may add commands to the command line; without a manifest nobody knows."""
         return self.said is None or "cli" in self.provides

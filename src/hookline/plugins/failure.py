@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+
+_OURS = f"{Path(__file__).parents[1]}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +19,13 @@ class PluginFailure:
     plugin: str
     stage: str
     error: BaseException
+    left_out: bool = True
+    """Whether it takes no part now; a server that is down, say, takes nothing away."""
 
     def __str__(self) -> str:
         error = self.error
         text = str(error) if isinstance(error, HooklineError) else error_text(error)
-        place = f" ({where(error)})" if self.stage == "loading" and where(error) else ""
+        place = f" ({where(error)})" if where(error) else ""
         return f"{self.plugin}: {self.stage} failed: {text}{place}"
 
 
@@ -34,7 +39,8 @@ def where(error: BaseException) -> str:
     traceback: TracebackType | None = error.__traceback__
     while traceback is not None:
         name = traceback.tb_frame.f_code.co_filename
-        if not name.startswith("<frozen") and "/importlib/" not in name:
+        is_ours = name.startswith((_OURS, "<frozen")) or "/importlib/" in name or "/pydantic/" in name
+        if not is_ours:
             last = f"{name}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return last

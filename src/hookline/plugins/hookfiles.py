@@ -80,11 +80,18 @@ def get_builtins_hooks_dir() -> Path:
 
 
 def load_folder(
-    folder: HookFolder, hooks: Hooks, *, seq: int, judge: Judge, claim: Claim = lambda package: []
+    folder: HookFolder,
+    hooks: Hooks,
+    *,
+    seq: int,
+    judge: Judge,
+    claim: Claim = lambda package: [],
+    skips: Callable[[str], bool] = lambda name: False,
 ) -> Loaded:
     """Load the hook files of a folder, in the order of their names.
 
-    `judge` raises `Untrusted` for what may not run; `seq` is their place in the order of handlers.
+    `judge` raises `Untrusted` for what may not run; `seq` is their place in the order of handlers. What
+    `skips` names is left out.
     """
     loaded = Loaded()
     root = folder.path.parent if folder.path.suffix == ".py" else folder.path
@@ -98,6 +105,8 @@ def load_folder(
     left: list[Any] = []
     for source in chosen:
         name = f"{folder.label}/{source.path.name}"
+        if skips(name):
+            continue
         try:
             judge(source)
         except Untrusted:

@@ -51,6 +51,8 @@ class Pin(NamedTuple):
     entry_points: dict[str, str]
     hooks: list[str]
     dependencies: dict[str, str]
+    required: list[str] = []  # noqa: RUF012
+    """The plugins that the manifests marked as required, when they could last be read."""
 
     @classmethod
     def of(cls, contents: Contents) -> Pin:
@@ -202,6 +204,20 @@ class PluginLock:
             f"package {name} {pin.version} brings a new plugin; it is now pinned in {self.home / LOCK}"
             for name, pin in fresh.items()
         ]
+
+    def note_required(self, names: Mapping[str, set[str]]) -> None:
+        """Write down which plugins of each distribution say that nothing may run without them.
+
+        Once a plugin was changed, its manifest is not asked any more.
+        """
+        pins = self.pins()
+        fresh = {
+            name: pins[name]._replace(required=sorted(required))
+            for name, required in names.items()
+            if name in pins and sorted(required) != pins[name].required
+        }
+        if fresh:
+            self.write(pins | fresh)
 
     # --- the files ----------------------------------------------------------------------------
 

@@ -132,6 +132,15 @@ class Trust:
         """Whether the item was trusted with some content, perhaps another."""
         return item.name in self.projects().get(str(item.project.resolve()), {})
 
+    def knows_place(self, project: Path, path: Path) -> bool:
+        """Whether something at a path, or below it, was trusted with some content."""
+        try:
+            name = path.relative_to(project).as_posix()
+            trusted = self.projects().get(str(project.resolve()), {})
+        except (OSError, RuntimeError, ValueError, TrustError):
+            return False
+        return any(each == name or each.startswith(f"{name}/") for each in trusted)
+
     def grant(self, items: Iterable[Item]) -> None:
         """Trust items as they were when they were read."""
         projects = self.projects()

@@ -67,6 +67,8 @@ class ReplayApp(Hookline):
             "policy": None if packs else app.given_policy,
             "overrides": overrides(app, app._overrides or {}, packs),
             "plugins": tuple(plugins),
+            "without": app.absences.without,
+            "on_load_error": app.absences.on_load_error,
         }
 
     def load_hooks(self, *, packages: bool = True, only_cli: bool = False) -> None:

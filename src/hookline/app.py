@@ -12,7 +12,6 @@ implementation among others.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property
@@ -40,6 +39,8 @@ from hookline.tracing import Tracing
 from hookline.turn import Listener, TurnResult
 
 if TYPE_CHECKING:
+    import asyncio
+
     import typer
 
     from hookline.agent.engine import Engine
@@ -406,6 +407,8 @@ class Hookline:
 
         What could not be loaded stops it with `LoadFailed`, unless the app may go on without it.
         """
+        from asyncio import get_running_loop  # the command line starts without it
+
         reason: ShutdownReason = "completed"
         prepare_home(self.home)
         await self.hook_files.start()
@@ -413,7 +416,7 @@ class Hookline:
         self.absences.check()
         async with AsyncExitStack() as stack:
             self.__dict__.pop("sandbox", None)  # one without a loop serves no network
-            self._loop = asyncio.get_running_loop()
+            self._loop = get_running_loop()
             stack.callback(self._close_sandbox)
             stack.enter_context(self.safeguards.attached())
             store = await entered(stack, self.hooks.call_sync("provide_tape_store"))

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from hookline.catalog.events.misc import ResourcesDiscoverEvent
 from hookline.hooks import NEWEST
 from hookline.hooks.errors import HooklineError, error_text
-from hookline.plugins.project import CONFIG
 
 if TYPE_CHECKING:
     from asyncio import Lock
@@ -138,6 +137,8 @@ class HookFiles:
         """What of the project is in force: its hook files, settings and servers."""
         names = {file.name for file in self.files if file.name.startswith("project/")}
         if self.app.config.trusted:
+            from hookline.plugins.project import CONFIG
+
             names.add(CONFIG.as_posix())
         return names
 

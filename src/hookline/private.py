@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -99,6 +98,8 @@ def replaced(path: Path) -> Generator[Path]:
     The part is new and has a name that cannot be guessed, so a link that someone planted beside the
     file is not followed.
     """
+    import tempfile  # it takes longer to import than all of this module
+
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
     os.close(handle)
     part = Path(name)

@@ -267,6 +267,21 @@ def test_without_a_signature_decisions_are_denied_only_where_it_is_required(audi
         failing.before_writing()
 
 
+def test_that_signatures_fail_is_a_line_of_the_log_once(audit):
+    failing = Checkpoints(audit.log, CommandSigner(["false"]), every=1000, seconds=1000.0)
+    failing.written(audit.log.append([{"kind": "decision"}]), 1)
+    failing.close()
+    failing.written(audit.log.append([{"kind": "decision"}]), 1)
+    failing.close()
+    records = [json.loads(line) for line in audit.lines()]
+    assert [record["kind"] for record in records] == ["decision", "signing", "decision"]
+    assert "made no signature" in records[1]["error"]
+    checkpoints = audit.checkpoints()
+    checkpoints.written(audit.log.append([{"kind": "decision"}]), 4)
+    checkpoints.close()
+    assert verify(audit.path).signed.seq == 4
+
+
 # --- programs that sign ---
 
 

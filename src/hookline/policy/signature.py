@@ -168,8 +168,8 @@ class Checkpoints:
         at = round(time.time(), 6)
         try:
             signature = self._signer.sign(statement(head.seq, head.hash, at))
-        except AuditError:
-            self._failed = True
+        except AuditError as error:
+            self._note_failure(error)
             raise
         with self._lock:
             self._failed = False
@@ -177,6 +177,15 @@ class Checkpoints:
             self._log.append([_record(head, at, signature)])
         if self._witness is not None:
             _noted(self._witness, head, at, signature)
+
+    def _note_failure(self, error: AuditError) -> None:
+        """Write into the log that signatures fail, once: lines without one must have a reason."""
+        with self._lock:
+            is_first, self._failed = not self._failed, True
+            if is_first:
+                record = {"kind": "signing", "outcome": "failed", "error": str(error)}
+                self._head = self._log.append([record])
+                self._unsigned += 1
 
     def _sign_quietly(self) -> None:
         try:

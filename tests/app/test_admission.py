@@ -1,7 +1,6 @@
 """What becomes of a message: one outcome each, and never two turns of one session at once."""
 
 import asyncio
-import os
 
 import pytest
 
@@ -12,6 +11,8 @@ from hookline.hooks import WrongResult
 from hookline.models.script import Call, Turn
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+
+from ..processes import long_sleep, running
 
 HERE = "default:default"
 
@@ -217,21 +218,17 @@ class TestCancelling:
     async def test_a_cancelled_turn_ends_at_once_with_its_tools_and_leaves_a_valid_tape(
         self, app, scripted, tmp_path
     ):
-        command = "echo $$; exec sleep 600"
-        model = scripted(Turn(tool_calls=[Call("shell", {"command": command})]), "two")
-        pids = []
-        app.hooks.register(
-            "tool_execution_update",
-            lambda e: pids.append(int(str(e.partial_tool_result.content).split()[0])),
-        )
+        command = long_sleep()
+        model = scripted(Turn(tool_calls=[Call("shell", {"command": f"echo go; {command}"})]), "two")
+        began = asyncio.Event()
+        app.hooks.register("tool_execution_update", lambda e: began.set())
         async with app.running():
             turn = say(app, "a")
-            while not pids:
-                await asyncio.sleep(0.01)
+            await began.wait()
+            assert running(command)
             assert await app.cancel(HERE)
             result = await turn
-            with pytest.raises(ProcessLookupError):
-                os.kill(pids[0], 0)
+            assert running(command) == []
             assert (result.outcome, app.lanes.of(HERE).phase) == ("cancelled", "idle")
             assert not await app.cancel(HERE)
             turns = await app.store().entries(HERE, kinds=["turn"])

@@ -1,10 +1,14 @@
 """What tools remember of a session, and what becomes of results that are too long."""
 
+import asyncio
+
 from hookline.app import Hookline
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+
+from ..processes import long_sleep, running
 
 
 async def test_a_todo_list_lasts_over_turns_and_restarts(app, scripted, tmp_path):
@@ -44,22 +48,13 @@ async def test_a_long_result_is_cut_for_the_model_and_can_be_read_on(app, script
 
 
 async def test_background_commands_end_with_the_running_scope(app, scripted):
-    import os
-    import time
-
-    import pytest
-
-    scripted(
-        Turn(
-            tool_calls=[Call("shell", {"command": "echo $$ > pid; exec sleep 60", "background": True})]
-        ),
-        "started",
-    )
-    pid_file = app.workspace / "pid"
+    command = long_sleep()
+    call = Call("shell", {"command": f"echo > began; exec {command}", "background": True})
+    scripted(Turn(tool_calls=[call]), "started")
     async with app.running():
         await app.process_inbound({"content": "x"})
-        deadline = time.monotonic() + 10
-        while not (pid_file.exists() and pid_file.read_text().strip()):
-            assert time.monotonic() < deadline
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid_file.read_text()), 0)
+        async with asyncio.timeout(30):
+            while not (app.workspace / "began").exists():
+                await asyncio.sleep(0.01)
+        assert running(command)
+    assert running(command) == []

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from .. import commandline
+from ..processes import long_sleep, running
 
 pytestmark = pytest.mark.slow
 
@@ -131,20 +132,20 @@ class TestRun:
 
     def test_being_asked_to_end_cancels_the_turn_and_leaves_nothing_running(self, home, tmp_path):
         script = tmp_path / "slow.toml"
-        call = '{ name = "shell", arguments = { command = "echo $$ > pid; exec sleep 60" } }'
+        command = long_sleep()
+        call = f'{{ name = "shell", arguments = {{ command = "echo > began; exec {command}" }} }}'
         script.write_text(f"[[turns]]\ntool_calls = [{call}]\n")
         process = subprocess.Popen(
             [sys.executable, "-m", "hookline", "run", "hi", "--yes", "--model", f"scripted:{script}"],
             env={**os.environ, "HOOKLINE_HOME": str(home)}, cwd=tmp_path, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        pid_file = tmp_path / "pid"
-        while not (pid_file.exists() and pid_file.read_text().strip()):
+        while not (tmp_path / "began").exists():
             assert process.poll() is None
             time.sleep(0.01)
+        assert running(command)
         process.terminate()
         assert process.wait(60) == 143
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(pid_file.read_text()), 0)
+        assert running(command) == []
 
     def test_errors_are_json_too_where_json_was_asked_for(self, here):
         done = here("run", " ", "--json")

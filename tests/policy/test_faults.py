@@ -19,6 +19,7 @@ from hookline.events import (
 )
 from hookline.policy import Policy, load_pack
 
+from ..processes import long_sleep, running
 from .conftest import write_pack
 
 SHORT = 0.02
@@ -346,6 +347,13 @@ async def test_a_part_of_the_runner_that_breaks_denies(app, call, counted, gate,
     assert (outcome.ran, outcome.is_error, counted.runs) == (False, True, [])
 
 
+@pytest.fixture
+def _unconfined(monkeypatch):
+    """The hook of a test writes beside the workspace."""
+    monkeypatch.setenv("HOOKLINE_SANDBOX__ENABLED", "false")
+    monkeypatch.setenv("HOOKLINE_SANDBOX__REQUIRED", "false")
+
+
 def command_hook(tmp_path, command, **options):
     entry = {"type": "command", "command": command, "on_failure": "deny", **options}
     (tmp_path / ".claude").mkdir(exist_ok=True)
@@ -354,18 +362,19 @@ def command_hook(tmp_path, command, **options):
 
 
 async def test_a_command_hook_that_is_killed_denies(app, call, counted, tmp_path):
-    pids = tmp_path / "pid"
-    command_hook(tmp_path, f"echo $$ > {pids}.new; mv {pids}.new {pids}; sleep 600")
+    command = long_sleep()
+    command_hook(tmp_path, command)
     async with app.running():
         calling = asyncio.create_task(call("get", ALLOWS, path="a"))
-        while not pids.exists():
+        while not (pids := running(command)):
             await asyncio.sleep(0.005)
-        os.kill(int(pids.read_text()), signal.SIGKILL)
+        os.kill(pids[0], signal.SIGKILL)
         outcome, _ = await calling
     assert (outcome.ran, counted.runs) == (False, [])
     assert "SIGKILL" in outcome.content
 
 
+@pytest.mark.usefixtures("_unconfined")
 async def test_a_command_hook_that_is_unloaded_while_it_runs_still_has_its_say(
     app, call, counted, tmp_path
 ):

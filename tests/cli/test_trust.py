@@ -145,7 +145,7 @@ class TestTrust:
         (workspace / ".hookline" / "hooks" / "\x1b[2Jx.py").write_text(HOOK)
         done = trust("--yes")
         assert "\x1b" not in done.stdout
-        assert "\\x1b[2Jx.py" in done.stdout
+        assert "\\u001b[2Jx.py" in done.stdout
 
     def test_a_link_out_of_the_project_is_told_and_not_trusted(self, trust, workspace, tmp_path):
         (tmp_path / "outside.py").write_text(HOOK)

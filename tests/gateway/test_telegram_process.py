@@ -103,11 +103,13 @@ def test_a_gateway_without_the_channel_imports_nothing_of_it(tmp_path):
 @asynccontextmanager
 async def gateway(tmp_path, script):
     (tmp_path / "script.toml").write_text(script)
+    work = tmp_path / "work"
+    work.mkdir(exist_ok=True)
     with (tmp_path / "log.txt").open("a") as errors:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "hookline", "gateway", "--enable-channel", "telegram"),
             *("--model", f"scripted:{tmp_path / 'script.toml'}"),
-            cwd=tmp_path,
+            cwd=work,
             env=environment(tmp_path, TELEGRAM_TOKEN=TOKEN, HOOKLINE_POLICY__DEFAULT="allow"),
             stderr=errors,
         )
@@ -137,7 +139,7 @@ wait = 600
             await telegram.say("one")
             second = await telegram.say("two")
             await telegram.until(
-                lambda: telegram.confirmed >= second and (tmp_path / "ran.txt").exists()
+                lambda: telegram.confirmed >= second and (tmp_path / "work/ran.txt").exists()
             )
             process.send_signal(signal.SIGKILL)
             await process.wait()
@@ -147,5 +149,5 @@ wait = 600
             process.send_signal(signal.SIGTERM)
             assert await process.wait() == 0
         assert telegram.texts() == ["Answer 1.", "Answer 2.", "Answer 3."]
-    assert (tmp_path / "ran.txt").read_text() == "once\n"
+    assert (tmp_path / "work/ran.txt").read_text() == "once\n"
     assert TOKEN not in (tmp_path / "log.txt").read_text()

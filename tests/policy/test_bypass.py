@@ -199,7 +199,8 @@ async def by_a_trigger(app, scripted, tmp_path, gate):
 
 async def by_an_mcp_servers_tool(app, scripted, tmp_path, gate):
     command = [json.dumps(str(part)) for part in (sys.executable, SERVER, tmp_path / RECORD)]
-    args = f"command = {command[0]}\nargs = [{', '.join(command[1:])}]\nsandbox = 'off'"  # it notes calls
+    # it notes calls beside the workspace
+    args = f"command = {command[0]}\nargs = [{', '.join(command[1:])}]\nsandbox = 'off'"
     settings(app, f"[mcp.servers.far]\n{args}\n")
     scripted(Turn(tool_calls=[Call("far.fine")]), "done")
     async with app.running():

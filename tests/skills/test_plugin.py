@@ -91,14 +91,24 @@ async def test_the_model_loads_a_skill_and_reads_its_files(app, scripted, write)
     ],
 )
 async def test_what_cannot_be_done_is_told(app, scripted, write, places, tool, arguments, message):
-    folder = write("review")
+    folder = write("review", source="user")
     (places / "secret").write_text("secret")
     (folder / "link").symlink_to(places / "secret")
     (folder / "rules.md").write_text("rule")
-    app.trust.grant(project_items(app.workspace))  # a link could run
     app.hooks.register("register_skills", lambda: [SkillSpec(name="described")])
     [answer] = await calls(app, scripted, Call(tool, arguments))
     assert message in answer
+
+
+async def test_a_projects_skill_with_a_link_out_of_the_project_is_never_loaded(
+    app, scripted, write, places
+):
+    folder = write("review")
+    (places / "secret").write_text("secret")
+    (folder / "link").symlink_to(places / "secret")
+    app.trust.grant(project_items(app.workspace))
+    [answer] = await calls(app, scripted, Call("load_skill", {"name": "review"}))
+    assert answer.startswith("unknown tool 'load_skill'")  # there is no skill at all
 
 
 def plugin_with(skills):

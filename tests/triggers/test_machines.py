@@ -330,7 +330,7 @@ def hang(machine: Machine) -> asyncio.Event:
 
 async def test_tapes_that_are_redacted_have_the_same_ledger(machine):
     plain = await machine(QUEUE)
-    redacted = await machine(QUEUE + '[redaction]\nenabled = true\n')
+    redacted = await machine(QUEUE + "[redaction]\nenabled = true\n")
     assert type(redacted.app.store()) is not type(plain.app.store())
     assert isinstance(redacted.triggers.ledger, PostgresLedger)
     await plain.triggers.ledger.enqueue(TriggerEvent("others", id="one"))

@@ -119,6 +119,7 @@ class Scenarios:
                 child = await asyncio.create_subprocess_exec(
                     *launch.argv, env=launch.env, cwd=launch.cwd, pass_fds=launch.pass_fds
                 )
+                launch.begin()
                 await child.wait()
         off()
 

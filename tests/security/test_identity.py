@@ -413,8 +413,9 @@ async def interrupted(app, scripted, gate, user, levels=0, steered_by=None):
 
     @tool(side_effects="none", registry=Registry())
     async def stop() -> str:
-        at.set()
-        await asyncio.sleep(60)
+        if not at.is_set():  # a resumed turn runs it again
+            at.set()
+            await asyncio.sleep(60)
         return ""
 
     app.tools.add(stop)

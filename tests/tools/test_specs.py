@@ -56,7 +56,7 @@ def test_every_field_of_the_catalogue_is_there():
     }  # fmt: skip
     assert set(PackSpec.model_fields) == {"id", "version", "manifest_path"}
     assert set(PluginManifest.model_fields) == {
-        "name", "version", "api_version", "namespaces", "provides", "requires", "order",
+        "name", "version", "api_version", "namespaces", "provides", "requires", "required", "order",
     }  # fmt: skip
 
 

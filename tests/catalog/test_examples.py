@@ -136,7 +136,7 @@ PAYLOADS: dict[str, dict[str, Any]] = {
     "notification": {"kind": "approval", "text": "May I?"},
     "user_bash": {"command": "ls", "cwd": "."},
     "resources_discover": {"cwd": "."},
-    "network_request": {"host": "pypi.org", "port": 443, "scheme": "https", "kind": "shell"},
+    "network_request": {"host": "packages.example", "port": 443, "scheme": "https", "kind": "shell"},
     "retry_start": {"attempt": 1, "max_retries": 3},
     "retry_end": {"attempt": 1, "error": FAILURE},
 }  # fmt: skip

@@ -198,7 +198,7 @@ VALUES = [
     # files of tools
     "machine api.x.org login bob password «hunter2»",
     "db.x.org:5432:prod:bob:«hunter2»",
-    "//registry.npmjs.org/:_authToken=«0123456789abcdef»",
+    "//registry.example/:_authToken=«0123456789abcdef»",
     "_auth=«dXNlcjpwYXNzd29yZA==»",
     # keys over several lines
     "-----BEGIN RSA PRIVATE KEY-----\n«MIIEow»\n-----END RSA PRIVATE KEY-----",

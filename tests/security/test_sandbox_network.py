@@ -64,11 +64,11 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
 @pytest.mark.parametrize(
     ("host", "port", "patterns", "how"),
     [
-        ("pypi.org", 443, ["pypi.org"], "name"),
-        ("pypi.org", 443, ["PyPI.org."], "name"),
-        ("files.pypi.org", 443, ["pypi.org"], None),
-        ("evil-pypi.org", 443, ["pypi.org"], None),
-        ("pypi.org.evil.example", 443, ["pypi.org"], None),
+        ("packages.example", 443, ["packages.example"], "name"),
+        ("packages.example", 443, ["Packages.Example."], "name"),
+        ("files.packages.example", 443, ["packages.example"], None),
+        ("evil-packages.example", 443, ["packages.example"], None),
+        ("packages.example.evil.example", 443, ["packages.example"], None),
         ("a.example", 443, ["*.example"], "pattern"),
         ("a.b.example", 443, ["*.example"], "pattern"),
         ("example", 443, ["*.example"], None),
@@ -317,7 +317,7 @@ async def test_a_named_host_is_reached_and_judged(tmp_path: Path, port: int, cod
     ("host", "hosts"),
     [
         ("127.0.0.1", ["*"]),
-        ("127.0.0.1", ["pypi.org"]),
+        ("127.0.0.1", ["packages.example"]),
         ("127.0.0.1", ["127.0.0.1:1"]),
         ("localhost", ["*"]),
         ("169.254.169.254", ["*"]),
@@ -412,7 +412,7 @@ async def test_a_plugin_decides_on_a_connection(
 
 
 @needs_bubblewrap
-@pytest.mark.parametrize(("hosts", "reached"), [(["127.0.0.1"], True), (["pypi.org"], False)])
+@pytest.mark.parametrize(("hosts", "reached"), [(["127.0.0.1"], True), (["packages.example"], False)])
 async def test_the_pack_for_the_network_judges_a_connection(
     tmp_path: Path, port: int, hosts: list[str], reached: bool
 ) -> None:

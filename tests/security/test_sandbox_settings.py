@@ -106,7 +106,7 @@ def test_a_project_only_lowers_limits(own: Any, project: Any, name: str, expecte
         ({"profil": "open"}, "profil"),
         ({"profile": "loose"}, "profile"),
         ({"shell": "none"}, "shell"),
-        ({"network": "pypi.org"}, "network"),
+        ({"network": "packages.example"}, "network"),
         ({"network": {"shel": []}}, "network"),
         ({"limits": {"memory": "lots"}}, "limits.memory"),
         ({"limits": {"processes": 0}}, "limits.processes"),

@@ -57,6 +57,6 @@ class Desk:
     @hookimpl
     def network_request(self, event: NetworkRequestEvent) -> NetworkRequestResult | None:
         """Ask before anything but a package index is reached."""
-        if event.host in ("pypi.org", "files.pythonhosted.org"):
+        if event.host in ("packages.example", "files.packages.example"):
             return None
         return NetworkRequestResult(ask=True, reason=f"may {event.kind} reach {event.host}?")

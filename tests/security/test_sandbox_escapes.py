@@ -141,7 +141,9 @@ def attempt(
     environ = {**os.environ, "HOME": str(world.home), **(env or {})}
     line = [sys.executable, "-I", str(PROBE)]
     try:
-        with sandbox.launch(line, cwd=world.workspace, env=environ, profile=profile) as launch:
+        with sandbox.launch(
+            line, cwd=world.workspace, env=environ, profile=profile, read=[PROBE]
+        ) as launch:
             done = finished(launch, given=json.dumps(attempts).encode())
     finally:
         sandbox.close()

@@ -47,14 +47,14 @@ def arguments(
     line = [bwrap, *_PROCESS, *options, *_top(view)]
     # Read-only as a whole: root without capabilities still owns /proc/sys and could write to it.
     line += ("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
+    for name in TEMPORARY:  # before the homes: one may be in it
+        if not Path(name).is_symlink():
+            line += ("--bind", str(temporary), name)
     for folder in view.emptied:
         if folder.parent == Path("/"):
             line += ("--perms", "0755", "--dir", str(folder))
         else:
             line += ("--perms", "0755", "--tmpfs", str(folder))
-    for name in TEMPORARY:
-        if not Path(name).is_symlink():
-            line += ("--bind", str(temporary), name)
     bind = dict.fromkeys(view.readable, "--ro-bind") | dict.fromkeys(view.writable, "--bind")
     for path in sorted(bind):  # a folder before what is in it
         line += (bind[path], str(path), str(path))
@@ -69,7 +69,7 @@ def arguments(
     for path in view.restored:
         line += ("--ro-bind", str(path), str(path))
     for folder in view.emptied:
-        if folder.parent != Path("/"):
+        if folder.parent != Path("/") and folder not in view.writable:
             line += ("--remount-ro", str(folder))
     for source, target in shared:
         line += ("--ro-bind", str(source), target)

@@ -107,6 +107,7 @@ def view(
     _hide_homes(seen, places)
     seen.emptied += _folders(EMPTIED)
     seen.readable += _folders(KEPT)
+    seen.readable += _installation()
     if profile == "open":
         seen.writable += places.homes
     else:
@@ -122,8 +123,7 @@ def _hide_homes(seen: View, places: Places) -> None:
     """Hide every home; in `open` the user's own is put back as a whole."""
     found = _folders(secrets.HOMES)
     for home in (*places.homes, *secrets.other_homes()):
-        # A private temporary folder hides what lies in the real one.
-        covered = any(home.is_relative_to(folder) for folder in (*found, *TEMPORARY))
+        covered = any(home.is_relative_to(folder) for folder in found)
         if not covered and home.is_dir() and home != Path("/"):
             found.append(home)
     seen.emptied += found
@@ -257,6 +257,13 @@ def _given(names: Iterable[str], places: Places, setting: str) -> list[Path]:
         if path.exists():
             found.append(path)
     return found
+
+
+@cache
+def _installation() -> list[Path]:
+    """Python and Hookline itself, where they are installed below a temporary folder."""
+    places = [Path(sys.prefix), Path(sys.base_prefix), Path(__file__).resolve().parents[1]]
+    return [path for path in places if any(path.is_relative_to(each) for each in TEMPORARY)]
 
 
 @cache

@@ -11,7 +11,7 @@ from hookline.sandbox.repository import guard
 from hookline.skills.discovery import in_project
 
 SECONDS = 8.0
-"""Each of these took from 10 seconds to minutes, or did not end; now it is well below two."""
+"""A bound on CPU time that work which grows with the input would break."""
 
 
 def settings(folder, *lines, **more):

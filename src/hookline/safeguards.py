@@ -1,6 +1,6 @@
 """Safeguards: what stands around an app by configuration: approvals, redaction, audit, closed gates.
 
-    [policy]    fail_closed = true
+    [hooks]     on_gate_error = "deny"
     [audit]     enabled = true
     [redaction] enabled = true
 
@@ -9,7 +9,7 @@ Each is in place while the app runs. One that is configured and cannot be had st
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -42,8 +42,8 @@ class Safeguards:
         """In place as long as this lasts."""
         app = self._app
         with ExitStack() as stack:
-            if self._fail_closed():
-                app.hooks.fail_closed()
+            if app.config.on_gate_error() == "deny":
+                app.hooks.on_gate_error = "deny"
             if self.redaction is not None:
                 from hookline.policy.redaction import RedactionPlugin
 
@@ -62,26 +62,13 @@ class Safeguards:
             stack.callback(self._close_approvals)
             yield
 
-    def _fail_closed(self) -> bool:
-        """Whether anybody wants every gate closed; asked without reading the packs."""
-        if self._has_policy:
-            return self._app.policy.fail_closed
-        return any(bool(each.get("fail_closed")) for each in self._said)
-
     def _budgets(self) -> bool:
         """Whether anybody set a budget; asked without reading the packs."""
-        if self._has_policy:
-            return bool(self._app.policy.budget)
-        return any(bool(each.get("budgets")) for each in self._said)
-
-    @property
-    def _has_policy(self) -> bool:
-        return "policy" in self._app.__dict__ or self._app.given_policy is not None
-
-    @property
-    def _said(self) -> list[Mapping[str, Any]]:
-        """What each configuration says of the policy."""
-        return [self._app.config.own("policy"), self._app.config.of_project("policy")]
+        app = self._app
+        if "policy" in app.__dict__ or app.given_policy is not None:
+            return bool(app.policy.budget)
+        settings = app.config.own("policy"), app.config.of_project("policy")
+        return any(bool(each.get("budgets")) for each in settings)
 
     # --- approvals ------------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ def test_hooks_comes_with_the_catalogue_or_takes_another():
             """Greet somebody."""
 
     assert list(Hooks(Catalog(Own)).catalog) == ["greet"]
-    assert Hooks(fail_closed=True).closed
+    assert Hooks(on_gate_error="deny").on_gate_error == "deny"
 
 
 BASES = [v for v in vars(bases).values() if inspect.isclass(v) and v.__module__ == bases.__name__]

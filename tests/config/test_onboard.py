@@ -41,6 +41,8 @@ MODEL = r"Model \[.*\]: "
 URL = r"Base URL \(.*\).*: "
 KEY = r"API key, not shown \(.*\): "
 LEVEL = r"Thinking: .*\(.*\).*: "
+GATES = r"Deny a call if a hook that judges it fails\? \[Y/n\]: "
+DENY = {"on_gate_error": "deny"}
 
 
 @pytest.fixture
@@ -83,10 +85,14 @@ class TestInATerminal:
         child.sendline(answering)
         child.expect("Thinking: off, low, medium, high .*: ")
         child.sendline("low")
+        child.expect(GATES)
+        child.sendline("n")
         said, code = ended(child)
         assert code == 0, said
         assert f"ok {answering} answers: 'ok'" in said.replace("\r\n", "")
-        assert tomllib.loads(file.read_text()) == {"model": answering, "thinking": "low"}
+        assert tomllib.loads(file.read_text()) == {
+            "model": answering, "thinking": "low", "hooks": {"on_gate_error": "allow"},
+        }  # fmt: skip
 
     def test_a_key_is_hidden_and_an_answer_that_means_nothing_is_asked_again(self, spawn, file):
         child = spawn("--no-test")
@@ -98,6 +104,8 @@ class TestInATerminal:
         child.sendline("")
         child.expect(LEVEL)
         child.sendline("")
+        child.expect(GATES)
+        child.sendline("")
         child.expect("unknown model 'opnai:gpt'; did you mean 'openai'")
         child.expect(MODEL)
         child.sendline("openai:gpt")
@@ -108,17 +116,20 @@ class TestInATerminal:
         child.expect(LEVEL)
         said = child.before
         child.sendline("")
+        child.expect(GATES)
+        child.sendline("")
         rest, code = ended(child)
         assert code == 0
         assert "hunter2" not in said + rest
         assert tomllib.loads(file.read_text()) == {
             "model": "openai:gpt",
             "providers": {"openai": {"base_url": "http://127.0.0.1:9/v1", "api_key": "hunter2"}},
+            "hooks": DENY,
         }
 
     def test_a_model_that_does_not_answer_is_told_and_the_person_decides(self, spawn, file):
         child = spawn("--model", "openai-compatible:http://127.0.0.1:9/v1#m")
-        for question in (MODEL, URL, KEY, LEVEL):
+        for question in (MODEL, URL, KEY, LEVEL, GATES):
             child.expect(question)
             child.sendline("")
         child.expect("does not answer: ")
@@ -142,20 +153,24 @@ class TestInATerminal:
         assert not file.exists()
 
     def test_what_is_there_is_offered_and_its_comments_stay(self, spawn, write, file, answering):
-        write("user", f'# mine\nmodel = "{answering}"  # scripted\nthinking = "high"\n')
+        rest = '[hooks]\non_gate_error = "allow"  # for now\n'
+        write("user", f'# mine\nmodel = "{answering}"  # scripted\nthinking = "high"\n{rest}')
         child = spawn()
         child.expect(r"Model \[scripted:")
         child.sendline("")
         child.expect(r"Thinking.*\[high\]: ")
         child.sendline("low")
         assert ended(child)[1] == 0
-        assert file.read_text() == f'# mine\nmodel = "{answering}"  # scripted\nthinking = "low"\n'
+        said = file.read_text()
+        assert said == f'# mine\nmodel = "{answering}"  # scripted\nthinking = "low"\n{rest}'
 
     def test_what_a_plugin_contributes_is_written(self, spawn, file, answering):
         child = spawn(plugin=MAIL)
         child.expect(MODEL)
         child.sendline(answering)
         child.expect(LEVEL)
+        child.sendline("")
+        child.expect(GATES)
         child.sendline("")
         assert ended(child)[1] == 0
         assert tomllib.loads(file.read_text())["mail"] == {"host": "localhost", "port": 25}
@@ -172,7 +187,9 @@ class TestWithoutATerminal:
         done = hookline("onboard", "--yes", "--model", answering, "--thinking", "off")
         assert done.returncode == 0, done.stderr
         assert f"ok {answering} answers: 'ok'" in done.stdout
-        assert tomllib.loads(file.read_text()) == {"model": answering, "thinking": "off"}
+        assert tomllib.loads(file.read_text()) == {
+            "model": answering, "thinking": "off", "hooks": DENY,
+        }  # fmt: skip
 
     def test_a_key_stays_in_the_environment(self, hookline, file):
         done = hookline(
@@ -205,7 +222,7 @@ class TestWithoutATerminal:
         done = hookline("onboard", "--yes", "--model", url)
         assert done.returncode == 1
         assert f"!! {url} does not answer: " in done.stderr
-        assert tomllib.loads(file.read_text()) == {"model": url}
+        assert tomllib.loads(file.read_text()) == {"model": url, "hooks": DENY}
 
     @pytest.mark.parametrize(
         ("given", "message"),
@@ -230,4 +247,4 @@ class TestWithoutATerminal:
         done = hookline("--profile", "work", "onboard", "--yes", "--model", answering)
         assert done.returncode == 0, done.stderr
         told = tomllib.loads((tmp_path / "home/profiles/work/config.toml").read_text())
-        assert told == {"model": answering, "thinking": "low"}
+        assert told == {"model": answering, "thinking": "low", "hooks": DENY}

@@ -20,10 +20,10 @@ class Dispatch:
     `when`, the `key` of its scope, whether its once is `spent`, and `detach()`.
     """
 
-    def __init__(self, spec, arguments, face="call", sync=False, fail_closed=False):
+    def __init__(self, spec, arguments, face="call", sync=False, denies=False):
         self.spec, self.face, self.sync = spec, face, sync or spec.sync
         self.arguments = {"ctx": None, **arguments} if spec.event else dict(arguments)
-        self.reducer, self.errors = reducer_and_errors(spec, face, fail_closed)
+        self.reducer, self.errors = reducer_and_errors(spec, face, denies)
         self.how = self.reducer.name
         self.values, self.listed, self.logged = [], [], []  # to reduce, to emit, for the log
         self.verdict = Verdict(arguments.get("event"))
@@ -274,11 +274,11 @@ class Dispatch:
         return {"gate": self.verdict, "patch": self.verdict, "notify": None}.get(self.how, values)
 
 
-def reducer_and_errors(spec, face, fail_closed):
+def reducer_and_errors(spec, face, denies):
     """What decides one way of calling."""
     name = spec.reducer.name
     if face in ("call", "emit") or (face, name) == ("run", "chain"):
-        return spec.reducer, DENY if name == "gate" and fail_closed else spec.errors
+        return spec.reducer, DENY if name == "gate" and denies else spec.errors
     if name in ("gate", "patch", "around"):
         raise hl.CallError("the verdict would be lost")
     reducer = {"first": hl.first, "many": hl.collect(keep_none=True), "run": hl.collect}[face]

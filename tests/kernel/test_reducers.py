@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hookline.hooks import Decision, Denied, Outcome, hookimpl
+from hookline.hooks import Decision, Denied, Outcome, RegistrationError, hookimpl
 
 from .sample import Ctx, DoneEvent, Order, OrderEvent, OrderResult, PlateEvent, PlateResult
 
@@ -185,16 +185,16 @@ class TestGate:
         assert verdict.reason.endswith("fail failed: ValueError: boom")
         assert verdict.decided_by.endswith("fail")
 
-    async def test_an_operator_can_make_every_gate_fail_closed_for_good(self, hooks):
+    async def test_on_gate_error_makes_every_failing_handler_deny_for_good(self, hooks):
         def fail(event):
             raise ValueError("boom")
 
         hooks.register(OrderEvent, fail)
         assert (await hooks.call(OrderEvent("soup"))).allowed
-        hooks.fail_closed()
+        hooks.on_gate_error = "deny"
         assert (await hooks.call(OrderEvent("soup"))).denied
-        with pytest.raises(AttributeError):
-            hooks.closed = False
+        with pytest.raises(RegistrationError, match="cannot be taken back"):
+            hooks.on_gate_error = "allow"
 
 
 class TestGuards:

@@ -208,7 +208,7 @@ class Case:
     steps: tuple[Step, ...]
     traced: str
     subscribers: tuple[str, ...]
-    fail_closed: bool
+    denies: bool
 
 
 TAKES = (
@@ -564,7 +564,7 @@ class Compiled(World):
     """The kernel."""
 
     def __init__(self, case):
-        self.hooks = hl.Hooks(hl.Catalog(case.spec), fail_closed=case.fail_closed)
+        self.hooks = hl.Hooks(hl.Catalog(case.spec), on_gate_error="deny" if case.denies else "allow")
         self.offs = {}
         self.records = []
         if case.traced:
@@ -661,7 +661,7 @@ class Naive(World):
         self.impls = {i: impl for i, impl in self.impls.items() if impl.plugin}
 
     def dispatch(self, step):
-        run = Dispatch(self.spec, self.arguments(step), step.face, step.sync, self.case.fail_closed)
+        run = Dispatch(self.spec, self.arguments(step), step.face, step.sync, self.case.denies)
         try:
             value = finish(run.run(list(self.impls.values())))
         finally:

@@ -704,12 +704,12 @@ async def test_one_setting_closes_every_gate(tmp_path, monkeypatch, how):
     project.mkdir(parents=True)
     overrides = {}
     if how == "environment":
-        monkeypatch.setenv("HOOKLINE_POLICY__FAIL_CLOSED", "true")
+        monkeypatch.setenv("HOOKLINE_HOOKS__ON_GATE_ERROR", "deny")
     elif how == "command line":
-        overrides = {"policy": {"fail_closed": True}}
+        overrides = {"hooks": {"on_gate_error": "deny"}}
     else:
         place = home if how == "file" else project
-        (place / "config.toml").write_text("[policy]\nfail_closed = true\n")
+        (place / "config.toml").write_text('[hooks]\non_gate_error = "deny"\n')
     app = Hookline(home=home, workspace=project.parent, overrides=overrides)
     app.load_hooks(packages=False)
     app.models.add(ScriptedModel(["Hello."]))
@@ -728,12 +728,14 @@ def test_a_project_cannot_open_what_the_user_closed(tmp_path):
     home, project = tmp_path / "home", tmp_path / "work" / ".hookline"
     home.mkdir()
     project.mkdir(parents=True)
-    (home / "config.toml").write_text("[policy]\nfail_closed = true\n[policy.approvals]\nseconds = 5\n")
+    (home / "config.toml").write_text(
+        '[hooks]\non_gate_error = "deny"\n[policy.approvals]\nseconds = 5\n'
+    )
     (project / "config.toml").write_text(
-        "[policy]\nfail_closed = false\n[policy.approvals]\nseconds = 50\n"
+        '[hooks]\non_gate_error = "allow"\n[policy.approvals]\nseconds = 50\n'
     )
     app = Hookline(home=home, workspace=project.parent)
-    assert app.policy.fail_closed
+    assert app.config.on_gate_error() == "deny"
     assert app.approvals.seconds == 5
 
 
@@ -746,10 +748,10 @@ def test_the_environment_and_the_command_line_set_the_default(tmp_path, monkeypa
 
 def test_wrong_settings_are_named(place, hookline):
     (place.home / "config.toml").write_text(
-        '[policy]\nfail_closd = true\n[redaction]\ndetectors = ["keyz"]\n[audit]\npayload = true\n'
+        '[hooks]\non_gate_eror = "deny"\n[redaction]\ndetectors = ["keyz"]\n[audit]\npayload = true\n'
     )
     told = hookline("config", "show").stderr
-    assert "policy.fail_closd: unknown key 'fail_closd'; did you mean 'fail_closed'" in told
+    assert "hooks.on_gate_eror: unknown key 'on_gate_eror'; did you mean 'on_gate_error'" in told
     assert "redaction.detectors" in told
     assert "audit.payload: unknown key 'payload'; did you mean 'payloads'" in told
 

@@ -204,7 +204,6 @@ def test_thinking_can_be_lowered(level):
     [
         (("default",), "deny", True), (("default",), "ask", True), (("default",), "auto", False),
         (("default",), "allow", False), (("default",), "", False), (("default",), ["deny"], False),
-        (("fail_closed",), True, True), (("fail_closed",), False, False), (("fail_closed",), 1, False),
         (("approvals", "seconds"), 30, True), (("approvals", "seconds"), 61, False),
         (("approvals", "seconds"), 0, False), (("approvals", "seconds"), math.nan, False),
         (("packs",), ["read-only"], True), (("packs",), ["./pack"], False), (("packs",), ["/etc"], False),
@@ -223,6 +222,13 @@ def test_thinking_can_be_lowered(level):
 )  # fmt: skip
 def test_policy_can_only_become_stricter(names, value, counts):
     assert bool(admitted(nested(("policy", *names), value), OWN)[0]) is counts
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("value", ["deny", "allow", "", True, ["deny"], {"deny": "deny"}])
+def test_gates_can_only_become_stricter_even_if_the_project_is_trusted(value, trusted):
+    written = {"hooks": {"on_gate_error": value}}
+    assert bool(admitted(written, OWN, trusted=trusted)[0]) is (value == "deny")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import hookline.hooks
 from hookline.hooks import Catalog
+from hookline.hooks.bus import OnGateError
 
 from .events import FAMILIES
 from .plugin import PluginHooks
@@ -48,8 +49,8 @@ CATALOG = Catalog(TurnHooks, PluginHooks, ToolHooks, *FAMILIES, TriggerHooks)
 class Hooks(hookline.hooks.Hooks):
     """The kernel's `Hooks`, with the shipped catalogue."""
 
-    def __init__(self, catalog: Catalog = CATALOG, *, fail_closed: bool = False) -> None:
-        super().__init__(catalog, fail_closed=fail_closed)
+    def __init__(self, catalog: Catalog = CATALOG, *, on_gate_error: OnGateError = "allow") -> None:
+        super().__init__(catalog, on_gate_error=on_gate_error)
 
 
 __all__ = [

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.models import Models
 
+ON_GATE_ERROR = "hooks.on_gate_error"
 KEYLESS = ("local", "scripted")
 """The providers that are nowhere but here."""
 
@@ -99,6 +100,8 @@ def of_options(app: Hookline, given: Answers, before: Mapping[str, Any]) -> dict
         changes = merged(changes, nested(f"{table}.api_key", f"${{{given.key_env}}}"))
     if given.thinking:
         changes["thinking"] = given.thinking
+    if find(before, ON_GATE_ERROR) is None:
+        changes = merged(changes, nested(ON_GATE_ERROR, "deny"))
     return checked(app, changes)
 
 
@@ -130,6 +133,9 @@ def asked(app: Hookline, given: Answers, before: Mapping[str, Any]) -> dict[str,
     )
     if choice.strip():
         changes["thinking"] = choice.strip()
+    if find(before, ON_GATE_ERROR) is None:
+        denies = typer.confirm("Deny a call if a hook that judges it fails?", default=True)
+        changes = merged(changes, nested(ON_GATE_ERROR, "deny" if denies else "allow"))
     return checked(app, changes)
 
 

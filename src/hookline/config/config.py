@@ -229,14 +229,11 @@ class Config:
 
     def own(self, name: str) -> dict[str, Any]:
         """What every place but the project says of a section."""
-        return self._table(merged_all(self._own_layers()), name)
+        return self._table(self.own_values(), name)
 
     def own_values(self) -> dict[str, Any]:
         """The settings of every place but the project."""
-        return merged_all(self._own_layers())
-
-    def _own_layers(self) -> list[dict[str, Any]]:
-        return [layer.values for layer in self._layers if layer.origin != "project"]
+        return merged_all(layer.values for layer in self._layers if layer.origin != "project")
 
     def of_project(self, name: str) -> dict[str, Any]:
         """What counts of what the project's file says of a section."""
@@ -258,10 +255,18 @@ class Config:
 
     def on_load_error(self) -> str:
         """Whether a run stops or goes on without what cannot be loaded. A project has no say in it."""
-        chosen: Any = find(merged_all(self._own_layers()), "plugins.on_load_error", "stop")
-        if chosen not in ("stop", "continue"):
-            place = self._place("plugins.on_load_error")
-            raise ConfigError(f'{place}plugins.on_load_error must be "stop" or "continue"')
+        return self._choice(self.own_values(), "plugins.on_load_error", "stop", "continue")
+
+    def on_gate_error(self) -> str:
+        """Whether a gate ignores a handler that raises, or denies. A project can only set "deny"."""
+        places = self.own_values(), {"hooks": self.of_project("hooks")}
+        said = [self._choice(values, "hooks.on_gate_error", "allow", "deny") for values in places]
+        return "deny" if "deny" in said else "allow"
+
+    def _choice(self, values: Mapping[str, Any], key: str, default: str, other: str) -> str:
+        chosen: Any = find(values, key, default)
+        if chosen not in (default, other):
+            raise ConfigError(f'{self._place(key)}{key} must be "{default}" or "{other}"')
         return chosen
 
     def plugin_pinning(self) -> tuple[bool, list[str]]:
@@ -269,14 +274,14 @@ class Config:
 
         A project has no say in either.
         """
-        required: Any = find(merged_all(self._own_layers()), "plugins.require_lock", False)
+        required: Any = find(self.own_values(), "plugins.require_lock", False)
         if not isinstance(required, bool):
             place = self._place("plugins.require_lock")
             raise ConfigError(f"{place}plugins.require_lock must be true or false")
         return required, self._own_plugins("plugins.unpinned")
 
     def _own_plugins(self, key: str) -> list[str]:
-        names: Any = find(merged_all(self._own_layers()), key, [])
+        names: Any = find(self.own_values(), key, [])
         if not isinstance(names, list) or not all(isinstance(n, str) for n in cast("list[Any]", names)):
             raise ConfigError(f"{self._place(key)}{key} must be a list of names of plugins")
         return cast("list[str]", names)
@@ -371,7 +376,7 @@ class Config:
         self._review().check(dotted, value)
         if not project or self.project_dir is None:
             return
-        own = merged_all(self._own_layers())
+        own = self.own_values()
         inert = admitted(nested(dotted, value), own, trusted=True, folder=self.project_dir.parent)[1]
         if inert:
             raise ConfigError(f"{dotted} cannot be set for a project: {inert[0].reason}")

@@ -149,6 +149,10 @@ def _false(value: Any, own: Mapping[str, Any]) -> str:
     return "" if value is False else "a project can only turn this off"
 
 
+def _deny(value: Any, own: Mapping[str, Any]) -> str:
+    return "" if value == "deny" else 'a project can only set this to "deny"'
+
+
 def _ordered(*names: str, values: tuple[str, ...], most: str) -> tuple[Names, Rule]:
     """One of some values, the strictest first: not looser than the user's, or than `most`."""
 
@@ -209,7 +213,7 @@ HARMLESS: dict[Names, Rule] = {
         *(_whole("sandbox", "limits", name, least=1, most=None) for name in CHILD_LIMITS),
     ]),
     ("policy", "default"): _policy_default,
-    ("policy", "fail_closed"): _true,
+    ("hooks", "on_gate_error"): _deny,
     ("sandbox", "enabled"): _true,
     ("sandbox", "required"): _true,
     ("sandbox", "auto_approve"): _false,
@@ -269,6 +273,8 @@ def _never(names: Names, value: Any, own: Mapping[str, Any], folder: Path | None
         return "it must be a text"
     if section == "plugins" and names[1:2] in PLUGIN_SWITCHES:
         return "only your own settings say which plugins take part"
+    if names[:2] == ("hooks", "on_gate_error"):
+        return _deny(value if len(names) == 2 else None, own)
     if names[:2] == ("hooks", "commands") and len(names) == 3 and not isinstance(value, list):
         return "only your own settings say how command hooks run"
     for above, kind in _YOURS.items():

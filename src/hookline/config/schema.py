@@ -7,6 +7,16 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
+class HooksSettings(BaseModel):
+    """`[hooks]`: what a gate does about a handler that raises, and the command hooks."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    on_gate_error: Literal["allow", "deny"] = "allow"
+    commands: dict[str, Any] = Field(default_factory=dict)
+    """Checked where they are read."""
+
+
 class LimitsSettings(BaseModel):
     """`[limits]`: what one run of the agent may use up. Without a value, the runtime's own holds."""
 
@@ -96,6 +106,7 @@ class CompactionSettings(BaseModel):
 
 CORE: dict[str, type[BaseModel]] = {
     "compaction": CompactionSettings,
+    "hooks": HooksSettings,
     "limits": LimitsSettings,
     "plugins": PluginsSettings,
     "providers": ProvidersSettings,

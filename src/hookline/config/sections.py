@@ -17,7 +17,7 @@ THINKING = ("off", "low", "medium", "high")
 SCALARS = {"model": "the model that answers", "thinking": "how long it thinks first"}
 """The settings that stand above all tables; both are texts."""
 
-CHECKED = ("compaction", "limits", "plugins", "providers", "streaming")
+CHECKED = ("compaction", "hooks", "limits", "plugins", "providers", "streaming")
 """The sections of which `schema` has the form."""
 
 OPEN = (
@@ -26,7 +26,6 @@ OPEN = (
     "audit",
     "channels",
     "gateway",
-    "hooks",
     "mcp",
     "options",
     "otel",

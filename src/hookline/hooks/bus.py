@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from itertools import count
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from .code import adapter
 from .errors import CallError, RegistrationError, UnknownHook, suggestion
@@ -22,6 +22,9 @@ from .trace import Dispatch, Sink, Watch
 if TYPE_CHECKING:
     from .manager import PluginManager
 
+OnGateError = Literal["allow", "deny"]
+"""Whether a gate ignores a plain handler that raises, or denies. A guard that raises always denies."""
+
 R = TypeVar("R")
 E = TypeVar("E", bound=Event[Any])
 P = ParamSpec("P")
@@ -30,10 +33,10 @@ P = ParamSpec("P")
 class Hooks:
     """Registration and dispatch for every hook of a catalogue."""
 
-    def __init__(self, catalog: Catalog, *, fail_closed: bool = False) -> None:
+    def __init__(self, catalog: Catalog, *, on_gate_error: OnGateError = "allow") -> None:
         self.catalog = catalog.copy()
         self.lock = RLock()
-        self._closed = fail_closed
+        self._on_gate_error: OnGateError = on_gate_error
         self.subscribers: tuple[Subscriber, ...] = ()
         self.sinks: tuple[Sink, ...] = ()
         self.watches: tuple[Watch, ...] = ()
@@ -195,16 +198,18 @@ class Hooks:
         """Observe every dispatch, with what each implementation did."""
         return self._observe("sinks", sink)
 
-    def fail_closed(self) -> None:
-        """From now on a failing handler of any gate counts as a deny; there is no way back."""
-        with self.lock:
-            self._closed = True
-            self._all_changed()
-
     @property
-    def closed(self) -> bool:
-        """Whether every gate fails closed."""
-        return self._closed
+    def on_gate_error(self) -> OnGateError:
+        """What an exception in a plain handler of a gate does; `"deny"` cannot be taken back."""
+        return self._on_gate_error
+
+    @on_gate_error.setter
+    def on_gate_error(self, choice: OnGateError) -> None:
+        with self.lock:
+            if choice != "deny" and self._on_gate_error == "deny":
+                raise RegistrationError('on_gate_error = "deny" cannot be taken back')
+            self._on_gate_error = choice
+            self._all_changed()
 
     # --- calling ---------------------------------------------------------------------------
 

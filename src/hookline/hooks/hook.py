@@ -237,7 +237,7 @@ class Hook:
         """The reducer and error policy of one way of calling."""
         spec = self.spec
         errors = spec.errors
-        if spec.reducer.name == "gate" and self._hooks.closed:
+        if spec.reducer.name == "gate" and self._hooks.on_gate_error == "deny":
             errors = DENY
         if face in ("call", "emit") or (face == "run" and spec.reducer.name == "chain"):
             return spec.reducer, errors

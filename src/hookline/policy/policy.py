@@ -80,7 +80,6 @@ class Policy:
         budget: Mapping[str, int] | None = None,
         spending: Spending | None = None,
         notes: Sequence[str] = (),
-        fail_closed: bool = False,
         seconds: float | None = None,
     ) -> None:
         check_together(packs)
@@ -91,8 +90,6 @@ class Policy:
         self.budget = dict(budget or {})
         self.spending = spending
         self.notes = list(notes)
-        self.fail_closed = fail_closed
-        """Whether a handler that fails at any gate counts as a deny."""
         self.seconds = seconds
         """How long a question waits for its answer."""
         self.patience = PATIENCE
@@ -130,7 +127,6 @@ class Policy:
             budget=settings.budget,
             spending=spending,
             notes=settings.notes,
-            fail_closed=settings.fail_closed,
             seconds=settings.seconds,
         )
 

@@ -108,8 +108,6 @@ class PolicySettings(Section):
     """`[policy]` of one configuration."""
 
     default: Default | None = None
-    fail_closed: bool | None = None
-    """Whether a handler that fails at any gate counts as a deny."""
     approvals: ApprovalSettings = ApprovalSettings()
     packs: list[str] = Field(default_factory=list)
     floor: FloorSettings = FloorSettings()
@@ -128,7 +126,6 @@ class Layered:
     allow: list[list[str]] = field(default_factory=list[list[str]])
     """Lists of hosts; one that may be reached is on each of them."""
     budget: dict[str, int] = field(default_factory=dict[str, int])
-    fail_closed: bool = False
     seconds: float | None = None
     """How long a question waits for its answer."""
     notes: list[str] = field(default_factory=list[str])
@@ -155,7 +152,6 @@ def layered(
         found.floors.append((settings.floor, base))
         if settings.network.allow is not None:
             found.allow.append(settings.network.allow)
-        found.fail_closed = found.fail_closed or bool(settings.fail_closed)
         if (seconds := settings.approvals.seconds) is not None:
             found.seconds = min(seconds, found.seconds or seconds)
         for name, amount in settings.budgets.amounts().items():

@@ -782,6 +782,41 @@ SHELL=x
 export PATH=x
 export LD_PRELOAD=x
 declare -x PATH=x
+export "PATH=x"
+export 'PATH'=x
+readonly PATH\=x
+declare "PATH=x"
+declare -x 'PATH=x'
+typeset "PATH=x"
+local "LD_PRELOAD=x"
+export "PATH"="x"
+export P{ATH,X}=x
+export $x
+declare "$x"
+read PATH
+read -r a PATH
+read -aPATH
+read -ra PATH
+read PA\TH
+read $x
+read P{ATH,X}
+mapfile PATH
+mapfile -t PATH
+readarray PATH
+getopts ab PATH
+for PATH in x; do ls; done
+for PATH; do ls; done
+select PATH in x; do ls; done
+echo ${PATH:=x}
+echo ${LD_PRELOAD=x}
+echo "${BASH_ENV:=x}"
+: ${PATH[0]:=x}
+unset PATH
+unset -v PATH
+local PATH
+A_B=ls; read A_\B; $A_B
+A_B=ls; read A_{B,C}; $A_B
+A_B=ls; read "A_"'B'; $A_B
 env PATH=x ls
 env LD_PRELOAD=x ls
 sudo LD_PRELOAD=x ls

@@ -80,6 +80,11 @@ COVERED = [
     ("true && false || tools/check.sh", "tools/check.sh"),
     ("tools/check.sh &", "tools/check.sh"),
     ("{ tools/check.sh; }", "tools/check.sh"),
+    ("it=tools/check.sh; sh $it", "tools/check.sh tools/lib.sh"),
+    ('input=$(cat); echo "$input" | tools/check.sh', "tools/check.sh tools/lib.sh"),
+    ("while read -r line; do tools/check.sh; done < tools/data.txt", "tools/check.sh tools/data.txt"),
+    ("cat <<'E' | tools/check.sh\nx\nE", "tools/check.sh"),
+    ("ls tools/*.sh; cat tools/chec?.sh", "tools/check.sh tools/lib.sh"),
 ]
 
 
@@ -97,6 +102,20 @@ def test_a_command_whose_files_can_be_told_covers_all_of_them(project, line, fil
         (project / name).write_text(FILES[name])
 
 
+@pytest.mark.parametrize("name", ["a b", "a*", "$x", "a;b", "~"])
+@pytest.mark.parametrize("variable", ["CLAUDE_PROJECT_DIR", "HOOKLINE_PROJECT_DIR"])
+def test_a_project_folder_with_blanks_or_wildcards_is_known_only_within_quotes(
+    tmp_path, name, variable
+):
+    project = tmp_path / name
+    project.mkdir()
+    (project / "check.sh").write_text("echo hi\n")
+    quoted, bare = Reach(project), Reach(project)
+    assert quoted.follow(ProjectCommand("x", line=f'sh "${variable}"/check.sh')) == ""
+    assert quoted.project / "check.sh" in quoted.snapshot.files
+    assert bare.follow(ProjectCommand("x", line=f"sh ${variable}/check.sh")) != ""
+
+
 UNCLEAR = [
     "/bin/sh -c ./plain", "/usr/bin/env ./plain", "/usr/bin/make", "make", "make -C tools", "npm run x", "npx tool", "yarn", "uvx tool", "cargo run", "pytest", "git status",
     "find . -exec sh {} +", "ls | xargs sh", 'bash -c "$(cat plain)"', "bash -c './plain'", "eval ./plain",
@@ -111,6 +130,12 @@ UNCLEAR = [
     "sh /tmp/elsewhere.sh", "plain", "absent", "./absent", "sh absent.sh", "sh $HOME/x", "if x; then", "'", "((",
     "trap ./plain EXIT; source $X", ". $X", "parallel sh ::: plain", "docker run x", "ssh host ./plain",
     "alias x=./plain; x", "BASH_ENV=plain bash x", "export PATH=.; plain", "ENV=plain sh plain",
+    'export "PATH=."; plain', "read PATH < plain; ls", "mapfile PATH < plain; ls", "unset PATH; plain",
+    "make; make() { :; }", "(make() { :; }); make", "if false; then npm() { :; }; fi; npm run x", "eval() { :; }; eval ./plain",
+    "sort --compress-program=./plain tools/data.txt", "curl -K plain", "jq -L . x", "bash -o posix plain",
+    "CLAUDE_PROJECT_DIR=/tmp; $CLAUDE_PROJECT_DIR/x.sh", "read HOOKLINE_PROJECT_DIR; sh $HOOKLINE_PROJECT_DIR/plain",
+    "for CLAUDE_PROJECT_DIR in /tmp; do sh $CLAUDE_PROJECT_DIR/plain; done", "exec -a x ./plain", "trap ./plain EXIT",
+    "echo $'./plain' | sh", "while read -r line; do $line; done < plain", "x=./plain; x=$y; $x", "printf -v PATH .; ls",
     "just x", "tox", "poetry run x", "hatch run x", "bundle exec x", "gradle x", "./node_modules/.bin/x",
 ]  # fmt: skip
 

@@ -7,14 +7,20 @@ told this way lists them (`files = [...]`); one that does not is `unclear` and r
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from shutil import which
 
-from .shell_commands import ShellText, Unreadable, read_shell
+from hookline.shell import Script, SimpleCommand, Word, command_of, split
+from hookline.shell.effects import base_of
+from hookline.shell.reader import STEERING as SHELL_STEERING
+from hookline.shell.words import GLOB
+
+from .scripts import CODE_SUFFIXES, COMPUTES, IMPORTS, SUFFIXES, SYSTEM, interpreter_of, names_in
 from .snapshot import Snapshot
 from .sources import SourceError, read_source
 
@@ -28,10 +34,15 @@ MOST_FOUND = 4_000
 """Those of them that may name a file."""
 MOST_SHELL = 128_000
 """Bytes of all lines and scripts for the shell."""
+MOST_MATCHES = 200
+"""Files of one folder that a wildcard stands for."""
+
+PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "HOOKLINE_PROJECT_DIR")
+"""Variables that hold the project's folder for each command."""
 
 SHELLS = ("ash", "bash", "dash", "ksh", "sh", "zsh")
 INTERPRETERS = (
-    *SHELLS, "bun", "deno", "lua", "node", "nodejs", "perl", "php", "pypy3", "python", "ruby", "tsx",
+    *SHELLS, "bun", "deno", "lua", "node", "nodejs", "perl", "php", "pypy", "python", "ruby", "tsx",
 )  # fmt: skip
 PLAIN_OPTIONS = {
     **dict.fromkeys(SHELLS, re.compile(r"-[eux]+|-[eux]*o|pipefail")),
@@ -48,35 +59,13 @@ PLAIN = frozenset({
 })  # fmt: skip
 """Programs that run no file of the project."""
 
-SETTERS = ("printf", "read")
-"""Programs that set the variables they are given."""
-
 WRAPPERS = ("builtin", "command", "exec", "nohup")
-SYSTEM = ("/bin/", "/opt/", "/sbin/", "/usr/", "/nix/", f"{Path(sys.executable).parent}/")
-"""Where the programs of the system and of this installation lie."""
-STEERING = re.compile(
-    r"PATH|.*_PATH|.*PATH|LD_.*|DYLD_.*|PYTHON.*|NODE_.*|PERL.*|RUBY.*|GIT_.*|BASH_.*|ENV|SHELLOPTS|IFS"
-    r"|.*_OPTIONS|.*OPTS|.*_COMMAND|.*_WRAPPER|HOME|XDG_.*|CDPATH|GLOBIGNORE"
-)
+RUNNING_BUILTINS = (*WRAPPERS, ".", "cd", "coproc", "eval", "fc", "pushd", "source", "trap")
+"""Builtins that run something, or change where it is looked for."""
+STEERING = re.compile(rf"{SHELL_STEERING.pattern}|\w*PATH|\w*OPTS|\w+_COMMAND|\w+_PROJECT_DIR")
 """Variables that decide which program or which library a command takes."""
 
-_COMPUTES = re.compile(
-    rb"\b(eval|exec\w*|system|popen|spawn\w*|subprocess|importlib|__import__|runpy|dlopen|ctypes|cffi"
-    rb"|child_process|pickle|marshal|sys\.path|require\s*\(\s*[^'\"\s]|import\s*\(\s*[^'\"\s])|`"
-)
-"""Marks of code that decides at run time which file it runs."""
-
 NODES = ("bun", "deno", "node", "nodejs", "tsx")
-_IMPORTS = re.compile(rb"\b(?:from|import)[\s\\(]+([\w., \t\\()]+)")
-_NAMES = re.compile(rb"[\w@%+,./~-]{1,300}")
-_QUOTED = re.compile(rb"\"([^\"\n]{1,300})\"|'([^'\n]{1,300})'")
-_SUFFIXES = (
-    "", ".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl", ".json", "/index.js", "/__init__.py",
-)  # fmt: skip
-_BY_SUFFIX = {
-    ".cjs": "node", ".js": "node", ".mjs": "node", ".pl": "perl", ".py": "python", ".rb": "ruby",
-}  # fmt: skip
-_CODE = (".bash", ".cjs", ".js", ".lua", ".mjs", ".php", ".pl", ".py", ".rb", ".sh", ".ts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +123,8 @@ class Reach:
         if command.folder.startswith("~"):
             reasons.append("it does not run in the project")
         if command.words:
-            text = ShellText()
-            reasons += self._simple([*command.words], text, [base])
+            words = [Word(word, quoted=True) for word in command.words]
+            reasons += self._simple(SimpleCommand(words), Script(), [base])
             line = " ".join(command.words).encode("utf-8", "surrogateescape")
             reasons += self._named(line, [base])
         elif command.line:
@@ -167,51 +156,79 @@ class Reach:
         if self._shell_read > MOST_SHELL:
             return ["its scripts are too long to be read"]
         try:
-            found = read_shell(text, self.project)
-        except Unreadable as error:
-            return [f"its line cannot be read: {error}"]
-        reasons: list[str] = []
-        if steering := next((name for name in found.variables if STEERING.fullmatch(name)), None):
-            reasons.append(f"it sets {steering}")
+            found = split(text.decode(), dict.fromkeys(PROJECT_VARIABLES, str(self.project)))
+        except UnicodeDecodeError:
+            return ["its text is not Unicode"]
+        reasons = [f"its line cannot be read: {why}" for why in found.unclear]
         bases = [*bases]
         for command in found.commands:
-            reasons += self._simple(command.words, found, bases)
-        for word in found.redirects:
-            if word is not None:
-                self._take(word, bases)
+            reasons += self._simple(command, found, bases)
+        for word in found.targets:
+            for name in self._files_of(word):
+                self._take(name or "", bases)
         return reasons
 
-    def _simple(self, words: list[str | None], text: ShellText, bases: list[Path]) -> list[str]:
+    def _simple(self, command: SimpleCommand, script: Script, bases: list[Path]) -> list[str]:
         """Follow one simple command. `cd` adds a folder to `bases`."""
+        steered = [name for name, _ in command.assignments if STEERING.fullmatch(name)]
+        reasons = [f"it sets {name}" for name in steered]
+        for words in filter(None, (command.words, command.unexpanded)):
+            texts = [text for word in words for text in self._files_of(word)]
+            reasons += self._program(texts, SimpleCommand(words, text=command.text), script, bases)
+        return reasons
+
+    def _program(
+        self, words: list[str | None], command: SimpleCommand, script: Script, bases: list[Path]
+    ) -> list[str]:
+        """Follow the program that a command names; what the reader cannot understand is unclear."""
         while words and words[0] in WRAPPERS:
             words = words[1:]
         if not words or words[0] is None:
             return ["its program is not fixed"]
         program, arguments = words[0], words[1:]
-        if program in text.functions or program == ":":
+        if program in script.functions and not _exists(program):
+            return []
+        if program in (".", "source"):
+            return self._script("sh", arguments[:1], bases)
+        read = command_of(command)
+        if read.opaque:
+            return read.unclear
+        if steering := next((name for name in read.assigned if STEERING.fullmatch(name)), None):
+            return [f"it sets {steering}"]
+        if program == ":":
             return []
         if program in ("cd", "pushd"):
             return self._enter(arguments, bases)
-        if program in (".", "source"):
-            return self._script("sh", arguments[:1], bases)
         if "/" in program:
             taken = self._take(program, bases, run=True)
             if taken is not None:
                 return taken
             if not program.startswith(SYSTEM):
                 return [f"{program} is no file of the project"]
-        name = PurePath(program).name
-        name = "python" if re.fullmatch(r"python[\d.]*", name) else name
+        name = base_of(PurePath(program).name)
         if name in INTERPRETERS:
             return self._script(name, arguments, bases)
-        if name in SETTERS and (steering := _steered(name, arguments)):
-            return [f"it sets {steering}"]
         if name in PLAIN:
             for word in arguments:
                 if word is not None:
                     self._take(word, bases)
             return []
         return [f"{program} may run files that the command does not name"]
+
+    def _files_of(self, word: Word) -> Iterator[str | None]:
+        """A word's text, or the files of one folder of the project that it stands for now.
+
+        None if it is known only when the command runs.
+        """
+        if word.glob is None or word.dynamic:
+            yield None if word.dynamic else word.text
+            return
+        yield None  # another file may match later
+        folder, _, pattern = word.glob.rpartition("/")
+        if word.glob.startswith(("/", "~")) or ".." in word.glob or GLOB.search(folder):
+            return  # never walk the whole disk
+        matching = sorted(fnmatch.filter(self._listing(self.project / folder), pattern))
+        yield from (f"{folder}/{name}" if folder else name for name in matching[:MOST_MATCHES])
 
     def _enter(self, arguments: list[str | None], bases: list[Path]) -> list[str]:
         if len(arguments) != 1 or arguments[0] is None or arguments[0].startswith("-"):
@@ -278,12 +295,12 @@ class Reach:
             return self._named(content, bases)
         reasons: list[str] = []
         whole = self._folder_of(inside, reasons)
-        interpreter = interpreter or _interpreter(path, content)
+        interpreter = interpreter or interpreter_of(path, content)
         if b"\0" in content or interpreter not in INTERPRETERS:
             return [*reasons, f"it cannot be told what {path.name} runs"]
         if interpreter in SHELLS:
             reasons += self._shell(content, bases)
-        elif _COMPUTES.search(content):
+        elif COMPUTES.search(content):
             reasons.append(f"{path.name} decides at run time what it runs")
         elif interpreter in NODES:
             reasons += self._node_modules(inside)
@@ -294,7 +311,7 @@ class Reach:
     def _imported(self, content: bytes, folder: Path) -> list[str]:
         """Cover what a Python script imports from its folder, also packages that are not there yet."""
         self.snapshot.add_folder(folder, "modules")
-        words = {word for line in _IMPORTS.findall(content) for word in re.findall(rb"\w+", line)}
+        words = {word for line in IMPORTS.findall(content) for word in re.findall(rb"\w+", line)}
         for name in sorted(words)[:MOST_FOLLOWED]:
             package = folder / os.fsdecode(name)
             if not package.is_dir():
@@ -327,17 +344,17 @@ class Reach:
         In a program (`code`), a program that it names counts as one that it runs.
         """
         reasons: list[str] = []
-        for name in _names(text):
+        for name in names_in(text):
             self._names += 1
             if self._names > MOST_NAMES:
                 return [*reasons, "its scripts are too long to be read"]
-            for path in self._candidates(os.path.normpath(name), bases, _SUFFIXES if code else ("",)):
+            for path in self._candidates(os.path.normpath(name), bases, SUFFIXES if code else ("",)):
                 self._found += 1
                 if self._found > MOST_FOUND:
                     return [*reasons, "it names too many files"]
                 inside = self._inside(path)
                 if inside is not None and _is_file(inside):
-                    run = code and path.suffix in _CODE
+                    run = code and path.suffix in CODE_SUFFIXES
                     reasons += self._file(path, inside, "", run=run)
         return reasons
 
@@ -369,16 +386,9 @@ class Reach:
         return real if real.is_relative_to(self.project) and real != self.project else None
 
 
-def _steered(program: str, arguments: list[str | None]) -> str:
-    """The variable that decides about later commands and that a command sets; it may be any."""
-    if program == "printf" and not (arguments and (arguments[0] or "-v").startswith("-v")):
-        return ""
-    for word in arguments:
-        if word is None:
-            return "a variable that is not fixed"
-        if STEERING.fullmatch(word.removeprefix("-v")):
-            return word
-    return ""
+def _exists(program: str) -> bool:
+    """Whether a name that a script gives to a function is a program too, or one that the shell has."""
+    return program in RUNNING_BUILTINS or which(program) is not None
 
 
 def _is_file(path: Path) -> bool:
@@ -389,25 +399,3 @@ def _is_file(path: Path) -> bool:
 def unclear_text(why: str) -> str:
     """What to do about a command whose files cannot be told."""
     return f"{why}, so it runs in the sandbox only, and none is active; list its files in `files`"
-
-
-def _names(text: bytes) -> Iterator[str]:
-    seen: set[bytes] = set()
-    quoted = (one or other for one, other in _QUOTED.findall(text))
-    for found in (*_NAMES.findall(text), *quoted):
-        for name in (found, found.replace(b".", b"/")):
-            if name not in seen and name.strip(b"./~") and len(seen) < 20_000:
-                seen.add(name)
-                yield os.path.expanduser(name.decode(errors="surrogateescape"))  # noqa: PTH111
-
-
-def _interpreter(path: Path, content: bytes) -> str:
-    """What runs a script, by its first line or its name."""
-    if content.startswith(b"#!"):
-        words = content.split(b"\n", 1)[0][2:].decode(errors="replace").split()
-        if not words or not words[0].startswith(SYSTEM):
-            return ""
-        names = [PurePath(word).name for word in words if not word.startswith("-")]
-        name = names[1] if names[:1] == ["env"] and len(names) > 1 else names[0]
-        return "python" if re.fullmatch(r"python[\d.]*", name) else name
-    return _BY_SUFFIX.get(path.suffix, "sh")

@@ -12,7 +12,7 @@ argument: `dynamic` if it is known only when the command runs, a `pattern` if th
 """
 
 from .pattern import CommandPattern, command_pattern
-from .reader import Commands, argv_commands, commands_of, split
+from .reader import Commands, argv_commands, command_of, commands_of, split
 from .script import Script, SimpleCommand
 from .words import Word
 
@@ -23,6 +23,7 @@ __all__ = [
     "SimpleCommand",
     "Word",
     "argv_commands",
+    "command_of",
     "command_pattern",
     "commands_of",
     "split",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .script import LONGEST, Script, SimpleCommand, Unreadable, without_documents
@@ -44,7 +45,11 @@ EXPANSION = re.compile(
     r"(?::\s?-?\d+(?::-?\d+)?|(?:[-=?+%#/^,]|:[-=?+])[^'\"`\\{}$()]*|@[QUuLAaKk])?\}",
     re.ASCII,
 )
+ASSIGNED = re.compile(r"\$\{(\w+)(?:\[[^]]*\])?:?=", re.ASCII)
+"""`${NAME:=value}`, which sets the variable."""
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+FIXED = re.compile(r"[\w./:@%+,-]+", re.ASCII)
+"""Text that the shell passes on as it is, without quotes."""
 KNOWN_PLACES = {"HOME": "~", "PWD": "."}
 SIMPLE_ESCAPES = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
@@ -59,7 +64,7 @@ ESCAPED = re.compile(
 class ExpansionReader:
     """Reads words. The nodes of the syntax tree count bytes."""
 
-    def __init__(self, text: str, script: Script) -> None:
+    def __init__(self, text: str, script: Script, variables: Mapping[str, str]) -> None:
         if CONTROL.search(text):
             raise Unreadable("it has control characters")
         try:
@@ -73,7 +78,8 @@ class ExpansionReader:
         self.syntax, self.documents = without_documents(self.text)
         """What the parser is given, and the here-documents that were left out."""
         self.script = script
-        self.variables: dict[str, str] = {}
+        self.variables = dict(variables)
+        """Variables that have one known value."""
         self.arithmetic: list[tuple[int, int]] = []
         self.here: set[int] = set()
         """Lines on which a here-document begins."""
@@ -175,10 +181,17 @@ class ExpansionReader:
         else:
             raise Unreadable(f"{text[:40]!r} cannot be read ({kind})")
 
+    def assign(self, name: str) -> None:
+        """Note a variable that gets a value which is known only when it runs."""
+        value = Word("", dynamic=True)
+        self.script.commands.append(SimpleCommand(assignments=[(name, value)]))
+
     def variable(self, name: str, parts: list[Part], *, quoted: bool) -> None:
         """Add the value of a variable, if the text says it."""
-        if name in self.variables:
-            parts.append((self.variables[name], "quoted" if quoted else "plain"))
+        value = self.variables.get(name)
+        if value is not None and (quoted or FIXED.fullmatch(value)):
+            self.script.constants.add(name)
+            parts.append((value, "quoted" if quoted else "plain"))
         elif name in KNOWN_PLACES and not any(text for text, _ in parts):
             parts.append((KNOWN_PLACES[name], "plain"))
         else:
@@ -222,6 +235,8 @@ class ExpansionReader:
             text = f"{text[:a]}{text[b:]}"
         if not EXPANSION.fullmatch(text):
             raise Unreadable(f"{self.of(node)[:40]!r} is worked out when it runs")
+        if assigned := ASSIGNED.match(text):
+            self.assign(assigned[1])
         parts.append(("", "dynamic"))
 
     def substitution(self, node: Node, depth: int) -> None:

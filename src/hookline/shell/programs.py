@@ -173,6 +173,9 @@ TEXT_OPTIONS = {
 }
 """Options whose argument is a command line; it is read as well."""
 
+SETTERS = names("read mapfile readarray getopts export declare typeset local readonly unset")
+"""Builtins that set the variables in their arguments."""
+
 QUERIES = names("sqlite3 psql mysql redis-cli")
 """Clients of databases, which ignore case and read what they are not given from their input."""
 

@@ -10,6 +10,7 @@ to it. What it cannot understand with certainty makes the whole line opaque; `un
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -88,6 +89,8 @@ class Commands:
     operators: set[str] = field(default_factory=set[str])
     unclear: list[str] = field(default_factory=list[str])
     """Why some of it cannot be understood with certainty."""
+    assigned: set[str] = field(default_factory=set[str])
+    """Variables that programs such as `read` set."""
     dynamic: bool = False
     """Some word is known only when it runs."""
 
@@ -107,6 +110,7 @@ class Commands:
         self.folders += other.folders
         self.operators |= other.operators
         self.unclear += other.unclear
+        self.assigned |= other.assigned
         self.dynamic |= other.dynamic
 
 
@@ -132,12 +136,22 @@ def argv_commands(words: list[str]) -> Commands:
     return found
 
 
-def split(text: str) -> Script:
-    """The simple commands of a text: at one look if it is words and operators, else by grammar."""
+def command_of(command: SimpleCommand) -> Commands:
+    """The same for one command of a script."""
+    found = Commands()
+    _add(command, found, 0)
+    return found
+
+
+def split(text: str, variables: Mapping[str, str] | None = None) -> Script:
+    """The simple commands of a text: at one look if it is words and operators, else by grammar.
+
+    `variables` are known to have one value, unless the text may set them.
+    """
     if len(text) > LONGEST:
         return Script(unclear=[f"it is longer than {LONGEST // 1000} kB"])
     pieces: list[str] = COMMON.findall(text)
-    return (None if "" in pieces else _split_plain(pieces)) or read_script(text)
+    return (None if "" in pieces else _split_plain(pieces)) or read_script(text, variables)
 
 
 def _split_plain(pieces: list[str]) -> Script | None:
@@ -191,12 +205,19 @@ def _read(text: str, found: Commands, depth: int) -> None:
         if len(found.calls) > MOST_COMMANDS:
             found.unclear.append("it has too many commands")
             break
-        if command.assignments:
-            _assign(command.assignments, found)
-        if command.words:
-            _inspect(command.words, command.text, found, depth)
-        if command.unexpanded:
-            _inspect(command.unexpanded, command.text, found, depth)
+        _add(command, found, depth)
+    if twice := script.constants & found.assigned:
+        found.unclear.append(f"{min(twice)} is set when it runs")
+
+
+def _add(command: SimpleCommand, found: Commands, depth: int) -> None:
+    """Add what one command would run."""
+    if command.assignments:
+        _assign(command.assignments, found)
+    if command.words:
+        _inspect(command.words, command.text, found, depth)
+    if command.unexpanded:
+        _inspect(command.unexpanded, command.text, found, depth)
 
 
 def _assign(assignments: list[tuple[str, Word]], found: Commands) -> None:
@@ -226,7 +247,9 @@ def _inspect(words: list[Word], text: str | None, found: Commands, depth: int) -
     effects = effects_of(program, rest, text)
     found.unclear += effects.unclear
     found.folders += effects.folders
-    _assign(effects.assignments, found)
+    if effects.assignments:
+        _assign(effects.assignments, found)
+        found.assigned.update([name for name, _ in effects.assignments])
     if depth >= DEEPEST and (effects.runs or effects.texts):
         found.unclear.append("commands within commands are nested too deeply")
         return

@@ -48,6 +48,8 @@ class Script:
     """Files that redirections open."""
     operators: set[str] = field(default_factory=set[str])
     functions: set[str] = field(default_factory=set[str])
+    constants: set[str] = field(default_factory=set[str])
+    """Variables whose one value was read wherever they are used."""
     unclear: list[str] = field(default_factory=list[str])
     """Why it cannot be understood with certainty; empty where it can."""
     dynamic: bool = False

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .expansions import DEEPEST, LINES, NAME, WORDS
+from .expansions import DEEPEST, FIXED, LINES, NAME, WORDS
 from .redirections import BLANKS, RedirectionReader
 from .script import Script, SimpleCommand, Unreadable, parse
 from .words import Word
@@ -39,15 +40,14 @@ TOKENS = OPERATORS | RESERVED | {";;", ";&", ";;&", "\n"}
 EXPRESSIONS = frozenset(["binary_expression", "unary_expression", "parenthesized_expression"])
 NUMERIC = frozenset(["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"])
 MENTION = re.compile(r"(?<![\w${])[A-Za-z_]\w*", re.ASCII)
-FIXED = re.compile(r"[\w./:@%+,-]+", re.ASCII)
 BEFORE_A_COMMENT = " \t\n;&|()"
 
 
-def read_script(text: str) -> Script:
+def read_script(text: str, variables: Mapping[str, str] | None = None) -> Script:
     """Take a command line apart. What cannot be read is noted as unclear."""
     script = Script()
     try:
-        _StatementReader(text, script).read()
+        _StatementReader(text, script, variables or {}).read()
     except Unreadable as error:
         script.unclear.append(str(error))
     return script
@@ -58,6 +58,8 @@ class _StatementReader(RedirectionReader):
 
     def read(self) -> None:
         """Read the whole text."""
+        for name in [name for name in self.variables if self.mentions[name]]:
+            del self.variables[name]  # the text may set it
         root = parse(self.syntax.encode("latin-1"))
         if root.has_error:
             raise Unreadable("it is not correct shell syntax")
@@ -82,6 +84,8 @@ class _StatementReader(RedirectionReader):
         elif kind == "redirected_statement":
             self.redirected(node, depth)
         elif kind in STRUCTURES:
+            if kind == "for_statement" and (name := node.child_by_field_name("variable")):
+                self.assign(self.of(name))
             if kind == "compound_statement" and self.of(node).startswith("(("):
                 self.double_parentheses(node)
             else:

@@ -14,6 +14,7 @@ from .programs import (
     ORDINARY,
     OTHER_SHELLS,
     QUERIES,
+    SETTERS,
     SHELLS,
     TEXT_OPTIONS,
     UNREADABLE,
@@ -28,6 +29,7 @@ AHEAD = 32
 """Arguments of a program that is not known that are looked at."""
 LOADER = re.compile(r"ld(-linux.*|-musl.*|64)?\.so.*")
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL | re.ASCII)
+ASSIGNED = re.compile(r"([A-Za-z_]\w*)(?:\[[^=]*\])?(?:\+?=.*)?", re.DOTALL | re.ASCII)
 SPLIT = re.compile(r"-[iv0]*S(.*)|--split[\w-]*=(.*)", re.DOTALL)
 WATCH_OPTION = re.compile(r"-[bcdegtx]+|-n[\d.]+|--(?:interval=.*|differences|no-title|exec|color)")
 FLOCK_OPTION = re.compile(r"-[sxenuoF]+|--(?:nonblock|exclusive|shared|unlock|close|no-fork)")
@@ -285,6 +287,20 @@ def set_effects(program: str, rest: list[Word], found: Effects) -> None:
         found.unclear.append("options of the shell are set when it runs")
 
 
+def variable_effects(program: str, rest: list[Word], found: Effects) -> None:
+    """`read` and `declare` set the variables in their arguments; an option's value counts as one."""
+    value = Word("", dynamic=True)
+    for word in rest:
+        text = word.text
+        name = ASSIGNED.fullmatch(text)
+        if word.dynamic or word.pattern:
+            found.unclear.append(f"the variable that {program} sets is known only when it runs")
+        elif name and ("=" in text or program not in ("export", "readonly")):
+            found.assignments.append((name[1], value))
+        elif text.startswith("-"):  # `-aNAME`, after any other letters
+            found.assignments += [(text[at:], value) for at in range(2, min(len(text), AHEAD))]
+
+
 SPECIAL: dict[str, Callable[[str, list[Word], Effects], None]] = {
     "cd": cd_effects,
     "pushd": cd_effects,
@@ -303,6 +319,7 @@ SPECIAL: dict[str, Callable[[str, list[Word], Effects], None]] = {
     "mv": copy_effects,
     "ln": copy_effects,
     "install": copy_effects,
+    **dict.fromkeys(SETTERS, variable_effects),
     **dict.fromkeys(QUERIES, client_effects),
 }
 """Programs with rules of their own."""

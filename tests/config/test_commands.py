@@ -84,6 +84,19 @@ class TestSet:
             ("providers.openai.base_url", "nowhere", "the base URL of openai is invalid"),
             ("providers.openai", "3", "providers: 'openai' must be a table"),
             ("plugins.disabled", "x", "plugins.disabled: must be a valid list"),
+            ("model", "opnai:gpt-5", "unknown model 'opnai:gpt-5'; did you mean 'openai"),
+            ("model", "lcoal", "unknown model 'lcoal'; did you mean 'local'"),
+            ("model", "openai", "unknown model 'openai'; name a model: openai:MODEL"),
+            ("model", "scripted:none.toml", "there is no script file 'none.toml'"),
+            ("agents", '{ tester = { model = "gorq:x" } }', "unknown model 'gorq:x'; did you mean"),
+            ("agents.tester.model", "gorq:x", "unknown model 'gorq:x'; did you mean 'groq'"),
+            (
+                "policy.packs",
+                '["read-onyl"]',
+                "'read-onyl'; did you mean 'read-only'",
+            ),
+            ("policy", '{ packs = ["read-onyl"] }', "unknown policy pack 'read-onyl'"),
+            ("policy.packs", '["./nowhere"]', "nowhere/pack.toml"),
             ("a..b", "x", "'a..b' is no name of a setting"),
         ],
     )
@@ -109,12 +122,56 @@ class TestSet:
     def test_what_is_set_below_another_place_says_so(self, hookline):
         done = hookline("config", "set", "model", "local", HOOKLINE_MODEL="openai:x")
         assert done.returncode == 0
-        assert done.stderr == "it does not take effect: environment HOOKLINE_MODEL says otherwise\n"
+        winner = "environment HOOKLINE_MODEL"
+        assert done.stderr == f"it has no effect: {winner} sets it too, and comes later\n"
 
     def test_a_broken_value_can_be_mended(self, hookline, write):
         path = write("user", "[limits]\nsteps = 0\ndepth = 'x'\n")
         assert hookline("config", "set", "limits.steps", "5").returncode == 0
         assert path.read_text() == "[limits]\nsteps = 5\ndepth = 'x'\n"
+
+    @pytest.mark.parametrize("name", ["openai:gpt-5-mini", "ollama:x", "any:mistral/large", "${MODEL}"])
+    def test_a_model_without_its_key_or_server_can_be_set_up_later(self, hookline, name):
+        assert hookline("config", "set", "model", name).returncode == 0
+
+    def test_the_code_of_a_scripted_model_does_not_run_when_it_is_set(self, hookline, tmp_path):
+        (tmp_path / "turns.py").write_text("raise SystemExit('it ran')")
+        done = hookline("config", "set", "model", f"scripted:{tmp_path}/turns.py")
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_packs_that_exist_are_accepted(self, hookline):
+        assert hookline("config", "set", "policy.packs", '["read-only"]').returncode == 0
+        assert hookline("config", "get", "policy.packs").stdout == '["read-only"]\n'
+
+
+class TestGetAndUnset:
+    def test_get_prints_one_value_and_nothing_else(self, hookline, write):
+        write("user", '[limits]\nsteps = 7\n[providers.openai]\napi_key = "hunter2"\n')
+        assert hookline("config", "get", "model").stdout == "local\n"
+        assert hookline("config", "get", "limits.steps").stdout == "7\n"
+        assert json.loads(hookline("config", "get", "limits").stdout)["steps"] == 7
+        assert hookline("config", "get", "providers.openai.api_key").stdout == "***\n"
+
+    def test_get_refuses_what_is_not_set(self, hookline):
+        done = hookline("config", "get", "limit.steps")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == "hookline: limit.steps is not set; did you mean 'limits'?\n"
+
+    def test_unset_removes_the_setting_with_its_empty_table_and_keeps_the_rest(self, hookline, write):
+        path = write("user", '# mine\nmodel = "local"  # small\n\n[limits]\nsteps = 7\n')
+        done = hookline("config", "unset", "limits.steps")
+        assert (done.returncode, done.stdout) == (0, f"limits.steps is no longer set in {path}\n")
+        assert path.read_text().rstrip() == '# mine\nmodel = "local"  # small'
+        assert hookline("config", "unset", "model").returncode == 0
+        assert hookline("config", "get", "model").stdout == "local\n"
+
+    def test_unset_says_where_else_it_is_set(self, hookline, write):
+        write("project", "[limits]\nsteps = 7\n")
+        done = hookline("config", "unset", "limits.steps")
+        assert done.returncode == 2
+        assert "limits.steps is not set in" in done.stderr
+        assert "it is set in" in done.stderr
+        assert hookline("config", "unset", "--project", "limits.steps").returncode == 0
 
 
 class TestTheRoot:

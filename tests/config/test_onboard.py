@@ -79,8 +79,10 @@ def ended(child):
 class TestInATerminal:
     def test_it_asks_tests_and_writes(self, spawn, file, answering):
         child = spawn()
-        child.expect("Models within reach")
+        child.expect("Ready:")
         child.expect("local ")
+        child.expect("After you set them up:")
+        child.expect("openai +openai needs a key: set OPENAI_API_KEY")
         child.expect(r"Model \[local\]: ")
         child.sendline(answering)
         child.expect("Thinking: off, low, medium, high .*: ")

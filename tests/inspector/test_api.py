@@ -350,7 +350,7 @@ async def test_what_is_not_there_is_named(inspected, worked, path, query, status
 async def test_a_token_guards_what_is_read_and_not_the_page_itself(inspected):
     async with inspected(headers={}) as page:
         assert (await page.status("sessions"))[0] == 401
-        for path in ("", "/static/app.js", "/static/style.css"):
+        for path in ("", "/static/app.js", "/static/style.css", "/../favicon.ico"):
             async with page.http.get(page.url + path) as response:
                 assert response.status == 200
                 assert "default-src 'self'" in response.headers["content-security-policy"]

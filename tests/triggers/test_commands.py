@@ -48,7 +48,7 @@ def test_an_event_is_put_into_a_queue_once(hookline):
     assert hookline("enqueue", "jobs", '{"task": 1}', "--id", "one").stdout == "one\n"
     assert "known already" in hookline("enqueue", "jobs", '{"task": 1}', "--id", "one").stdout
     assert "1 queued" in hookline("list").stdout
-    assert hookline("dead", "jobs").stdout == ""
+    assert hookline("dead", "jobs").stdout == "the trigger 'jobs' has no dead letters\n"
 
 
 @pytest.mark.parametrize(

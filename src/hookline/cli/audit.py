@@ -34,9 +34,13 @@ def show_decisions(
     if not files_of(path):
         raise BadInput(f"there is no audit log at {path}; `hookline config set audit.enabled true`")
     try:
+        found = 0
         for record in records(path):
             if record.get("time", 0) >= start and within(record, session):
                 typer.echo(encoded(record) if as_json else line_of(record))
+                found += 1
+        if not found and not as_json:
+            typer.echo("the audit log has no such decisions")
     except OSError as error:
         raise AuditError(f"the audit log {path} cannot be read: {error}") from error
 

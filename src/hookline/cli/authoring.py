@@ -23,6 +23,20 @@ class ShowUnlessNamed(TyperGroup):
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        """Show both forms."""
+        formatter.write_usage(ctx.command_path, "[NAME] [OPTIONS]")
+        formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="       ")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List what `show` takes, then the commands."""
+        show = self.commands["show"]
+        taken = [record for p in show.get_params(ctx) if (record := p.get_help_record(ctx))]
+        for title in ("Arguments", "Options"):
+            with formatter.section(title):
+                formatter.write_dl([r for r in taken if r[0].startswith("-") == (title == "Options")])
+        self.format_commands(ctx, formatter)
+
 
 def add_hooks(cli: typer.Typer, app: Hookline) -> None:
     """`hookline hooks`."""
@@ -33,7 +47,9 @@ def add_hooks(cli: typer.Typer, app: Hookline) -> None:
 
     @group.command()
     def show(
-        name: Annotated[str | None, typer.Argument(help="Show this hook in detail.")] = None,
+        name: Annotated[
+            str | None, typer.Argument(metavar="NAME", help="Show this hook in detail.")
+        ] = None,
         family: Annotated[str | None, typer.Option(help="Only the hooks of this family.")] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
         as_markdown: Annotated[
@@ -41,10 +57,7 @@ def add_hooks(cli: typer.Typer, app: Hookline) -> None:
         ] = False,
         turn: Annotated[bool, typer.Option("--turn", help="Show one turn, hook by hook.")] = False,
     ) -> None:
-        """Show every hook: what becomes of results, who runs first, what an error does.
-
-        `show` may be left out.
-        """
+        """Show every hook, or one in detail; the word `show` may be left out."""
         from .hooks import show
 
         app.hook_files.load()
@@ -54,7 +67,7 @@ def add_hooks(cli: typer.Typer, app: Hookline) -> None:
     def check(
         file: Annotated[Path, typer.Argument(help="A plugin's module, or a hook file.")],
     ) -> None:
-        """Check a plugin or a hook file without running an agent; the file is imported."""
+        """Import and check a plugin or a hook file without running an agent."""
         from .hooks import check_file
 
         check_file(app.hooks, file)
@@ -67,7 +80,7 @@ def add_hooks(cli: typer.Typer, app: Hookline) -> None:
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
-        """Show how often hooks and plugins ran, how long they took, how often they failed."""
+        """Count what hooks and plugins did: calls, time, errors."""
         from .why import show_stats
 
         show_stats(app, session, since, as_json=as_json)
@@ -101,14 +114,14 @@ def add_plugins(cli: typer.Typer, app: Hookline) -> None:
     def list_(
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
-        """List every plugin, in the order in which they load, with its state."""
+        """List every plugin with its state, in the order of loading."""
         from .plugins import list_plugins
 
         list_plugins(app, as_json=as_json)
 
     @group.command()
     def show(name: Name) -> None:
-        """Show one plugin: its manifest, what it is attached to, what is wrong with it."""
+        """Show one plugin: its manifest, its hooks, its problems."""
         from .plugins import show_plugin
 
         show_plugin(app, name)
@@ -141,7 +154,7 @@ def add_plugins(cli: typer.Typer, app: Hookline) -> None:
         name: Annotated[str | None, typer.Argument(help="Only this plugin or package.")] = None,
         yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     ) -> None:
-        """Show what changed in the installed plugins, and pin them as they are."""
+        """Show what changed in installed plugins, and pin them."""
         from .pluginlock import lock_plugins
 
         lock_plugins(app, name, yes=yes)
@@ -153,7 +166,7 @@ def add_plugins(cli: typer.Typer, app: Hookline) -> None:
             Path | None, typer.Argument(help="Where to write it; ./hookline-NAME unless said.")
         ] = None,
     ) -> None:
-        """Write a package with a plugin that works, to be changed into what you want."""
+        """Write a new package with a working plugin."""
         from .plugins import write_new
 
         write_new(name, folder)

@@ -280,13 +280,20 @@ def configure(
 
 
 def add_tape(cli: typer.Typer, app: Hookline) -> None:
-    """`hookline tape`."""
+    """`hookline tape` and `hookline sessions`."""
     group = typer.Typer(help="Look at what was recorded.", no_args_is_help=True)
     cli.add_typer(group, name="tape")
 
+    @cli.command()
+    def sessions() -> None:
+        """List the sessions, the latest first."""
+        from .tape import list_sessions
+
+        list_sessions(app)
+
     @group.command("list")
     def list_() -> None:
-        """List the sessions."""
+        """List the sessions; `hookline sessions` does the same."""
         from .tape import list_sessions
 
         list_sessions(app)
@@ -321,7 +328,7 @@ def add_tape(cli: typer.Typer, app: Hookline) -> None:
             bool, typer.Option("--html", help="Write one session as a page; so does a name in .html.")
         ] = False,
     ) -> None:
-        """Write sessions as JSON Lines, or one of them as a page to read in a browser."""
+        """Write sessions as JSON Lines, or one session as an HTML page."""
         from .tape import export_tape
 
         export_tape(app, file, session_id, html=html)
@@ -429,7 +436,7 @@ def add_policy(cli: typer.Typer, app: Hookline) -> None:
         workspace: Workspace = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
-        """Say what would become of a call, or what became of one, and who decided."""
+        """Say how a call would be decided, or was, and by whom."""
         from .policy import explain_call, explain_recorded
 
         configure(app, None, workspace)
@@ -452,7 +459,7 @@ def add_policy(cli: typer.Typer, app: Hookline) -> None:
         ] = False,
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     ) -> None:
-        """Show what waits for a person and what was allowed; answer, or take something back."""
+        """Show, answer and revoke approvals."""
         from .approval import answer_question, list_approvals, revoke_approval
 
         if revoke is not None:
@@ -498,7 +505,7 @@ def add_audit(cli: typer.Typer, app: Hookline) -> None:
             bool, typer.Option("--complete", help="Fail if lines follow the last signature.")
         ] = False,
     ) -> None:
-        """Check that nothing was changed, removed, inserted or cut off, and who signed it."""
+        """Check that the log is complete and unchanged, and who signed it."""
         from .audit import verify_log
 
         verify_log(app, head, key, witness, complete=complete)

@@ -1,8 +1,9 @@
-"""`hookline config`: what is set, where it stands, and setting it."""
+"""`hookline config`: show, get, set and unset settings."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,8 +12,8 @@ import typer
 
 from hookline.config import ConfigError, Profile
 from hookline.config.config import FILE
-from hookline.config.layers import find, merged, nested, parse_value
-from hookline.config.writing import write
+from hookline.config.layers import find, leaves, merged, nested, parse_value, read_file
+from hookline.config.writing import remove, write
 from hookline.hooks.errors import suggestion
 from hookline.safeguards import declare_sections
 from hookline.voice.settings import declare as declare_voice
@@ -21,6 +22,9 @@ from .project import shown
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
+
+MODEL = re.compile(r"model|agents\.[^.]+\.model")
+"""The settings that name a model."""
 
 
 def show(app: Hookline, section: str | None = None, *, as_json: bool = False) -> None:
@@ -97,11 +101,42 @@ def put(app: Hookline, key: str, text: str, *, profile: str | None, project: boo
     value = accepted(app, key, text, project=project)
     write(path, nested(key, value))
     typer.echo(f"{key} is set in {path}")
+    tell_winner(app, key, path, profile)
+
+
+def unset(app: Hookline, key: str, *, profile: str | None, project: bool) -> None:
+    """Remove one setting from one file."""
+    path = target(app, profile, project=project)
+    if find(read_file(path) or {}, key) is None:
+        source = app.config.source(key)
+        elsewhere = f"; it is set in {source}" if source else ""
+        raise ConfigError(f"{key} is not set in {path}{elsewhere}")
+    remove(path, key)
+    typer.echo(f"{key} is no longer set in {path}")
+    tell_winner(app, key, path, profile)
+
+
+def get(app: Hookline, key: str) -> None:
+    """Print the value of one setting and nothing else."""
+    found = {**defaults(app, key), **app.config.shown(key)}
+    if key in found:
+        value = found[key]
+        typer.echo(value if isinstance(value, str) else json.dumps(value, default=str))
+    elif found:
+        table = {dotted.removeprefix(f"{key}."): value for dotted, value in found.items()}
+        typer.echo(json.dumps(table, indent=2, default=str))
+    else:
+        top = key.partition(".")[0]
+        raise ConfigError(f"{key} is not set{suggestion(top, set(app.config.known()) - {top})}")
+
+
+def tell_winner(app: Hookline, key: str, path: Path, profile: str | None) -> None:
+    """Say on standard error if another place decides on a setting of the profile in use."""
     if profile is None or profile == app.config.profile:
         app.config.reload()
         source = app.config.source(key)
         if source is not None and source != str(path):
-            typer.echo(f"it does not take effect: {source} says otherwise", err=True)
+            typer.echo(f"it has no effect: {source} sets it too, and comes later", err=True)
 
 
 def target(app: Hookline, profile: str | None = None, *, project: bool = False) -> Path:
@@ -151,6 +186,36 @@ def check(app: Hookline, key: str, value: Any, *, project: bool = False) -> None
         )
         if isinstance(table, dict):
             check_provider(app, parts[1], cast("dict[str, Any]", table))
+    for dotted, leaf in leaves(nested(key, value)):
+        if MODEL.fullmatch(dotted):
+            check_model(app, leaf)
+        elif dotted == "policy.packs":
+            check_packs(app, leaf, project=project)
+
+
+def check_model(app: Hookline, name: str) -> None:
+    """Refuse the name of a model that does not exist; one that only lacks its key or server passes."""
+    from hookline.models import ModelError, ModelUnavailable
+
+    scripted, _, file = name.partition(":")
+    if "${" in name or (scripted == "scripted" and Path(file).is_file()):
+        return  # the code of a script runs when it is used, not before
+    try:
+        app.models.get(name)
+    except ModelUnavailable:
+        return
+    except ModelError as error:
+        raise ConfigError(str(error)) from None
+
+
+def check_packs(app: Hookline, packs: list[str], *, project: bool) -> None:
+    """Refuse packs that do not exist or cannot be read."""
+    from hookline.policy.policy import load_packs
+    from hookline.policy.settings import layered
+
+    mine, theirs = ({}, {"packs": packs}) if project else ({"packs": packs}, {})
+    settings = layered(mine, theirs, home=app.home, workspace=app.workspace)
+    load_packs(settings, app.plugins.pack_specs)
 
 
 def check_provider(app: Hookline, name: str, table: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`hookline config` and `hookline models`: their commands, with the work in modules of their own."""
+"""The commands of `hookline config` and `hookline models`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ import typer
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
+
+Key = Annotated[str, typer.Argument(help="Such as model, or limits.steps.")]
+ForProfile = Annotated[str | None, typer.Option(help="In the file of this profile.")]
+ForProject = Annotated[
+    bool, typer.Option("--project", help="In the file of the project in the current folder.")
+]
 
 
 def add_config(cli: typer.Typer, app: Hookline) -> None:
@@ -27,19 +33,29 @@ def add_config(cli: typer.Typer, app: Hookline) -> None:
 
     @group.command("set")
     def set_(
-        key: Annotated[str, typer.Argument(help="Such as model, or limits.steps.")],
+        key: Key,
         value: Annotated[str, typer.Argument(help="A TOML value, or a text.")],
-        profile: Annotated[
-            str | None, typer.Option(help="Set it for this profile, which is made if need be.")
-        ] = None,
-        project: Annotated[
-            bool, typer.Option("--project", help="Set it for the project in the current folder.")
-        ] = False,
+        profile: ForProfile = None,
+        project: ForProject = False,
     ) -> None:
         """Set a value in the user's file; comments in it are kept."""
         from .config import put
 
         put(app, key, value, profile=profile, project=project)
+
+    @group.command()
+    def get(key: Key) -> None:
+        """Print one setting, or a section as JSON; secrets are never shown."""
+        from .config import get
+
+        get(app, key)
+
+    @group.command()
+    def unset(key: Key, profile: ForProfile = None, project: ForProject = False) -> None:
+        """Remove a setting from the user's file; comments in it are kept."""
+        from .config import unset
+
+        unset(app, key, profile=profile, project=project)
 
     @group.command()
     def path() -> None:
@@ -61,6 +77,13 @@ def add_models(cli: typer.Typer, app: Hookline) -> None:
             from .models import show
 
             show(app)
+
+    @group.command("list")
+    def list_() -> None:
+        """Show the models within reach; `hookline models` does the same."""
+        from .models import show
+
+        show(app)
 
     @group.command()
     def install() -> None:

@@ -72,7 +72,7 @@ def add_db(cli: typer.Typer, app: Hookline) -> None:
 
     @group.command()
     def verify(url: Owner = None) -> None:
-        """Check by its hash that no entry in PostgreSQL was changed since it was appended."""
+        """Check that no entry in PostgreSQL was changed, by its hash."""
         from .db import verify_entries
 
         verify_entries(app, url)
@@ -82,7 +82,7 @@ def add_db(cli: typer.Typer, app: Hookline) -> None:
         source: Annotated[str, typer.Argument(help="'sqlite', 'postgres', an address or a file.")],
         target: Annotated[str, typer.Argument(help="The same, for where the sessions go.")],
     ) -> None:
-        """Copy all sessions to another store and compare them; may be repeated."""
+        """Copy all sessions to another store and compare them."""
         from .db import copy_tapes
 
         copy_tapes(app, source, target)

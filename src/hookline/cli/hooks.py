@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 from rich.markup import escape
@@ -13,6 +14,13 @@ from hookline.catalog import CATALOG
 from hookline.catalog.reference import describe, example_source, lifecycle, markdown
 from hookline.hooks import Catalog, DeclarationError, Hooks, HookSpec
 from hookline.hooks.errors import suggestion
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+HEADINGS = ("hook", "reduce", "order", "errors")
+WIDE = 130
+"""Columns that a table needs to be readable; a narrower terminal gets two lines for each hook."""
 
 
 def show(
@@ -60,31 +68,56 @@ def chosen(catalog: Catalog, name: str | None, family: str | None) -> list[HookS
 
 
 def table(hooks: Hooks, specs: list[HookSpec]) -> None:
-    """Print the hooks, family by family, with who is attached; in whole lines where nobody looks."""
-    from rich.table import Table
-
+    """Print the hooks family by family, with the plugins and handlers that are attached."""
     from .console import GuardedConsole
 
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("hook", "reduce", "order", "errors"):
-        grid.add_column(heading, no_wrap=True)
-    grid.add_column("attached", overflow="fold", style="green")
-    grid.add_column("what it is for", overflow="fold")
-    family = ""
-    for spec in specs:
-        if spec.family != family:
-            if family:
-                grid.add_row("")
-            family = spec.family
-            grid.add_row(f"[bold cyan]{family}[/]")
-        told = describe(spec)
-        by = escape(", ".join(attached(hooks, spec)))
-        grid.add_row(spec.name, told["reduce"], told["order"], told["errors"], by, spec.doc)
-    console = GuardedConsole()
+    console = GuardedConsole(highlight=False)
     if not console.is_terminal:
-        console.width = 240
-    console.print(grid, highlight=False)
-    console.print(f"\n{len(specs)} hooks. One in detail: [bold]hookline hooks NAME[/]", highlight=False)
+        console.width = 240  # a program that reads it wants whole lines
+    (grid if console.width >= WIDE else pairs)(console, hooks, specs)
+    console.print(f"\n{len(specs)} hooks. One in detail: [bold]hookline hooks NAME[/]")
+
+
+def grid(console: Console, hooks: Hooks, specs: list[HookSpec]) -> None:
+    """Print a line for each hook."""
+    from rich.table import Table
+
+    rows = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in HEADINGS:
+        rows.add_column(heading, no_wrap=True)
+    rows.add_column("attached", overflow="fold", style="green")
+    rows.add_column("what it is for", overflow="fold")
+    for number, (family, members) in enumerate(groupby(specs, key=lambda spec: spec.family)):
+        if number:
+            rows.add_row("")
+        rows.add_row(f"[bold cyan]{family}[/]")
+        for spec in members:
+            by = escape(", ".join(attached(hooks, spec)))
+            rows.add_row(spec.name, *rules(spec), by, spec.doc)
+    console.print(rows)
+
+
+def pairs(console: Console, hooks: Hooks, specs: list[HookSpec]) -> None:
+    """Print two lines for each hook: its rules, and below them what it is for."""
+    from rich.padding import Padding
+
+    def line(*cells: str) -> str:
+        name, reduce, order, errors = cells
+        return f"{name:<22}  {reduce:<20}  {order:<6}  {errors}"
+
+    console.print(line(*HEADINGS), style="bold")
+    for family, members in groupby(specs, key=lambda spec: spec.family):
+        console.print(f"\n[bold cyan]{family}[/]")
+        for spec in members:
+            console.print(line(spec.name, *rules(spec)), markup=False)
+            by = escape(", ".join(attached(hooks, spec)))
+            console.print(Padding(f"{spec.doc}{f' [green]({by})[/]' if by else ''}", (0, 0, 0, 4)))
+
+
+def rules(spec: HookSpec) -> tuple[str, str, str]:
+    """How results are combined, which handlers run first, and what an error does."""
+    told = describe(spec)
+    return told["reduce"], told["order"], told["errors"]
 
 
 DETAILS = ("signature", "fires", "family", "reduce", "order", "errors", "mode", "timeout", "payload",

@@ -70,6 +70,8 @@ def list_tools(app: Hookline, name: str | None, *, as_json: bool = False) -> Non
         for tool in tools:
             first = tool.description.strip().partition("\n")[0]
             typer.echo(f"{tool.name}  [{tool.spec.side_effects.value}]  {shown(first)}")
+        if not tools:
+            typer.echo("no server provides a tool")
     leave(connections, quiet=True)
 
 

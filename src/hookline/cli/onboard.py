@@ -24,7 +24,7 @@ from .run import BadInput
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
-    from hookline.models import Models
+    from hookline.models import Availability, Models
 
 ON_GATE_ERROR = "hooks.on_gate_error"
 KEYLESS = ("local", "scripted")
@@ -140,11 +140,18 @@ def asked(app: Hookline, given: Answers, before: Mapping[str, Any]) -> dict[str,
 
 
 def show_models(app: Hookline) -> None:
-    """What can answer here."""
-    typer.echo("Models within reach, named provider:model :")
-    for model in app.models.available():
-        if model.usable:
-            typer.echo(f"  {model.name:<18} {model.summary}")
+    """List the providers: those that work here, then those that need a key or something else."""
+    found = app.models.available()
+    for title, usable in (("Ready:", True), ("After you set them up:", False)):
+        models = [model for model in found if model.usable is usable]
+        if models:
+            typer.echo("\n".join([title, *map(about, models)]))
+    typer.echo("A model is named PROVIDER:MODEL, such as openai:gpt-5-mini.")
+
+
+def about(model: Availability) -> str:
+    """A provider in a line, with what it needs."""
+    return f"  {model.name:<18} {model.summary if model.usable else model.reason.splitlines()[0]}"
 
 
 def table_of(model: str) -> str:

@@ -40,7 +40,10 @@ def with_store(app: Hookline, action: Callable[[TapeStore], Awaitable[T]]) -> T:
 
 def list_sessions(app: Hookline) -> None:
     """One line for each session, the latest first."""
-    for info in with_store(app, lambda store: store.sessions()):
+    sessions = with_store(app, lambda store: store.sessions())
+    if not sessions:
+        typer.echo("there are no sessions yet")
+    for info in sessions:
         forked = f"  forked from {info.parent}" if info.parent else ""
         about = f"  {info.name or info.preview}" if info.name or info.preview else ""
         typer.echo(f"{clock(info.updated)}  {info.entries:>6} entries  {info.id}{forked}{about}")
@@ -60,7 +63,10 @@ def show_session(app: Hookline, session_id: str, *, as_json: bool = False) -> No
 
 def search_tape(app: Hookline, text: str, session_id: str | None) -> None:
     """The entries that have these words."""
-    for hit in with_store(app, lambda store: store.search(text, session_id=session_id)):
+    hits = with_store(app, lambda store: store.search(text, session_id=session_id))
+    if not hits:
+        typer.echo("no entry has these words")
+    for hit in hits:
         entry = hit.entry
         typer.echo(f"{clock(entry.time)}  {entry.session_id}  {entry.id}  {hit.snippet}")
 

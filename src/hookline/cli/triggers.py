@@ -30,7 +30,10 @@ def list_triggers(app: Hookline) -> None:
     async def gathered(triggers: Triggers) -> list[tuple[Trigger[Any], dict[str, int]]]:
         return [(t, await triggers.ledger.counts(t.name)) for t in triggers.configured.values()]
 
-    for trigger, counts in _with(app, gathered):
+    found = _with(app, gathered)
+    if not found:
+        typer.echo("no triggers are configured; [triggers.NAME] in config.toml adds one")
+    for trigger, counts in found:
         settings = trigger.settings
         events = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
         typer.echo(f"{trigger.name:<20} {settings.type:<8} {events or 'no events yet'}")
@@ -67,12 +70,17 @@ def dead(app: Hookline, name: str, retry: str | None) -> None:
 
     async def look(triggers: Triggers) -> list[Any]:
         triggers.trigger(name)
-        if retry is None:
-            return await triggers.ledger.dead(name)
-        await triggers.revive(name, retry)
-        return []
+        if retry is not None:
+            await triggers.revive(name, retry)
+        return await triggers.ledger.dead(name)
 
-    for record in _with(app, look):
+    records = _with(app, look)
+    if retry is not None:
+        typer.echo(f"{retry} is tried again")
+        return
+    if not records:
+        typer.echo(f"the trigger {name!r} has no dead letters")
+    for record in records:
         event = record.event
         typer.echo(f"{event.id}  {record.tries} tries  {record.note}  {json.dumps(event.payload)}")
 

@@ -1,10 +1,10 @@
-"""Writing: settings into a file, with its comments and layout kept, all or nothing."""
+"""Change settings in a file, all or nothing; comments and layout are kept."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,24 +15,40 @@ from .layers import merged, parse, read_file
 
 
 def write(path: Path, changes: Mapping[str, Any]) -> None:
-    """Merge tables into a file, which is made if it is not there.
+    """Merge tables into a file, creating it if needed; only its owner can read a new one."""
+    _edit(path, lambda document: _put(document, changes), merged(read_file(path) or {}, changes))
 
-    The new text is read back and compared before it takes the file's place in one step. A file with
-    secrets in it is nobody else's: a new one can be read by its owner alone.
-    """
+
+def remove(path: Path, dotted: str) -> None:
+    """Remove a setting from a file that has it."""
+    after = read_file(path) or {}
+    _drop(after, dotted)
+    _edit(path, lambda document: _drop(document, dotted), after)
+
+
+def _drop(table: Any, dotted: str) -> None:
+    """Remove a setting, and tables that are empty without it."""
+    name, _, rest = dotted.partition(".")
+    if rest:
+        _drop(table[name], rest)
+    if not rest or not table[name]:
+        del table[name]
+
+
+def _edit(path: Path, change: Callable[[Any], None], expected: dict[str, Any]) -> None:
+    """Change a file in one step, if what is read back from the new text is what is expected."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    before = read_file(path) or {}
     try:
         document = tomlkit.parse(path.read_text(encoding="utf-8-sig") if path.exists() else "")
-        _put(document, changes)
+        change(document)
         text = tomlkit.dumps(document)
     except TOMLKitError as error:
         raise ConfigError(f"cannot change {path}: {error}; edit it by hand") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    if parse(text, str(path)) != merged(before, changes):
+    if parse(text, str(path)) != expected:
         raise ConfigError(f"cannot change {path} without changing more than was asked: edit it by hand")
     _replace(path, text)
 

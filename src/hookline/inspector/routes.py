@@ -80,6 +80,10 @@ def page_routes() -> APIRouter:
     async def slash() -> RedirectResponse:
         return RedirectResponse(PAGE)
 
+    @router.get("/favicon.ico")
+    async def icon() -> Response:
+        return answers["icon.svg"]
+
     @router.get(FILES + "{name}")
     async def file(name: str) -> Response:
         if name not in answers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shutil import get_terminal_size
 from time import localtime, strftime
 from typing import TYPE_CHECKING
 
@@ -102,11 +103,12 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
 
 
 def listed(info: SessionInfo, present: str) -> str:
-    """A session in one line."""
+    """A session in one line of the terminal, with as much of its title as there is room for."""
     when = strftime("%Y-%m-%d %H:%M", localtime(info.updated))
     mark = "→" if info.id == present else " "
-    said = info.name or info.preview
-    return f"{mark} {info.id:<28} {when}  {info.entries:>6} entries  {one_line(said, 50)}".rstrip()
+    line = f"{mark} {info.id:<20}  {when}  {info.entries:>5} entries  "
+    room = min(get_terminal_size().columns - len(line) - 1, 50)
+    return (line + one_line(info.name or info.preview, room)).rstrip() if room > 1 else line.rstrip()
 
 
 def chosen(wanted: str, found: list[SessionInfo]) -> str:

@@ -24,4 +24,5 @@ def page_routes() -> list[Route]:
 
         return Route(path, serve, methods=["GET"], include_in_schema=False)
 
-    return [route("/", INDEX), *(route(f"/{name}", name) for name in names)]
+    named = [route("/", INDEX), route("/favicon.ico", "icon.svg")]  # browsers ask for it by this name
+    return [*named, *(route(f"/{name}", name) for name in names)]

@@ -57,6 +57,7 @@ SHIPPED = {
 """The channels that come with Hookline: each is made with the gateway when it is enabled."""
 
 DEFAULT = ("web", "openai")
+TRIGGER_HOOKS = ("trigger_init", "trigger_routes", "trigger_start", "trigger_stop")
 GOING_DOWN = "the gateway is going down; send it again later"
 
 
@@ -96,7 +97,7 @@ class Gateway:
         self.routers: list[APIRouter] = []
         """What others serve to operators beside the channels; add before the server is made."""
         self.open_routes: list[BaseRoute] = []
-        """Routes that need no token because whoever brings them guards them, such as a webhook's."""
+        """Routes of triggers, known while the gateway runs. They need no token: each guards itself."""
         self._users: Users | None = None
         self.ready = False
         """Whether all channels are started and messages are taken."""
@@ -179,7 +180,8 @@ class Gateway:
             await stack.enter_async_context(self.app.running())
             stack.push_async_callback(self.stop)
             await self.start()
-            if self.app.hooks["trigger_init"].count() or self.app.config.section("triggers"):
+            hooks = self.app.hooks
+            if self.app.config.section("triggers") or any(map(hooks.has_hooks, TRIGGER_HOOKS)):
                 await self._start_triggers(stack)
             yield self
 
@@ -189,6 +191,7 @@ class Gateway:
 
         triggers = self.triggers = Triggers(self.app)
         stack.push_async_callback(triggers.stop, self.settings.drain)
+        stack.callback(self.open_routes.clear)
         await triggers.start(self.cluster.process if self.cluster is not None else None)
         self.open_routes += triggers.routes()
 

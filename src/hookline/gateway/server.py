@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,8 @@ def create_app(gateway: Gateway) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with gateway.running():
-            yield
+            with mounted():
+                yield
 
     levels = Levels()
     guard = Middleware(
@@ -109,13 +110,18 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.add_exception_handler(LookupError, _answer(404))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Refused, _refused)
-    _add_routes(app, gateway, levels)
+    mounted = _add_routes(app, gateway, levels)
     levels.serve(app.router.routes)
     return app
 
 
-def _add_routes(app: FastAPI, gateway: Gateway, levels: Levels) -> None:
-    """Everything that is served, each with what it needs.
+def _add_routes(
+    app: FastAPI, gateway: Gateway, levels: Levels
+) -> Callable[[], AbstractContextManager[None]]:
+    """Everything that is served, each with what it needs; gives what mounts the routes of triggers.
+
+    Triggers bring their routes when the gateway starts. That is later than this where another server
+    runs the app.
 
     Routes are taken as they are: `include_router` would make each once more, which takes half of a
     start, and the copies would not be those that were declared.
@@ -136,6 +142,7 @@ def _add_routes(app: FastAPI, gateway: Gateway, levels: Levels) -> None:
             app.router.routes += router.routes
     for router in gateway.routers:
         app.router.routes += router.routes
+    position = len(app.router.routes)
     app.router.routes += gateway.open_routes
     levels.declare("public", gateway.open_routes)
     if gateway.settings.inspector:
@@ -148,6 +155,18 @@ def _add_routes(app: FastAPI, gateway: Gateway, levels: Levels) -> None:
         page = page_routes()
         levels.declare("public", page)
         app.router.routes += page
+
+    @contextmanager
+    def mounted() -> Generator[None]:
+        routes = [*gateway.open_routes]
+        levels.declare("public", routes)
+        app.router.routes[position:position] = routes
+        try:
+            yield
+        finally:
+            app.router.routes[position : position + len(routes)] = []
+
+    return mounted
 
 
 def _routes(channel: Any) -> Any:
@@ -249,7 +268,7 @@ async def serve(
 
     A second SIGTERM or SIGINT ends the process at once, whatever still runs.
 
-    HTTP is served when something wants to be: a channel with routes, `gateway.routers`, a webhook.
+    HTTP is served when something needs it: a channel with routes, `gateway.routers`, a trigger's routes.
     `started` is told the address. With `changed`, hook files are loaded anew when they change, and it
     is told what came of it.
     """
@@ -274,6 +293,9 @@ async def serve(
                     changed(text)
 
                 await stack.enter_async_context(gateway.app.hook_files.watching(reloaded))
+            if listening is None and gateway.open_routes:
+                listening = listen(gateway.settings.host, gateway.settings.port)
+                stack.callback(listening.close)
             if listening is not None:
                 sockets = [listening]
                 if gateway.settings.socket is not None:

@@ -140,9 +140,16 @@ class Triggers:
 
     async def _collect_routes(self) -> None:
         for result in await self._told("trigger_routes"):
-            for route in result.result or ():
-                # A router of FastAPI is a list of routes with a name.
-                self._routes += getattr(route, "routes", None) or [route]
+            for given in result.result or ():
+                from starlette.routing import BaseRoute, Router
+
+                if isinstance(given, BaseRoute):
+                    self._routes.append(given)
+                elif isinstance(given, Router):
+                    self._routes += given.routes
+                else:
+                    wrong = TriggerError(f"trigger_routes must give routes or routers, not {given!r}")
+                    await self.report(result.plugin_name, wrong)
 
     async def _told(self, hook: str, **arguments: Any) -> list[DispatchResult]:
         """Call a hook of those that can take part, and tell of those that failed."""

@@ -65,6 +65,7 @@ repeat = True
 """
 
 APP = """
+import asyncio
 import sys
 from hookline.app import Hookline
 from hookline.cli.chat import start
@@ -77,6 +78,11 @@ if sys.argv[2] == "ask":
     app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True, reason="really?"))
 if sys.argv[2] == "deny":
     app.hooks.register("tool_call", lambda e: ToolCallEventResult(block=True, reason="not here"))
+if sys.argv[2] == "follow":
+    def follow(event, ctx):
+        message = {"content": "after", "session_id": ctx.session_id}
+        app.started = asyncio.create_task(app.process_inbound(message))
+    app.hooks.register("settled", follow, once=True)
 start(app)
 """
 
@@ -556,6 +562,11 @@ class TestPlain:
         assert done.stderr.decode() == (
             '→ shell {"command": "touch made; seq 1 9"}\nhookline: the model broke\n'
         )
+
+    def test_the_answer_of_a_turn_that_a_plugin_starts_is_shown(self, place):
+        done = self.chat(place, "hello\nthink\n", "follow")
+        shown = done.stdout.decode().splitlines()
+        assert shown == ["A **bold** word and `code`.", "Plain again.", "Answer."]
 
     def test_nobody_answers_on_a_pipe(self, place):
         done = self.chat(place, "touch\ny\n", "ask")

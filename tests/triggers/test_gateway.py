@@ -165,7 +165,8 @@ async def test_under_another_server_the_routes_of_triggers_are_mounted_when_the_
         async with (
             asgi.router.lifespan_context(asgi),
             httpx.AsyncClient(
-                transport=httpx.ASGITransport(asgi, client=("127.0.0.1", 1)), base_url="http://localhost"
+                transport=httpx.ASGITransport(asgi, client=("127.0.0.1", 1)),
+                base_url="http://localhost",
             ) as client,
         ):
             for path, answer in PLUGIN_ROUTES.items():
@@ -188,9 +189,114 @@ async def test_what_is_no_route_is_reported_and_the_gateway_serves_on(app, error
     app.hooks.add(Wrong(), name="wrong")
     app.hooks.add(OnlyRoutes(), name="routes")
     given = GatewaySettings(port=0, token="t" * 20)
-    async with asyncio.timeout(30), served(Gateway(app, settings=given)) as client:
-        async with client.get("/route") as response:
-            assert response.status == 200
+    async with (
+        asyncio.timeout(30),
+        served(Gateway(app, settings=given)) as client,
+        client.get("/route") as response,
+    ):
+        assert response.status == 200
     [(stage, error)] = errors
     assert stage == "trigger"
     assert "/not-a-route" in str(error)
+
+
+class Watcher:
+    """A plugin that starts turns by itself, in each of the ways that there are."""
+
+    @hookimpl
+    def trigger_init(self, deps):
+        self.emit, self.app = deps["emit"], deps["app"]
+
+    async def by_event(self, session):
+        receipt = await self.emit(TriggerEvent("files", message="a.txt changed", session=session))
+        await receipt.settled()
+
+    async def by_message(self, session):
+        await self.app.process_inbound({"content": "a.txt changed", "session_id": session})
+
+
+@pytest.fixture
+def mail(app):
+    plugin = MailPlugin()
+    app.hooks.add(plugin, name="mail")
+    return plugin.mailbox
+
+
+@pytest.fixture
+def watcher(app):
+    plugin = Watcher()
+    app.hooks.add(plugin, name="watcher")
+    return plugin
+
+
+STARTS = pytest.mark.parametrize("start", [Watcher.by_event, Watcher.by_message])
+
+
+@STARTS
+async def test_the_answer_of_a_turn_that_a_plugin_starts_goes_to_the_channel_of_the_session(
+    app, scripted, mail, watcher, start
+):
+    scripted("Hello, Ada.", "I looked at a.txt.", "Again.")
+    app.hooks.register("resolve_session", lambda message: message.get("session_id") or "inbox")
+    async with asyncio.timeout(30), Gateway(app, enabled=["mail"]).running() as gateway:
+        await gateway.handle({"content": "hi", "channel": "mail", "chat_id": "ada"})
+        assert await mail.sent.get() == ("ada", "Hello, Ada.")
+        await start(watcher, "inbox")
+        await start(watcher, "inbox")  # its own turns do not change where the people are
+    assert mail.sent.get_nowait() == ("ada", "I looked at a.txt.")
+    assert mail.sent.get_nowait() == ("ada", "Again.")
+    assert mail.sent.empty()
+
+
+@STARTS
+async def test_a_session_that_nobody_has_used_yet_is_found_by_its_name(
+    app, scripted, mail, watcher, start
+):
+    scripted("I looked at a.txt.")
+    async with Gateway(app, enabled=["mail"]).running():
+        await start(watcher, "mail:bob#1")
+    assert mail.sent.get_nowait() == ("bob", "I looked at a.txt.")
+
+
+@STARTS
+async def test_the_answer_in_a_session_without_a_channel_is_only_on_the_tape(
+    app, scripted, mail, watcher, start
+):
+    scripted("I looked at a.txt.")
+    async with Gateway(app, enabled=["mail"]).running():
+        await start(watcher, "nightly")
+    assert mail.sent.empty()
+
+
+async def test_a_channel_in_the_settings_comes_before_that_of_the_session(
+    app, settings, scripted, mail, watcher
+):
+    settings('[triggers.files]\ntype = "queue"\nchannel = "mail"\nchat = "ops"\n')
+    scripted("I looked at a.txt.")
+    async with Gateway(app, enabled=["mail"]).running():
+        await watcher.by_event("mail:bob")
+    assert mail.sent.get_nowait() == ("ops", "I looked at a.txt.")
+    assert mail.sent.empty()
+
+
+async def test_whoever_watches_a_session_on_the_page_sees_the_turn_that_a_plugin_starts(
+    app, scripted, watcher
+):
+    scripted("Hello.", "I looked at a.txt.")
+    later: list[asyncio.Task[None]] = []
+
+    def look_later(event):  # from within a turn of the same session
+        if event.messages[-1]["content"] == "hi":
+            later.append(asyncio.create_task(watcher.by_message("web:ada")))
+
+    app.hooks.register("context", look_later)
+    given = GatewaySettings(port=0, token="t" * 20, channels=["web"])
+    async with asyncio.timeout(30), served(Gateway(app, settings=given)) as client:
+        headers = {"Authorization": f"Bearer {'t' * 20}"}
+        async with client.ws_connect("/ws?session=web:ada", headers=headers) as socket:
+            await socket.send_json({"type": "message", "text": "hi"})
+            shown = ""
+            while "I looked at a.txt." not in shown:
+                shown += (await socket.receive_json()).get("delta", "")
+            await asyncio.gather(*later)
+    assert shown == "Hello.I looked at a.txt."

@@ -203,7 +203,7 @@ async def test_a_moment_behind_the_mark_is_not_taken_and_leaves_nothing(ledger):
 
 
 async def test_texts_that_a_database_may_not_like_are_kept(ledger):
-    event = TriggerEvent("orders", {"a\0b": "\ud800"}, "o'r%s\"", 5.0, "nul \0 here")
+    event = TriggerEvent("orders", {"a\0b": "\ud800"}, "o'r%s\"", 5.0, "nul \0 here", "web:\0")
     taken, record = await ledger.claim(event, "a")
     assert (taken, record.event) == (True, event)
     assert await ledger.settle(event, "a", "dead", "it said %s and {this}")

@@ -26,6 +26,8 @@ class TriggerEvent:
     """When it happened, in seconds since 1970."""
     message: str | None = None
     """What to say, where no template says it."""
+    session: str | None = None
+    """The session of the turn. The answer goes to its channel, unless the section names another."""
 
 
 lifecycle = partial(hookspec, outcomes, order=OLDEST, errors=CAPTURE)

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hookline.catalog.envelope import Envelope
+from hookline.catalog.envelope import Envelope, address_of, field_of
 from hookline.catalog.parts import Part
 from hookline.catalog.stream import StreamEvent
 from hookline.turn import TurnResult
@@ -33,6 +33,14 @@ It says False where a message with this id was accepted before: that one is answ
 
 inbound: ContextVar[Envelope | None] = ContextVar("hookline_inbound", default=None)
 """The message that is being answered, for whatever happens on its behalf."""
+
+
+def is_answer(outbound: Envelope) -> bool:
+    """Whether an outbound envelope answers the message at hand, of which pieces were shown already."""
+    current = inbound.get()
+    if current is None or field_of(outbound, "unprompted"):
+        return False
+    return address_of(current) == address_of(outbound)
 
 
 class Channel:

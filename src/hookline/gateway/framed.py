@@ -14,7 +14,7 @@ from hookline.hooks import HooklineError
 from hookline.turn import TurnResult
 
 from .approvals import Pending
-from .channel import Channel, Handle, inbound
+from .channel import Channel, Handle, is_answer
 from .frames import Frame, approval_frame, end_frame, event_frame, part_frame
 from .outbox import Taker
 from .users import User
@@ -184,8 +184,7 @@ class FrameChannel(Channel):
 
     async def send(self, outbound: Envelope) -> bool:
         """Show an envelope to those who watch its chat; that of an answer goes with the answer."""
-        current = inbound.get()
-        if current is not None and address_of(current) == address_of(outbound):
+        if is_answer(outbound):
             return True
         watching = self._watchers.get(address_of(outbound)[1])
         if not watching:

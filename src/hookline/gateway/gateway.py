@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from hookline.catalog.events.gateway import (
     GatewayStopEvent,
     MessageCancelEvent,
 )
+from hookline.delivery import to_session
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import suggestion
 from hookline.inbox import Fate, Inbox, fates_of, key_of
@@ -32,7 +33,7 @@ from .commands import Commands
 from .intake import Intake, with_id
 from .limits import Limiter
 from .metrics import Metrics
-from .settings import GatewaySettings, settings_of, worker_settings_of
+from .settings import GatewaySettings, has_triggers, settings_of, worker_settings_of
 from .users import Users
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ SHIPPED = {
 """The channels that come with Hookline: each is made with the gateway when it is enabled."""
 
 DEFAULT = ("web", "openai")
-TRIGGER_HOOKS = ("trigger_init", "trigger_routes", "trigger_start", "trigger_stop")
 GOING_DOWN = "the gateway is going down; send it again later"
 
 
@@ -180,8 +180,7 @@ class Gateway:
             await stack.enter_async_context(self.app.running())
             stack.push_async_callback(self.stop)
             await self.start()
-            hooks = self.app.hooks
-            if self.app.config.section("triggers") or any(map(hooks.has_hooks, TRIGGER_HOOKS)):
+            if has_triggers(self.app):
                 await self._start_triggers(stack)
             yield self
 
@@ -336,6 +335,7 @@ class Gateway:
 
     async def deliver(self, outbound: Envelope) -> bool:
         """Hand an outbound envelope to its channel; whether it was sent."""
+        outbound = await to_session(self.app, outbound)
         channel = self.channels.get(address_of(outbound)[0])
         return channel is not None and await channel.send(outbound)
 
@@ -397,7 +397,3 @@ class Gateway:
         hook = self.app.hooks[name]
         if hook.live:
             await hook.fire(event, self.app.context(session_id))
-
-
-Factory = Callable[[Gateway], Channel]
-"""What `SHIPPED` names."""

@@ -21,6 +21,7 @@ from hookline.cluster import Bundle, Queue, Queued, Relay
 from hookline.cluster.gathering import Gathering
 from hookline.cluster.items import address
 from hookline.cluster.queue import End
+from hookline.delivery import to_session
 from hookline.inbox import Fate, fates_of, keys_of, packed
 from hookline.tape.errors import (
     TapeConflict,
@@ -33,7 +34,7 @@ from hookline.tape.errors import (
 from hookline.turn import TurnResult
 
 from .answering import TOGETHER, Answering, told
-from .channel import Channel, inbound
+from .channel import Channel, inbound, is_answer
 from .past import ending_of, give_up
 from .relaying import Reply
 
@@ -309,8 +310,9 @@ class Lines:
 
     async def deliver(self, outbound: Envelope) -> bool:
         """Send an envelope: with the answer at hand, or to whichever gateway has its channel."""
+        outbound = await to_session(self.app, outbound)
         current = inbound.get()
-        if current is not None and address_of(current) == address_of(outbound):
+        if current is not None and is_answer(outbound):
             return await self.channel_of(current).send(outbound)
         bundle = Bundle(address(outbound), [("send", packed(outbound))])
         await self._relay.send(address_of(outbound)[0], bundle)

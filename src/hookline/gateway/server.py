@@ -268,7 +268,7 @@ async def serve(
 
     A second SIGTERM or SIGINT ends the process at once, whatever still runs.
 
-    HTTP is served when something needs it: a channel with routes, `gateway.routers`, a trigger's routes.
+    HTTP is served when something needs it: channels with routes, `gateway.routers`, a trigger's routes.
     `started` is told the address. With `changed`, hook files are loaded anew when they change, and it
     is told what came of it.
     """

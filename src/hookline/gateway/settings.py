@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -14,6 +14,9 @@ from hookline.hooks import HooklineError
 
 from .token import check_token, own_token
 from .users import NAME, OWNER, OWNER_USER, Role, User, Users
+
+if TYPE_CHECKING:
+    from hookline.app import Hookline
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -221,6 +224,12 @@ class WorkerSettings(BaseModel):
         if self.silence < 2 * self.heartbeat:
             raise ValueError("silence must be at least twice the heartbeat, or live workers seem dead")
         return self
+
+
+def has_triggers(app: Hookline) -> bool:
+    """Whether the settings name triggers, or a plugin implements one of their hooks."""
+    hooks = ("trigger_init", "trigger_routes", "trigger_start", "trigger_stop")
+    return bool(app.config.section("triggers")) or any(map(app.hooks.has_hooks, hooks))
 
 
 def worker_settings_of(config: Config) -> WorkerSettings:

@@ -24,6 +24,7 @@ from hookline.tape.errors import TapeError, TapeTooNew, TapeTooOld
 from hookline.tape.opening import postgres_of
 
 from .lines import Lines
+from .settings import has_triggers
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -95,7 +96,7 @@ class Worker:
         )
         job(self._job)
         self.lines.answering.attach(stack)
-        if self.app.config.section("triggers"):
+        if has_triggers(self.app):
             from hookline.triggers import Triggers
 
             answer = Triggers(self.app).answer

@@ -33,7 +33,7 @@ PART: Final = "triggers"
 LOOK_EVERY: Final = 10.0
 """Seconds between two looks for events of owners who are gone: longer than one takes to come back."""
 
-# `stamp` is the call that changed a row last. `message` is JSON, which may hold any text.
+# `stamp` is the call that changed a row last. `message` and `session` are JSON, which holds any text.
 MIGRATIONS: Final[list[str]] = [
     """
     CREATE TABLE {schema}.trigger_events (
@@ -44,6 +44,7 @@ MIGRATIONS: Final[list[str]] = [
         payload text NOT NULL,
         time double precision NOT NULL,
         message text NOT NULL,
+        session text NOT NULL,
         owner text NOT NULL,
         tries integer NOT NULL,
         due timestamptz NOT NULL DEFAULT '-infinity',
@@ -60,12 +61,12 @@ MIGRATIONS: Final[list[str]] = [
 ]
 """What leads from each version of these tables to the next. Never change one that was released."""
 
-_RECORD = "trigger, id, state, payload, time, message, owner, tries, note"
+_RECORD = "trigger, id, state, payload, time, message, session, owner, tries, note"
 _INSERT = """
     INSERT INTO {schema}.trigger_events AS known
-        (trigger, id, state, payload, time, message, owner, tries, note, stamp)
-    VALUES (%(trigger)s, %(id)s, %(state)s, %(payload)s, %(time)s, %(message)s, %(owner)s, %(tries)s,
-        %(note)s, %(stamp)s)
+        (trigger, id, state, payload, time, message, session, owner, tries, note, stamp)
+    VALUES (%(trigger)s, %(id)s, %(state)s, %(payload)s, %(time)s, %(message)s, %(session)s, %(owner)s,
+        %(tries)s, %(note)s, %(stamp)s)
     ON CONFLICT (trigger, id) DO
 """
 _CLAIM = f"""{_INSERT} UPDATE SET state = 'started', owner = excluded.owner, tries = known.tries + 1,
@@ -312,6 +313,7 @@ def _values(
         "payload": json.dumps(event.payload),
         "time": event.time,
         "message": json.dumps(event.message),
+        "session": json.dumps(event.session),
         "owner": owner,
         "tries": tries,
         "note": note if storable(note) else repr(note),
@@ -320,6 +322,7 @@ def _values(
 
 
 def _record(row: Row) -> Record:
-    trigger, event_id, state, payload, time, message, owner, tries, note = row
-    event = TriggerEvent(trigger, json.loads(payload), event_id, time, json.loads(message))
+    trigger, event_id, state, payload, time, message, session, owner, tries, note = row
+    said = json.loads(message), json.loads(session)
+    event = TriggerEvent(trigger, json.loads(payload), event_id, time, *said)
     return Record(event, state, owner, tries, note)

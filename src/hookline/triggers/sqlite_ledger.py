@@ -19,7 +19,7 @@ _LET_GO: Final = (
     "UPDATE events SET payload = '{}', message = NULL WHERE trigger = ? AND id = ? AND state = 'done'"
 )
 """An event that is done with is kept for its id alone."""
-_COLUMNS: Final = "trigger, id, state, payload, time, message, owner, tries, note"
+_COLUMNS: Final = "trigger, id, state, payload, time, message, session, owner, tries, note"
 
 
 def _version_1(db: sqlite3.Connection) -> None:
@@ -33,6 +33,7 @@ def _version_1(db: sqlite3.Connection) -> None:
             payload TEXT NOT NULL,
             time REAL NOT NULL,
             message TEXT,
+            session TEXT,
             owner TEXT NOT NULL DEFAULT '',
             tries INTEGER NOT NULL DEFAULT 0,
             due REAL NOT NULL DEFAULT 0,
@@ -265,10 +266,8 @@ def _find(db: sqlite3.Connection, event: TriggerEvent) -> Record | None:
 
 def _select(db: sqlite3.Connection, where: str, values: tuple[Any, ...] = ()) -> list[Record]:
     return [
-        Record(
-            TriggerEvent(trigger, json.loads(payload), id_, time, message), state, owner, tries, note
-        )
-        for trigger, id_, state, payload, time, message, owner, tries, note in db.execute(
+        Record(TriggerEvent(trigger, json.loads(payload), id_, *said), state, owner, tries, note)
+        for trigger, id_, state, payload, *said, owner, tries, note in db.execute(
             f"SELECT {_COLUMNS} FROM events WHERE {where}", values
         )
     ]
@@ -277,10 +276,10 @@ def _select(db: sqlite3.Connection, where: str, values: tuple[Any, ...] = ()) ->
 def _insert(
     db: sqlite3.Connection, event: TriggerEvent, state: State, *, owner: str = "", tries: int = 0
 ) -> bool:
-    payload = json.dumps(event.payload)
+    said = json.dumps(event.payload), event.time, event.message, event.session
     db.execute(
-        f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '')",
-        (event.trigger, event.id, state, payload, event.time, event.message, owner, tries),
+        f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '')",
+        (event.trigger, event.id, state, *said, owner, tries),
     )
     return True
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.catalog.envelope import Envelope, address_of, field_of
 from hookline.catalog.trigger import Route, TriggerEvent
+from hookline.delivery import to_session
 from hookline.hooks.errors import error_text
 from hookline.turn import TurnResult
 
@@ -246,7 +247,9 @@ class Triggers:
         if content is None:
             content = Template(settings.message).fill(event.payload)
         channel = f"trigger:{event.trigger}"
-        session = Template(settings.session).fill(event.payload) if settings.session else channel
+        session = event.session or channel
+        if event.session is None and settings.session:
+            session = Template(settings.session).fill(event.payload)
         return {
             "content": content,
             "channel": channel,
@@ -257,19 +260,23 @@ class Triggers:
         }
 
     async def answer(self, message: Envelope) -> bool:
-        """Send what is rendered to a trigger to the channel that it names."""
+        """Send what a trigger's turn renders to the channel that it names, or that its session has."""
         source, chat_id = address_of(message)
         kind, _, name = source.partition(":")
-        channel = self.settings_of(name).channel if kind == "trigger" else None
-        if channel is None:
+        if kind != "trigger":
             return False
         outbound = {
             "content": field_of(message, "content", ""),
             "session_id": field_of(message, "session_id"),
-            "channel": channel,
-            "chat_id": chat_id,
         }
+        channel = self.settings_of(name).channel
+        if channel is not None:
+            outbound |= {"channel": channel, "chat_id": chat_id}
+        else:
+            outbound = await to_session(self.app, outbound)
+            if "channel" not in outbound:
+                return False
         sent = any(await self.app.hooks["dispatch_outbound"].fire(outbound))
         if not sent:
-            log.warning("trigger.answer_not_sent trigger=%s channel=%s", name, channel)
+            log.warning("trigger.answer_not_sent trigger=%s channel=%s", name, outbound["channel"])
         return sent

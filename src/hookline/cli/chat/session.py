@@ -11,13 +11,14 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.attachments import attachments, mentions
-from hookline.catalog.envelope import Envelope, field_of
+from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.events.tool import ToolExecutionUpdateEvent
 from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
 from hookline.cli.orphans import adopting
+from hookline.delivery import is_channel
 from hookline.exchange import Exchange
 from hookline.hookfiles import inert_text
 from hookline.models.thinking import LEVELS
@@ -298,7 +299,13 @@ class Chat:
             yield
 
     def _deliver(self, outbound: Envelope) -> bool:
-        self._delivered.append(outbound)
+        session_id = field_of(outbound, "session_id")
+        if is_channel(address_of(outbound)[0]) or not session_id:
+            self._delivered.append(outbound)
+            return True
+        if session_id != self.session_id:
+            return False
+        self.view.say(content_of(outbound))  # of a turn that a plugin started
         return True
 
     def _progress(self, event: ToolExecutionUpdateEvent) -> None:

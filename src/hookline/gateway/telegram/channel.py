@@ -13,7 +13,7 @@ from telegram.error import TelegramError
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.catalog.parts import AudioPart, ImagePart, Part, TextPart
 from hookline.catalog.stream import StreamEvent
-from hookline.gateway.channel import Channel, Handle, inbound
+from hookline.gateway.channel import Channel, Handle, inbound, is_answer
 from hookline.turn import TurnResult
 
 from .api import Api, TelegramFailed
@@ -180,7 +180,7 @@ class TelegramChannel(Channel):
             return False
         text, current = content_of(outbound), inbound.get()
         try:
-            if current is not None and address_of(current) == address_of(outbound):
+            if current is not None and is_answer(outbound):
                 reply = self._reply(current)
                 if reply is not None and not reply.finished:
                     await reply.finish(text)

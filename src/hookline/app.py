@@ -327,7 +327,7 @@ class Hookline:
         """The agent's loop."""
         from hookline.agent.engine import Engine
 
-        return Engine(self.hooks, self.tools, self.runner)
+        return Engine(self.hooks, self.tools, self.runner, lambda name: self.models.get(name))
 
     # --- plugins ------------------------------------------------------------------------------
 

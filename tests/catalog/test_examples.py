@@ -12,6 +12,7 @@ from hookline import AsyncStreamEvents, Hooks, StreamEvent
 from hookline.catalog import CATALOG
 from hookline.catalog.examples import EXAMPLES, PLUGINS, example_source, implementations
 from hookline.events import AudioPart, HookContext, ToolCall, ToolResultContent
+from hookline.models import ModelRequest
 
 
 async def receive(message: Any) -> None: ...
@@ -68,7 +69,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "tool_result_persist": {
         "tool_name": "screenshot", "result": b"...", "agent_id": "main", "session_id": "thread:7"},
     "around_tool_call": {"call": CALL, "call_next": run_tool},
-    "around_model_call": {"request": {"model": "large"}, "call_next": answer},
+    "around_model_call": {
+        "request": ModelRequest("large", [{"role": "user", "content": "hello"}]), "call_next": answer},
     "bootstrap_files": {"agent_id": "main"},
     "on_turn_start": {"agent_id": "main", "messages": [{"role": "user", "content": "hello"}]},
     "on_turn_end": {"agent_id": "main", "response": "hello"},

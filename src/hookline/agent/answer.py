@@ -20,11 +20,11 @@ from hookline.catalog.events.message import (
 )
 from hookline.catalog.events.model import ModelCallEvent, ModelResultEvent
 from hookline.catalog.stream import StreamEvent
-from hookline.hooks import Hooks, Verdict
-from hookline.models import Model, ModelRequest
+from hookline.hooks import CallError, Hooks, Verdict
+from hookline.models import Model, ModelError, ModelRequest, ModelUnavailable
 
 from .errors import Blocked, CutOff, TooManyCalls, Unjudged
-from .segments import WHOLE, HeldBack, Streaming
+from .segments import WHOLE, HeldBack, Released, Streaming, closing
 
 CUT_OFF = "the model's answer was cut off before its end"
 CALLS = 128
@@ -35,6 +35,8 @@ CALL_ID = re.compile(r"(?!command_|shell_)[!-.0-~]{1,256}", re.ASCII)
 """Ids of a model that are kept. Others could name a session (`/`) or a user's own call."""
 
 Emit = Callable[[StreamEvent], Awaitable[None]]
+FindModel = Callable[[str], Model]
+"""Returns the model of a name; raises `ModelError` if there is none."""
 
 
 @dataclass(slots=True)
@@ -86,7 +88,8 @@ class Answer:
 class ModelTurn:
     """Makes model calls through `context`, `around_model_call`, `model_call` and `model_result`."""
 
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: Hooks, find_model: FindModel) -> None:
+        self._find_model = find_model
         self._context = hooks["context"]
         self._around = hooks["around_model_call"]
         self._call = hooks["model_call"]
@@ -132,16 +135,39 @@ class ModelTurn:
         calls: int = CALLS,
     ) -> AsyncIterable[StreamEvent]:
         """The model's answer, as it comes through everything that is around a call."""
-
-        def ask(request: ModelRequest) -> Awaitable[AsyncIterable[StreamEvent]]:
-            return self._ask(model, request, ctx, streaming, Answer(most_calls=calls))
-
         if not self._around.live:
-            return await ask(request)
-        stream = await self._around.fire(request, ask)
+            return await self._ask(model, request, ctx, streaming, Answer(most_calls=calls))
+        name, judged = request.model, Released()
+
+        async def call_next(changed: Any) -> AsyncIterable[StreamEvent]:
+            if not isinstance(changed, ModelRequest):
+                kind = type(changed).__name__
+                raise CallError(
+                    f"call_next of around_model_call takes a ModelRequest, not {kind}; "
+                    "change one with dataclasses.replace(request, model=...)"
+                )
+            own = model if changed.model == name else self._replacement(changed.model)
+            stream = await self._ask(own, changed, ctx, streaming, Answer(most_calls=calls))
+            return judged.kept(stream)
+
+        stream = await self._around.fire(request, call_next)
         if stream is None:
             raise CutOff("around_model_call gave no stream: a handler did not return one")
-        return stream
+        if stream in judged.streams or not self._result.live:
+            return stream
+        answer = Answer(most_calls=calls)
+        if self._result.count():
+            return self._judged(stream, request, ctx, HeldBack(streaming), answer, judged)
+        return self._observed(stream, request, ctx, answer, judged)
+
+    def _replacement(self, name: str) -> Model:
+        """The model that a handler of `around_model_call` asks for instead."""
+        try:
+            return self._find_model(name)
+        except ModelError as error:
+            raise ModelUnavailable(
+                f"a handler of around_model_call asks for model {name!r}: {error}"
+            ) from error
 
     async def _ask(
         self,
@@ -169,40 +195,55 @@ class ModelTurn:
 
     async def _observed(
         self,
-        stream: AsyncIterator[StreamEvent],
+        stream: AsyncIterable[StreamEvent],
         request: ModelRequest,
         ctx: HookContext,
         answer: Answer,
+        before: Released | None = None,
     ) -> AsyncIterator[StreamEvent]:
-        """Let an answer through that nobody can block, and show it to whoever looks on."""
+        """Let an answer through that nobody can block, and show it to the observers once."""
         text: list[str] = []
         async with closing(stream):
             async for event in stream:
                 call = collect(answer, text, event)
                 yield event if call is None else StreamEvent("tool_call", call)
-        await self._result.fire(result_of(request, "".join(text), answer), ctx)
+        if before is None or not before.streams:
+            await self._result.fire(result_of(request, "".join(text), answer), ctx)
 
     async def _judged(
         self,
-        stream: AsyncIterator[StreamEvent],
+        stream: AsyncIterable[StreamEvent],
         request: ModelRequest,
         ctx: HookContext,
         held: HeldBack,
         answer: Answer,
+        before: Released | None = None,
     ) -> AsyncIterator[StreamEvent]:
         """Hold an answer back until `model_result` has judged it: whole, or segment by segment.
 
         A segment is judged when the next one begins, so that the last one is judged with the end.
+        `before` has what was judged inside `around_model_call`: as long as the stream is the same, it
+        is not judged again.
         """
         text: list[str] = []
+        same = before is not None
         async with closing(stream):
             async for event in stream:
+                same = same and before is not None and before.has_next(event)
+                if same and event.kind in ("text", "reasoning"):
+                    held.pass_on(event)
+                    yield event
+                    continue
                 if event.kind == "text" and held.is_full:
                     segment = result_of(request, held.content)
                     for ready in held.release((await self._judge(segment, ctx)).event.content):
                         yield ready
                 call = collect(answer, text, event)
                 held.add(event if call is None else StreamEvent("tool_call", call))  # its judged id
+        if same:
+            for event in held.events:
+                yield event
+            return
         if not answer.finish_reason:
             raise Unjudged if held.judged else CutOff(CUT_OFF)
         answer.text = held.content
@@ -310,20 +351,3 @@ def raw_call(call: ToolCall, originals: list[dict[str, Any]]) -> dict[str, Any]:
 def with_messages(request: ModelRequest, messages: list[Message]) -> ModelRequest:
     """The request with what a hook made of its messages; the same where it left them."""
     return request if messages == request.messages else replace(request, messages=messages)
-
-
-class closing:  # noqa: N801  # read as a verb, like those of contextlib; a generator costs more
-    """Close a stream when it is left, read to its end or not: that stops the model."""
-
-    __slots__ = ("_stream",)
-
-    def __init__(self, stream: AsyncIterable[StreamEvent]) -> None:
-        self._stream = stream
-
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(self, *_: object) -> None:
-        close = getattr(self._stream, "aclose", None)
-        if close is not None:
-            await close()

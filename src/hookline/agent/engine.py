@@ -39,7 +39,7 @@ from hookline.tools.context import during
 from hookline.tools.registry import Registry
 from hookline.tools.runner import Admitted, Caller, Requested, ToolOutcome, ToolRunner
 
-from .answer import Answer, Emit, ModelTurn
+from .answer import Answer, Emit, FindModel, ModelTurn
 from .compactor import Compactor
 from .errors import Cancelled, StepLimit, TooManyCalls
 from .feed import Feed
@@ -61,11 +61,13 @@ Step: TypeAlias = Literal["more", "answered", "ended"]
 class Engine:
     """Runs agents: model turns through `ModelTurn`, tool calls through the one runner."""
 
-    def __init__(self, hooks: Hooks, tools: Registry, runner: ToolRunner) -> None:
+    def __init__(
+        self, hooks: Hooks, tools: Registry, runner: ToolRunner, find_model: FindModel
+    ) -> None:
         self.tools = tools
         self.runner = runner
         self._hooks = hooks
-        self._model_turn = ModelTurn(hooks)
+        self._model_turn = ModelTurn(hooks, find_model)
         self._retry = Retry(hooks)
         self.compactor = Compactor(hooks, self._model_turn)
         self._on_turn_start = hooks["on_turn_start"]

@@ -7,7 +7,10 @@ come in, together with all the text before them, and lets go of what was judged.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable, AsyncIterator
+from copy import deepcopy
 from dataclasses import dataclass
+from typing import Final
 
 from hookline.catalog.stream import StreamEvent
 
@@ -27,6 +30,8 @@ class Streaming:
 
 
 WHOLE = Streaming()
+COMPARED: Final = ("text", "reasoning", "tool_call")
+"""The events that make up an answer."""
 
 
 class HeldBack:
@@ -59,6 +64,12 @@ class HeldBack:
             self._text.append(event.data["delta"])
             self._size += len(event.data["delta"])
 
+    def pass_on(self, event: StreamEvent) -> None:
+        """Count a judged event as let go."""
+        self.judged = True
+        if event.kind == "text":
+            self.released += event.data["delta"]
+
     def release(self, content: str) -> list[StreamEvent]:
         """Let go of what a verdict left of the text, less the overlap.
 
@@ -84,3 +95,59 @@ class HeldBack:
             why = "a handler of model_result changed text that had gone out; the rest is cut off"
             raise Blocked("the model's answer", why, None)
         return content[len(self.released) :]
+
+
+class Released:
+    """What `model_result` released of each call inside `around_model_call`.
+
+    A handler of that hook may return another stream than it was given: an answer of its own, or one
+    that it changed. Comparing the two tells which part nobody has judged.
+    """
+
+    def __init__(self) -> None:
+        self.streams: list[AsyncIterable[StreamEvent]] = []
+        self._calls: list[list[StreamEvent]] = []
+        self._compared: list[StreamEvent] | None = None
+        self._next = 0
+
+    def kept(self, stream: AsyncIterable[StreamEvent]) -> AsyncIterable[StreamEvent]:
+        """The stream of one more call; what comes through it is kept as it is now."""
+        events: list[StreamEvent] = []
+
+        async def through() -> AsyncIterator[StreamEvent]:
+            async with closing(stream):
+                async for event in stream:
+                    if event.kind in COMPARED:
+                        events.append(deepcopy(event))
+                    yield event
+
+        self._calls.append(events)
+        self.streams.append(made := through())
+        return made
+
+    def has_next(self, event: StreamEvent) -> bool:
+        """Whether this is what the call goes on with, or its end."""
+        if self._compared is None:
+            self._compared = next((call for call in self._calls if event in call[:1]), None)
+        if event.kind not in COMPARED:
+            rest = self._compared[self._next :] if self._compared is not None else self._calls
+            return bool(self._calls) and (event.kind != "final" or not any(rest))
+        self._next += 1
+        return self._compared is not None and self._compared[self._next - 1 : self._next] == [event]
+
+
+class closing:  # noqa: N801  # read as a verb, like those of contextlib; a generator costs more
+    """Close a stream when it is left, read to its end or not: that stops the model."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: AsyncIterable[StreamEvent]) -> None:
+        self._stream = stream
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *_: object) -> None:
+        close = getattr(self._stream, "aclose", None)
+        if close is not None:
+            await close()

@@ -34,8 +34,8 @@ from agent_hooks import (
     context_identity,
 )
 
-from hookline.agent.answer import closing
 from hookline.agent.errors import Unjudged
+from hookline.agent.segments import closing
 from hookline.catalog.calls import ToolCall
 from hookline.catalog.context import HookContext
 from hookline.catalog.events.agent import InputEvent, InputEventResult, OutputEvent, OutputEventResult

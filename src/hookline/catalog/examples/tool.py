@@ -1,10 +1,10 @@
 """Interception around tools and models, and the events of a tool call."""
 
-import asyncio
 import logging
 import re
 from collections import Counter
 from collections.abc import AsyncIterable, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -90,11 +90,9 @@ class Patience:
     async def around_model_call(
         self, request: Any, call_next: Callable[[Any], Awaitable[AsyncIterable[StreamEvent]]]
     ) -> AsyncIterable[StreamEvent]:
-        """Fall back to a smaller model where the first does not start in time."""
-        try:
-            return await asyncio.wait_for(call_next(request), timeout=20)
-        except TimeoutError:
-            return await call_next({**request, "model": "small"})
+        """Let a small model answer short messages."""
+        short = len(str(request.messages[-1]["content"])) < 80
+        return await call_next(replace(request, model="local") if short else request)
 
     @hookimpl
     def on_loop_warning(self, tool_name: str, pattern: str, count: int, session_id: str) -> None:

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError, hookimpl
-from hookline.hooks.trace import Dispatch
+from hookline.hooks.observers import Dispatch
 from hookline.private import private_folder
 
 if TYPE_CHECKING:

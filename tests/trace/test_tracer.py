@@ -13,7 +13,7 @@ import pytest
 from hookline import Hooks
 from hookline.config import ConfigError
 from hookline.events import ModelResultEventResult, ToolCallEvent
-from hookline.hooks.trace import Watch
+from hookline.hooks.observers import Watch
 from hookline.tape import Entry, MemoryStore, SQLiteStore
 from hookline.tape.postgres import PostgresStore
 from hookline.trace import session_trace

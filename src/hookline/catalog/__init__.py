@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import hookline.hooks
 from hookline.hooks import Catalog
-from hookline.hooks.bus import OnGateError
+from hookline.hooks.registry import OnGateError
 
 from .events import FAMILIES
 from .plugin import PluginHooks

@@ -19,7 +19,6 @@ one `Hooks`:
 It knows nothing about agents, and imports pluggy and the standard library only.
 """
 
-from .bus import Hooks
 from .errors import (
     CallError,
     DeclarationError,
@@ -32,11 +31,10 @@ from .errors import (
     Unsettled,
     WrongResult,
 )
-from .handlers import Registered
 from .hook import Caller, Hook
 from .implementation import Implementation, Options
-from .manager import PluginManager, hookimpl
-from .record import record
+from .observers import Call, Dispatch
+from .plugins import PluginManager, hookimpl
 from .reducers import (
     CAPTURE,
     DENY,
@@ -61,10 +59,9 @@ from .reducers import (
     outcomes,
     patch,
 )
-from .scope import Scope
+from .registry import Hooks, Registered, Scope
 from .spec import Answer, Catalog, Event, Family, HookSpec, event, hookspec
-from .trace import Call, Dispatch
-from .verdict import Decision, Denied, Result, Ruling, Verdict
+from .verdict import Decision, Denied, Result, Ruling, Verdict, record
 
 __all__ = [
     "CAPTURE",

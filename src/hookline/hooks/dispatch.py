@@ -34,15 +34,14 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
-from .awaiting import awaited, discard, is_awaitable
 from .code import defaults_of, instantiate, known, remember
 from .errors import NotAwaited, WrongResult
 from .failures import check, denied, deny, not_awaited, note, skip
-from .implementation import Implementation
+from .implementation import Implementation, awaited, discard, is_awaitable
+from .observers import failed, ruled
 from .plan import Bound, Plan, bind, check_of, layout, names_of
 from .reducers import First, Outcome, Patch
 from .source import writer
-from .trace import failed, ruled
 from .verdict import Verdict, same, unsettled, withheld_text
 
 PLAIN = frozenset({bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset})

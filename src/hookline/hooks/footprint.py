@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .bus import Hooks
     from .implementation import Implementation
+    from .registry import Hooks
 
 
 class Footprint:

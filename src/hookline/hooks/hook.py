@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from .around import middleware, wrapped
 from .code import by_scope, named
 from .dispatch import compile_dispatch
 from .errors import CallError, suggestion
 from .implementation import Implementation
-from .middleware import middleware
-from .observers import observed, watching
+from .observers import Watch, observed, watching
 from .plan import Plan, require
 from .reducers import CAPTURE, DENY, SKIP, Collect, Errors, First, Reducer
 from .spec import HookSpec
-from .trace import Watch
-from .wrappers import wrapped
 
 if TYPE_CHECKING:
-    from .bus import Hooks
+    from .registry import Hooks
 
 Fire = Callable[..., Any]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from re import Pattern
-from types import FunctionType, MethodType
-from typing import Any, TypedDict, cast
+from types import CoroutineType, FunctionType, MethodType
+from typing import Any, TypedDict, TypeGuard, cast
 
 from .errors import RegistrationError, suggestion
 from .reducers import DENY, NEWEST
@@ -340,3 +340,20 @@ def matcher(pattern: str | Pattern[str]) -> Callable[[Any], Any]:
         globs = [Glob(part) for part in pattern.split("|")]
         return lambda value: any(glob.matches(str(value)) for glob in globs)
     return lambda value: pattern.fullmatch(value if isinstance(value, str) else str(value))
+
+
+def is_awaitable(value: Any) -> TypeGuard[Awaitable[Any]]:
+    """Whether a value must be awaited to become a result."""
+    return type(value) is CoroutineType or isinstance(value, Awaitable)  # the first is quicker
+
+
+async def awaited(value: Any) -> Any:
+    """The value, or what it comes to."""
+    return await value if is_awaitable(value) else value
+
+
+def discard(value: Any) -> None:
+    """Close a coroutine that is not going to run, so that nothing warns of it later."""
+    close = getattr(value, "close", None)
+    if close is not None:
+        close()

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from .errors import CallError
 from .failures import missing_error, not_awaited
 from .implementation import Arguments, Implementation
-from .limits import limited
+from .observers import Watched
 from .reducers import Chain, Errors, Merge, Reducer
 from .spec import HookSpec, has_literal
-from .trace import Watched
+from .timeouts import limited
 
 UNROLL = 64
 """Handlers up to which every call is written out; beyond, equal shapes run in a loop."""

@@ -39,7 +39,6 @@ from typing import (
 )
 
 from .errors import DeclarationError, UnknownHook
-from .record import Record
 from .reducers import (
     NEWEST,
     OLDEST,
@@ -52,6 +51,7 @@ from .reducers import (
     first,
     legal,
 )
+from .verdict import Record
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -8,15 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, dataclass_transform
 
 from .errors import Unsettled, WrongResult, error_text
-from .record import Record
 
 if TYPE_CHECKING:
     from .implementation import Implementation
+
+T = TypeVar("T")
+
+
+class Record:
+    """Base of classes made with `@record`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in field_names(self))
+        return f"{type(self).__qualname__}({shown})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in field_names(self))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # they can change
+
+
+def field_names(record: Any) -> tuple[str, ...]:
+    """The names of a record's fields, in order."""
+    return tuple(f.name for f in fields(record))
+
+
+@dataclass_transform(field_specifiers=(field,))
+def record(cls: type[T]) -> type[T]:
+    """Make a slotted dataclass of a subclass of `Record`: an event, or a result."""
+    return dataclass(slots=True, repr=False, eq=False)(cls)
+
 
 E = TypeVar("E")
 
@@ -201,11 +231,11 @@ def _ruling_of(result: Judgeable) -> Ruling:
 def emptied(event: E, names: tuple[str, ...]) -> E:
     """A copy of an event with nothing in these fields."""
     empty = copy(event)
-    for field in fields(event):  # pyright: ignore[reportArgumentType]
-        if field.name in names:
-            made = field.default if field.default is not MISSING else None
+    for each in fields(event):  # pyright: ignore[reportArgumentType]
+        if each.name in names:
+            made = each.default if each.default is not MISSING else None
             setattr(
-                empty, field.name, field.default_factory() if callable(field.default_factory) else made
+                empty, each.name, each.default_factory() if callable(each.default_factory) else made
             )
     return empty
 

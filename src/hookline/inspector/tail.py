@@ -23,7 +23,7 @@ from .plain import plain
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
-    from hookline.hooks.trace import Call, Dispatch
+    from hookline.hooks.observers import Call, Dispatch
     from hookline.tape import Entry, SessionInfo, TapeStore
 
 WAITING: Final = 2000

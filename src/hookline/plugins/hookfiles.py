@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hookline.hooks import Hooks
 from hookline.hooks.errors import HooklineError, RegistrationError, error_text, suggestion
-from hookline.hooks.handlers import once
 from hookline.hooks.implementation import Implementation, Options, callable_location
+from hookline.hooks.registry import once
 
 from .sources import Source, SourceError, files_below, read_sources, real_path
 

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from hookline.hooks import Decision, Ruling, Verdict
-from hookline.hooks.trace import Dispatch
+from hookline.hooks.observers import Dispatch
 
 from .approvals import Grant, call_hash
 from .audit import AuditError, AuditLog

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from hookline.hooks import HookSpec, Implementation
-from hookline.hooks.trace import Watched
+from hookline.hooks.observers import Watched
 
 from .snapshot import LEFT_OUT, Values, field_names, quick_reader
 

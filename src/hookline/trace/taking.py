@@ -14,7 +14,7 @@ from orjson import dumps
 from hookline.catalog.place import here
 from hookline.hooks import Implementation, Ruling, Verdict
 from hookline.hooks.errors import error_text
-from hookline.hooks.trace import Note, Told, Watched, anybody_spoke, did_of
+from hookline.hooks.observers import Note, Told, Watched, anybody_spoke, did_of
 
 from .shapes import Casting, Shape, bare_shape, shape_of
 from .snapshot import OPTIONS, encode, plain, read_carefully, snapshot

@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 from hookline.hooks import HookSpec, Implementation
 from hookline.hooks.errors import error_text
+from hookline.hooks.observers import Watch
 from hookline.hooks.reducers import DENY
-from hookline.hooks.trace import Watch
 from hookline.tape import new_id
 
 from .batch import ModelTurn, Redact, chunks_of, record_taken

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from hookline.catalog.trigger import Route, TriggerHooks
 from hookline.hooks import Hooks, Outcome
 from hookline.hooks.errors import suggestion
-from hookline.hooks.manager import PluginManager
+from hookline.hooks.plugins import PluginManager
 
 from .errors import TriggerError
 

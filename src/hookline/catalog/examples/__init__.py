@@ -9,7 +9,7 @@ from inspect import getsource
 from textwrap import dedent
 from typing import Any
 
-from hookline.hooks.manager import PROJECT
+from hookline.hooks.plugins import PROJECT
 
 from .. import CATALOG
 from . import agent, gateway, message, misc, model, plugin, session, subagent, tool, trigger, turn

@@ -17,8 +17,8 @@ from time import monotonic
 from types import coroutine
 from typing import TYPE_CHECKING, Any
 
-from .awaiting import is_awaitable
 from .errors import HookTimeout
+from .implementation import is_awaitable
 
 if TYPE_CHECKING:
     from .implementation import Implementation

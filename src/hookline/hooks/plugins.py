@@ -15,8 +15,8 @@ from .spec import SPEC, HookSpec
 from .verdict import same
 
 if TYPE_CHECKING:
-    from .bus import Hooks
     from .hook import Caller
+    from .registry import Hooks
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,28 +6,39 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from itertools import count
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from .code import adapter
 from .errors import CallError, RegistrationError, UnknownHook, suggestion
-from .handlers import Handler, Off, Registered, decorator, once
 from .hook import Fire, Hook
 from .implementation import Implementation, Options, arguments_of, callable_name
-from .observers import Subscriber
+from .observers import Dispatch, Sink, Subscriber, Watch
 from .reducers import notify
-from .scope import Scope
 from .spec import Catalog, Event, HookSpec, Source
-from .trace import Dispatch, Sink, Watch
 
 if TYPE_CHECKING:
-    from .manager import PluginManager
+    from .plugins import PluginManager
 
 OnGateError = Literal["allow", "deny"]
 """Whether a gate ignores a plain handler that raises, or denies. A guard that raises always denies."""
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 E = TypeVar("E", bound=Event[Any])
 P = ParamSpec("P")
+Off = Callable[[], None]
+Handler = Callable[..., Any]
 
 
 class Hooks:
@@ -54,7 +65,7 @@ class Hooks:
         """The plugin manager: pluggy's interface, with our checks and our order."""
         with self.lock:
             if self._pm is None:
-                from .manager import PluginManager
+                from .plugins import PluginManager
 
                 self._pm = PluginManager(self)
                 self._pm.declare_to_pluggy(self.catalog.values())
@@ -375,3 +386,110 @@ EVERY_EVENT = HookSpec("*", ("event", "ctx"), notify, event=Event, doc="Any even
 async def ready(fire: Fire, /, **kwargs: Any) -> Any:
     """A synchronous hook, awaited like any other."""
     return fire(**kwargs)
+
+
+class Scope:
+    """Registrations that only dispatches under one key see; `close()` ends them all."""
+
+    def __init__(self, hooks: Hooks, key: Any) -> None:
+        if key is None:
+            raise RegistrationError("a scope needs a key that is not None")
+        self._hooks = hooks
+        self.key = key
+
+    def register(self, hook: Any, handler: Handler, **options: Unpack[Options]) -> Off:
+        """Attach a handler under this key."""
+        return self._hooks._register(hook, handler, options, self.key)  # pyright: ignore[reportPrivateUsage]
+
+    def on(self, hook: Any, **options: Unpack[Options]) -> Callable[[Any], Any]:
+        """Attach the decorated handler under this key."""
+        return decorator(lambda handler: self.register(hook, handler, **options))
+
+    def unregister(self, hook: str, handler: Handler) -> bool:
+        """Remove a handler from this key; whether it was there."""
+        if hook not in self._hooks:
+            return False
+        with self._hooks.lock:
+            return bool(self._hooks[hook].detach(lambda i: not i.is_of(handler), self.key))
+
+    def handler_count(self, hook: str) -> int:
+        """How many handlers are attached under this key."""
+        return len(self._hooks[hook].scoped(self.key)) if hook in self._hooks else 0
+
+    def close(self) -> None:
+        """Remove every handler under this key."""
+        with self._hooks.lock:
+            for name in self._hooks.catalog:
+                self._hooks[name].detach(lambda impl: False, self.key)
+
+    def __enter__(self) -> Scope:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class Registered(Protocol[P, R_co]):
+    """A handler that `@hooks.on` attached: itself, with `.off()` on it."""
+
+    off: Off
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Call the handler."""
+        ...
+
+
+def once(off: Off) -> Callable[[], bool]:
+    """True the first time and never again, from whatever thread; it removes itself."""
+    tokens = [True]
+
+    def take() -> bool:
+        try:
+            tokens.pop()
+        except IndexError:
+            return False
+        off()
+        return True
+
+    return take
+
+
+def decorator(register: Callable[[Handler], Off]) -> Callable[[Any], Any]:
+    """A decorator that registers and leaves `.off()` on the handler."""
+
+    def attach(handler: Handler) -> Any:
+        offs = [register(handler)]
+        earlier = getattr(handler, "off", None)
+        if isinstance(earlier, OffAll):
+            offs = [*earlier.offs, *offs]
+        try:
+            handler.off = OffAll(offs)  # pyright: ignore[reportFunctionMemberAccess]
+            return handler
+        except AttributeError:  # a method or builtin carries no attributes
+            return WithOff(handler, OffAll(offs))
+
+    return attach
+
+
+class OffAll:
+    """Removes every registration that was made by decorating one handler."""
+
+    def __init__(self, offs: list[Off]) -> None:
+        self.offs = offs
+
+    def __call__(self) -> None:
+        """Remove them."""
+        for off in self.offs:
+            off()
+
+
+class WithOff(Generic[P, R]):
+    """Stands for a decorated callable that cannot carry `.off()` itself."""
+
+    def __init__(self, handler: Callable[P, R], off: Off) -> None:
+        self.handler = handler
+        self.off = off
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the handler."""
+        return self.handler(*args, **kwargs)

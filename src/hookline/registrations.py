@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from hookline.hooks.errors import error_text
+from hookline.hooks.errors import NotAwaited, error_text
 from hookline.plugins.errors import PluginClash
 from hookline.plugins.failure import PluginFailure
 from hookline.plugins.trace import trace
@@ -169,8 +169,15 @@ class Registrations:
         for impl in hook.run_order():
             commands, groups = len(cli.registered_commands), len(cli.registered_groups)
             [outcome] = hook.only([impl])(app=cli)
-            if not outcome.success:
-                del cli.registered_commands[commands:], cli.registered_groups[groups:]
+            if outcome.success:
+                continue
+            del cli.registered_commands[commands:], cli.registered_groups[groups:]
+            if isinstance(outcome.error, NotAwaited):
+                self.warn(
+                    f"plugin {outcome.plugin_name!r} adds no commands: register_cli_commands must not "
+                    "be async"
+                )
+            else:
                 self.leave_out(outcome.plugin_name, "register_cli_commands", outcome.error)
 
     def register_stores(self, stores: Stores) -> None:

@@ -381,6 +381,9 @@ class Subagents:
             return "completed", run.text
         except Exception as error:
             status, failure = "failed", error_text(error)
+            on_error = app.hooks["on_error"]
+            if on_error.live:
+                await on_error.fire("run_model", error, run.envelope, run.ctx.agent_id)
             return "failed", failure
         finally:
             await events.aclose()

@@ -20,6 +20,8 @@ from hookline.events import (
 )
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.tools import tool
+from hookline.tools.registry import Registry
 
 
 async def say(app, content="hi", **fields):
@@ -266,6 +268,11 @@ class TestTheModelStage:
         assert result.usage == {"input_tokens": 5, "output_tokens": 3}
 
 
+def divide(by: int) -> int:
+    """Divide one by a number."""
+    return 1 // by
+
+
 class TestErrors:
     @pytest.fixture
     def errors(self, app):
@@ -301,6 +308,58 @@ class TestErrors:
         with pytest.raises(ModelFailed):
             await say(app)
         assert "hook.on_error_failed stage=run_model adapter=" in caplog.text
+
+    async def test_a_tool_that_raises_is_told_and_the_turn_goes_on(self, app, scripted):
+        scripted(Turn(tool_calls=[Call("divide", {"by": 0}), Call("divide", {"by": 1})]), "done")
+        app.tools.add(tool(registry=Registry(), side_effects="none")(divide))
+        told = []
+        app.hooks.register(
+            "on_error",
+            lambda stage, error, message, agent_id: told.append(
+                (stage, type(error).__name__, message["content"], agent_id)
+            ),
+        )
+        assert (await say(app, "x")).model_output == "done"
+        assert told == [("tool", "ZeroDivisionError", "x", "main")]
+
+    @pytest.mark.parametrize("door", ["delegate", "app.subagents"])
+    async def test_a_subagent_that_fails_is_told_with_its_name(self, app, scripted, door):
+        told = []
+        app.hooks.register(
+            "on_error",
+            lambda stage, error, agent_id: told.append((stage, type(error).__name__, agent_id)),
+        )
+        delegate = Call("delegate", {"tasks": ["count"]})
+        scripted(
+            Turn(tool_calls=[delegate], match="start"),
+            Turn("done", match="start"),
+            Turn(error=Fault("broken"), match="count"),
+        )
+        async with app.running():
+            if door == "delegate":
+                assert (await app.process_inbound({"content": "start"})).model_output == "done"
+            else:
+                await app.subagents.run("count", parent="default:default", label="counter")
+        stage, error, agent = told[0]
+        assert (stage, error, agent != "main") == ("run_model", "ModelFailed", True)
+        assert told[1:] == ([("tool", "ToolError", "main")] if door == "delegate" else [])
+
+    async def test_after_tool_call_tells_a_failure_from_a_result_with_the_same_text(
+        self, app, scripted
+    ):
+        def speak(fails: bool) -> str:
+            """Say the same, well or badly."""
+            if fails:
+                raise RuntimeError("no")
+            return "RuntimeError: no"
+
+        seen = []
+        app.tools.add(tool(registry=Registry(), side_effects="none")(speak))
+        app.hooks.register("after_tool_call", lambda result, is_error: seen.append((result, is_error)))
+        scripted(Turn(tool_calls=[Call("speak", {"fails": f}) for f in (True, False)]), "done")
+        await say(app)
+        assert sorted(is_error for _, is_error in seen) == [False, True]
+        assert len({result for result, _ in seen}) == 1
 
     async def test_delivery_that_fails_has_its_own_stage(self, app, scripted, errors):
         scripted("ok")

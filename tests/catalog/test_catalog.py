@@ -48,7 +48,7 @@ FUNCTIONS = {
         "before_tool_call": (
             "call tool_name arguments agent_id session_id", "chain(arguments)", OLD, SKIP),
         "after_tool_call": (
-            "call tool_name arguments result agent_id session_id", "chain(result)", OLD, SKIP),
+            "call tool_name arguments result is_error agent_id session_id", "chain(result)", OLD, SKIP),
         "tool_result_persist": ("tool_name result agent_id session_id", "chain(result)", OLD, SKIP),
         "around_tool_call": ("call call_next", "around", OLD, RAISE),
         "around_model_call": ("request call_next", "around", OLD, RAISE),

@@ -65,7 +65,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "session_id": "thread:7"},
     "after_tool_call": {
         "call": CALL, "tool_name": "fs_read", "arguments": {"path": "notes.md"},
-        "result": "x" * 30_000, "agent_id": "main", "session_id": "thread:7"},
+        "result": "x" * 30_000, "is_error": False, "agent_id": "main", "session_id": "thread:7"},
     "tool_result_persist": {
         "tool_name": "screenshot", "result": b"...", "agent_id": "main", "session_id": "thread:7"},
     "around_tool_call": {"call": CALL, "call_next": run_tool},

@@ -396,6 +396,28 @@ class TestLeftOutWhole:
         assert "run" in [command.callback.__name__ for command in cli.registered_commands]
         assert not app.hooks.pm.has_plugin("half")
 
+    def test_an_async_register_cli_commands_is_skipped_and_the_plugin_stays(self, app, caplog):
+        class Mail:
+            @hookimpl
+            async def register_cli_commands(self, app):
+                app.command("mail")(lambda: None)
+
+            @hookimpl
+            def system_prompt(self):
+                return "You may send mail."
+
+        app.hooks.add(Mail(), name="mail")
+        cli = app.create_cli_app()
+        assert "run" in [command.callback.__name__ for command in cli.registered_commands]
+        assert "mail" not in [command.name for command in cli.registered_commands]
+        assert app.failures == []
+        assert app.hooks.pm.has_plugin("mail")
+        assert "You may send mail." in app.get_system_prompt("hi", {})
+        assert "hook.async_not_supported hook=register_cli_commands adapter=mail" in caplog.text
+        assert app.plugins.warnings == [
+            "plugin 'mail' adds no commands: register_cli_commands must not be async"
+        ]
+
 
 class TestRegistrations:
     def plugin(self, hook, given):

@@ -71,10 +71,11 @@ class ToolHooks(Family, name="tool"):
         tool_name: str,
         arguments: dict[str, Any],
         result: Any,
+        is_error: bool,
         agent_id: str,
         session_id: str,
     ) -> Answer[Any]:
-        """Rewrite a tool's result."""
+        """Rewrite a tool's result; with `is_error` the tool raised and this is its message."""
 
     @intercept(
         chain("result"),

@@ -21,7 +21,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from hookline.catalog.calls import ToolResultContent
+from hookline.catalog.calls import ToolCall, ToolResultContent
 from hookline.catalog.context import HookContext
 from hookline.catalog.events.tool import (
     ToolExecutionEndEvent,
@@ -75,6 +75,7 @@ class ToolRunner(Gatekeeper):
         self._failure = hooks["tool_execution_failure"]
         self._end = hooks["tool_execution_end"]
         self._persist = hooks["tool_result_persist"]
+        self._on_error = hooks["on_error"]
 
     async def run(self, requested: Requested, caller: Caller) -> ToolOutcome:
         """One call from beginning to end."""
@@ -102,8 +103,9 @@ class ToolRunner(Gatekeeper):
                 value, error = told(raised), raised
             if ran and self._after.live:
                 given = admitted.copy()
+                failed = error is not None
                 value = await self._after.fire(
-                    given, given.name, given.arguments, value, ctx.agent_id, ctx.session_id
+                    given, given.name, given.arguments, value, failed, ctx.agent_id, ctx.session_id
                 )
         outcome = ToolOutcome(call, "", is_error=error is not None or not ran, ran=ran)
         try:
@@ -111,13 +113,21 @@ class ToolRunner(Gatekeeper):
         except HooklineError as unusable:
             outcome.content, outcome.is_error = str(unusable), True
         await self._judge_result(outcome, admitted, caller)
-        if error is not None and self._failure.live:
-            failure = ToolExecutionFailureEvent(call.name, call.id, copied(call.arguments), error)
-            await self._failure.fire(failure, ctx)
+        if error is not None:
+            await self._tell(error, call, caller)
         if self._end.live:
             await self._end.fire(ToolExecutionEndEvent(outcome.result), ctx)
         await self._keep(outcome, admitted, caller)
         return outcome
+
+    async def _tell(self, error: Exception, call: ToolCall, caller: Caller) -> None:
+        """Report the error of a tool to the hooks that observe errors."""
+        ctx = caller.ctx
+        if self._failure.live:
+            failure = ToolExecutionFailureEvent(call.name, call.id, copied(call.arguments), error)
+            await self._failure.fire(failure, ctx)
+        if self._on_error.live:
+            await self._on_error.fire("tool", error, caller.state.get("message"), ctx.agent_id)
 
     async def _call_tool(self, admitted: Admitted, caller: Caller) -> Any:
         tool = admitted.tool

@@ -1,6 +1,6 @@
 """Sessions: opened and closed, switched, forked, navigated, compacted, each with its own model.
 
-    fork = await app.sessions.fork("terminal:chat", entry_id)
+    fork = await app.sessions.fork("garden", entry_id)
     await app.sessions.compact(fork, "keep the names of files")
 
 Everything here wants an idle session, asks its gate first, and where that cancels leaves everything
@@ -30,11 +30,12 @@ from hookline.catalog.events.session import (
     ShutdownReason,
 )
 from hookline.hooks import HooklineError
+from hookline.session_index import SessionIndex
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.hooks import Hook
-    from hookline.tape import Entry, SessionInfo, Tape
+    from hookline.tape import Entry, Tape
 
 log = logging.getLogger("hookline.sessions")
 
@@ -68,11 +69,11 @@ class Navigation:
     summarise: bool
 
 
-class Sessions:
+class Sessions(SessionIndex):
     """The sessions of one app."""
 
     def __init__(self, app: Hookline) -> None:
-        self._app = app
+        super().__init__(app)
         self._open: dict[str, Opened] = {}
         self.models: Callable[[], list[str]] | None = None
         """The models that a session may have; None: any. A gateway takes only those of its settings:
@@ -164,28 +165,6 @@ class Sessions:
         if shutdown.live:
             await shutdown.fire(SessionShutdownEvent(reason, target), self._app.context(session_id))
 
-    # --- finding ------------------------------------------------------------------------------
-
-    async def list(self, *, limit: int | None = None) -> list[SessionInfo]:
-        """The sessions that a person had, the latest first; those of subagents are left out."""
-        found = await self._app.store().sessions()
-        own = [info for info in found if "/" not in info.id]
-        return own[:limit]
-
-    async def latest(self, prefix: str = "") -> str | None:
-        """The session that was written to last."""
-        for info in await self.list():
-            if info.id.startswith(prefix):
-                return info.id
-        return None
-
-    async def cut_off(self, *, among: int = 100) -> str | None:
-        """The latest session with a turn that was begun and never finished."""
-        for info in await self.list(limit=among):
-            if await self._app.is_cut_off(info.id):
-                return info.id
-        return None
-
     async def tape(self, session_id: str) -> Tape:
         """The tape of a session that exists; that of a running turn is shared."""
         run = self._app.runs.get(session_id)
@@ -197,10 +176,8 @@ class Sessions:
     # --- going elsewhere ----------------------------------------------------------------------
 
     async def new(self, leaving: str | None = None, *, session_id: str | None = None) -> str:
-        """Begin a session, instead of another one where one is left."""
-        from hookline.tape import new_id
-
-        target = session_id or f"{(leaving or 'session').partition('#')[0]}#{new_id()[:12].lower()}"
+        """Start a session, closing `leaving` first if given."""
+        target = session_id or self.fresh(leaving or "session")
         if (await self._app.tape(target)).leaf is not None:
             raise HooklineError(f"session {target!r} exists; resume it, or choose another name")
         await self._go(leaving, target, "new")
@@ -233,15 +210,13 @@ class Sessions:
         into: str | None = None,
     ) -> str:
         """Begin a session that shares this one's entries up to one of them, and go on with it."""
-        from hookline.tape import new_id
-
         async with self._app.lanes.of(session_id).alone("fork"):
             tape = await self.tape(session_id)
             at = entry_id or (tape.leaf.id if tape.leaf else "")
             await tape.entry(at)
             event = SessionBeforeForkEvent(at, position)
             await self._gate("session_before_fork", event, session_id, "the fork")
-            target = into or f"{session_id.partition('#')[0]}#{new_id()[:12].lower()}"
+            target = into or self.fresh(session_id)
             child = await tape.fork(target, entry_id=at, position=position)
             opened = self._open.get(session_id) or Opened()
             for kind, value in ((MODEL, opened.model), (THINKING, opened.thinking)):

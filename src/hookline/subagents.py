@@ -1,6 +1,6 @@
 """Subagents: agents that an agent gives a task to, under everything that guards the agent itself.
 
-    result = await app.subagents.run("count the tests", parent="terminal:chat")
+    result = await app.subagents.run("count the tests", parent="garden")
     print(result.status, result.text)
 
 A subagent runs on a session of its own, which is nested in its parent's: handlers of the parent's scope

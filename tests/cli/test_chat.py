@@ -29,6 +29,7 @@ from hookline.cli.chat.view import exact
 from hookline.cli.doctor import examine
 from hookline.hooks import hookimpl
 from hookline.person import BadArguments, arguments_of
+from hookline.session_index import project_name
 from hookline.slash import SlashCommand, command_from, plugin_commands, written
 from hookline.tools import tool
 from hookline.tools.registry import Registry
@@ -221,7 +222,8 @@ def terminal(place):
 
 
 def tape(place):
-    done = forks.run(forks.MAIN, "tape", "show", "terminal:chat", "--json", env=environment(place))
+    session = f"terminal:{project_name(place.workspace)}"
+    done = forks.run(forks.MAIN, "tape", "show", session, "--json", env=environment(place))
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -232,23 +234,23 @@ class TestOnATerminal:
         chat.type("hello\r")
         chat.see(r"A bold word and code\.")
         assert "**" not in chat.text
-        chat.see(r"script\.py · 1,234 tokens · terminal:chat")
+        chat.see(r"script\.py · 1,234 tokens · work-[0-9a-f]{8}")
 
     def test_the_status_line_tells_what_the_turn_and_the_session_cost(self, terminal):
         chat = terminal()
         chat.type("price\r")
-        chat.see(r"2,020 tokens · \$0\.0323 \(\+\$0\.0323\) · terminal:chat")
+        chat.see(r"2,020 tokens · \$0\.0323 \(\+\$0\.0323\) · work-[0-9a-f]{8}")
         chat.see_prompt()
         chat.type("price\r")
         chat.see(r"4,040 tokens · \$0\.0646 \(\+\$0\.0323\)")
         chat.see_prompt()
         chat.type("/session\r")
-        chat.see(r"session terminal:chat: \d+ messages, 4,040 tokens, \$0\.0646")
+        chat.see(r"session terminal:work-\w+: \d+ messages, 4,040 tokens, \$0\.0646")
         chat.see_prompt()
         chat.type("\x04")
         assert chat.end() == 0
         again = terminal()
-        again.see(r"4,040 tokens · \$0\.0646 · terminal:chat")
+        again.see(r"4,040 tokens · \$0\.0646 · work-[0-9a-f]{8}")
 
     def test_a_mentioned_file_goes_with_the_message_and_a_missing_one_is_told(self, terminal):
         chat = terminal()
@@ -391,7 +393,7 @@ class TestOnATerminal:
             ("/tools\r", r"/shell command=…"),
             ("/model scripted:nope.py\r", r"✗ .*nope\.py"),
             ("/hooks resolve_session\r", r"Name the session"),
-            ("/session\r", r"session terminal:chat: 0 messages, 0 tokens"),
+            ("/session\r", r"session terminal:work-\w+: 0 messages, 0 tokens"),
             ("/helq\r", r"✗ no command /helq; did you mean 'help'"),
         ]:
             chat.type(typed)
@@ -412,22 +414,23 @@ class TestSessions:
 
     def test_a_session_is_forked_navigated_named_and_left(self, terminal, place):
         chat = terminal(columns=100)
+        session = f"terminal:{project_name(place.workspace)}"
         self.do(
             chat,
             ("hello one", r"A bold word"),
             ("after that", r"Plain again"),
             ("/tree", r"1  hello one(?s:.*)2  after that"),
             ("/label start 1", r"labelled start"),
-            ("/fork 2 before", r"a fork of terminal:chat: terminal:chat#"),
+            ("/fork 2 before", r"a fork of terminal:work-\w+: terminal:work-\w+#"),
             ("/tree", r"1  hello one"),
-            ("/switch terminal:chat", r"session terminal:chat"),
+            (f"/switch {session}", r"session terminal:work-\w+: \d+ messages, last used"),
             ("/tree start", r"hello one(?s:.*)← here"),
             ("/name my talk", r"called my talk"),
-            ("/resume", r"→ terminal:chat .*my talk"),
+            ("/resume", r"→ terminal:work-\w+ .*my talk"),
             ("/new work", r"a new session: work"),
             ("/think hi\t", r"thinking: high"),
             ("/think harder", r"✗ thinking must be one of off, low, medium, high"),
-            ("/resume my talk", r"session terminal:chat"),
+            ("/resume my talk", r"session terminal:work-\w+: "),
             ("/tree 99", r"✗ the tree has the numbers 1 to"),
             ("/switch nowhere", r"✗ there is no session 'nowhere'"),
             ("/export talk.html", r"written to .*talk\.html"),

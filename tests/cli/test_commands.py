@@ -80,7 +80,7 @@ def test_the_table_of_hooks_is_readable_on_a_terminal_of_80_columns(hookline):
 def test_a_session_is_listed_in_one_line_of_the_terminal(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     info = SessionInfo("terminal:chat#1234567890", time(), time(), 12, None, preview="two\nlines " * 50)
-    line = listed(info, info.id)
+    line = listed(info, info.id, [info.id], "terminal:garden")
     assert "\n" not in line
     assert len(line) < max(columns, 65)  # the id and the time are never cut
     assert ("two lines" in line) == (columns > 70)

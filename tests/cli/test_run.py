@@ -80,14 +80,15 @@ class TestRun:
         assert (done.stdout, done.stderr) == ("There is a file.\n", "")
 
     def test_json_is_one_object(self, here, script):
-        done = here("run", "hi", "--model", script, "--json", "--session-id", "mine")
+        done = here("run", "hi", "--model", script, "--json", "--session", "mine")
         told = json.loads(done.stdout)
         assert (told["session_id"], told["content"]) == ("mine", "There is a file.")
 
     def test_the_message_may_come_from_a_pipe(self, hookline, here, script):
-        done = hookline("run", "--model", script, "--no-stream", stdin="Grüße".encode())
+        said = ("run", "--model", script, "--no-stream", "--session", "s")
+        done = hookline(*said, stdin="Grüße".encode())
         assert done.returncode == 0
-        assert "Grüße" in here("tape", "show", "terminal:local").stdout
+        assert "Grüße" in here("tape", "show", "s").stdout
 
     def test_channel_chat_and_sender_reach_the_envelope(self, here, script):
         here("run", "hi", "--model", script, "--channel", "c", "--chat-id", "7", "--sender-id", "ada")
@@ -120,10 +121,10 @@ class TestRun:
     def test_a_turn_that_fails_is_exit_code_1_and_the_tape_stays_valid(self, here, tmp_path):
         broken = tmp_path / "broken.toml"
         broken.write_text('[[turns]]\nerror = { message = "the model broke" }\n')
-        done = here("run", "hi", "--model", f"scripted:{broken}")
+        done = here("run", "hi", "--model", f"scripted:{broken}", "--session", "s")
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == "hookline: the model broke\n"
-        last = here("tape", "show", "terminal:local", "--json").stdout.splitlines()[-1]
+        last = here("tape", "show", "s", "--json").stdout.splitlines()[-1]
         assert json.loads(last)["payload"]["status"] == "failed"
 
     def test_a_message_of_ten_megabytes_goes_through(self, hookline, script):
@@ -215,23 +216,23 @@ class TestNeighbours:
         assert "attached   builtin" in done.stdout
 
     def test_tapes_are_listed_searched_exported_and_imported(self, here, script, tmp_path, home):
-        here("run", "find the walrus", "--model", script)
-        assert "terminal:local" in here("tape", "list").stdout
+        here("run", "find the walrus", "--model", script, "--session", "s")
+        assert "entries  s  find the walrus" in here("tape", "list").stdout
         assert "walrus" in here("tape", "search", "walrus").stdout
         kept = tmp_path / "kept.jsonl"
         assert here("tape", "export", kept).returncode == 0
-        before = here("tape", "show", "terminal:local").stdout
+        before = here("tape", "show", "s").stdout
         (home / "tape.db").rename(tmp_path / "old.db")
         assert "7 entries added" in here("tape", "import", kept).stdout
-        assert here("tape", "show", "terminal:local").stdout == before
+        assert here("tape", "show", "s").stdout == before
         assert "0 entries added, 7 already there" in here("tape", "import", kept).stdout
 
     def test_a_session_is_exported_as_a_page(self, here, script, tmp_path):
-        here("run", "find the <walrus>", "--model", script)
+        here("run", "find the <walrus>", "--model", script, "--session", "s")
         page = tmp_path / "page.html"
         assert here("tape", "export", page).returncode == 0
         assert "find the &lt;walrus&gt;" in page.read_text()
-        same = here("tape", "export", "-", "--html", "--session-id", "terminal:local")
+        same = here("tape", "export", "-", "--html", "--session", "s")
         assert same.stdout == page.read_text()
 
     def test_a_page_of_no_unknown_or_several_sessions_is_refused(self, here, script, tmp_path):
@@ -239,8 +240,8 @@ class TestNeighbours:
         assert "there is none" in here("tape", "export", page).stderr
         here("run", "hello", "--model", script)
         for options, problem in (
-            (["--session-id", "nobody"], "no session 'nobody'"),
-            (["--session-id", "a", "--session-id", "b"], "2 were named"),
+            (["--session", "nobody"], "no session 'nobody'"),
+            (["--session", "a", "--session", "b"], "2 were named"),
         ):
             done = here("tape", "export", page, *options)
             assert done.returncode != 0
@@ -254,7 +255,7 @@ class TestNeighbours:
         subprocess.run([sys.executable, crash, home, "reads", "authorize_action"], check=False)
         rest = tmp_path / "rest.toml"
         rest.write_text('[[turns]]\ntext = "Continued."\n')
-        done = here("run", "--resume", "--session-id", "s", "--model", f"scripted:{rest}")
+        done = here("run", "--resume", "--session", "s", "--model", f"scripted:{rest}")
         assert done.returncode == 0, done.stderr
         assert done.stdout == "Continued.\n"
         assert "unknown tool 'count'" in done.stderr

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from hookline.session_index import project_name
+
 from .. import forks
 from .conftest import TOKEN, bearer
 
@@ -203,6 +205,7 @@ def test_stdio_speaks_frames_answers_every_line_and_ends_with_its_input(tmp_path
         second = agent.until("end")
         assert agent.process.wait(30) == 0
     assert [frame["type"] for frame in first[:2]] == ["session", "accepted"]
+    assert first[0]["session_id"] == f"stdio:{project_name(tmp_path)}"  # another folder has another
     assert "".join(f["delta"] for f in first if f["type"] == "text") == "Here it is."
     assert (first[-1]["id"], first[-1]["session_id"]) == ("m1", "garden")
     assert "JSON" in error["message"]

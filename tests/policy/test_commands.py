@@ -131,7 +131,7 @@ text = "Done."
 def test_a_headless_run_writes_only_with_yes(hookline):
     script = hookline.home / "script.toml"
     script.write_text(SCRIPT)
-    words = ("run", "go", "--model", f"scripted:{script}", "--session-id", "s")
+    words = ("run", "go", "--model", f"scripted:{script}", "--session", "s")
     made = hookline.workspace / "made.txt"
     refused = hookline(*words)
     assert refused.returncode == 0, refused.stderr

@@ -290,7 +290,7 @@ def test_a_question_of_one_machine_is_answered_on_another_and_the_grant_holds_on
         chat.child.close(force=True)
     assert notes.read_text() == "one\n2\nthree\n"
     notes.unlink()
-    said = ("run", "put", "--session-id", question["request"]["session_id"], "--model", other.model)
+    said = ("run", "put", "--session", question["request"]["session_id"], "--model", other.model)
     ran = hookline(other, *said)
     assert ran.returncode == 0, ran.stderr
     assert notes.read_text() == "one\n2\nthree\n"

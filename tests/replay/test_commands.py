@@ -44,7 +44,8 @@ def hookline(tmp_path_factory):
             command, cwd=folder, env=given, capture_output=True, text=True, timeout=120
         )
 
-    assert run("run", "What do I need?", "--model", "scripted:turns.toml").returncode == 0
+    said = ("run", "What do I need?", "--session", "terminal:local")
+    assert run(*said, "--model", "scripted:turns.toml").returncode == 0
     run.folder = folder
     return run
 
@@ -91,7 +92,7 @@ def test_a_backtest_of_a_database_is_shared_out_among_processes(hookline):
                 "What do I need?",
                 "--model",
                 "scripted:turns.toml",
-                "--session-id",
+                "--session",
                 session,
             ]
             assert hookline(*asked, home=home).returncode == 0

@@ -372,7 +372,7 @@ def place(folders, monkeypatch, capsys):
     """The command line in that home, after one turn."""
     run = here(*folders, monkeypatch, capsys)
     if not (folders[0] / "tape.db").exists():
-        assert run("run", f"hello {TEXT}", "--yes").returncode == 0
+        assert run("run", f"hello {TEXT}", "--yes", "--session", "terminal:local").returncode == 0
     return run
 
 
@@ -380,7 +380,7 @@ COMMANDS = [
     ("run", "again", "--yes"), ("run", "again", "--yes", "--no-stream"),
     ("run", "again", "--yes", "--json"),
     ("run", "a\x1b[2Jb\x9b2J", "--yes"), ("run", "--model", "scripted:\x1b[2J.toml", "x"),
-    ("run", "x", "--session-id", "s\x1b[2J\u202e"), ("run", "x", "--workspace", "/no\x1b[2J"),
+    ("run", "x", "--session", "s\x1b[2J\u202e"), ("run", "x", "--workspace", "/no\x1b[2J"),
     ("tape", "list"), ("tape", "list", "--json"), ("tape", "show", "terminal:local"),
     ("tape", "show", "terminal:local", "--json"), ("tape", "show", "no\x1b[2Jsession"),
     ("tape", "search", "answer"), ("tape", "search", "\x1b[2J"), ("tape", "export"),

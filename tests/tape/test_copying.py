@@ -153,7 +153,7 @@ def test_a_home_on_the_command_line_goes_to_postgres_and_back(tmp_path: Path, sc
     assert (status.returncode, "version   1 of 1: up to date" in status.stdout) == (0, True)
 
     model = f"scripted:{script}"
-    said = hookline(home, "run", "hi", "--session-id", "s", "--model", model, **url)
+    said = hookline(home, "run", "hi", "--session", "s", "--model", model, **url)
     assert said.stdout.strip() == "Hello.", said.stderr
     assert not (home / "tape.db").exists()
     assert "s  hi" in hookline(home, "tape", "list", **url).stdout

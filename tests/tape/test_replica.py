@@ -102,7 +102,7 @@ def hookline(
     return lambda server, *arguments: run(*arguments, HOOKLINE_TAPE__URL=server.url)
 
 
-ASK = ("run", "--model", "scripted:turns.toml")
+ASK = ("run", "--session", "terminal:local", "--model", "scripted:turns.toml")
 
 
 def test_the_command_line_reads_a_replica_and_refuses_a_turn_there(servers: Pair, hookline):

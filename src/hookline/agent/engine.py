@@ -152,7 +152,14 @@ class Engine:
         if self._start.live:
             await self._start.fire(AgentStartEvent(), run.ctx)
         await self._show(message, run.ctx)
-        await journal.begin(plain_message(message), run.turn_id, run.envelope, run.system, run.identity)
+        await journal.begin(
+            plain_message(message),
+            run.turn_id,
+            run.envelope,
+            run.system,
+            run.identity,
+            str(run.workspace),
+        )
 
     async def _system(self, run: AgentRun) -> str:
         parts: list[str] = []

@@ -49,6 +49,7 @@ class TapeJournal:
         envelope: Any,
         system: str,
         identity: Identity = NOBODY,
+        workspace: str = "",
     ) -> None:
         """A turn starts with a user's message; both are one write."""
         started = {
@@ -56,6 +57,7 @@ class TapeJournal:
             "turn_id": turn_id,
             "envelope": plain_envelope(envelope),
             "identity": identity.plain(),
+            "workspace": workspace,
             "system": system,
         }
         await self.tape.append_many([(TURN, started), (MESSAGE, {"message": message})])

@@ -32,10 +32,12 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             str | None, typer.Argument(help="What to say; read from standard input when left out.")
         ] = None,
         channel: Annotated[str, typer.Option(help="The channel it comes from.")] = "terminal",
-        chat_id: Annotated[str, typer.Option(help="The chat within the channel.")] = "local",
+        chat_id: Annotated[
+            str | None, typer.Option(help="The chat within the channel, and so its session.")
+        ] = None,
         sender_id: Annotated[str, typer.Option(help="Who says it.")] = "human",
         session_id: Annotated[
-            str | None, typer.Option(help="The session; by default the chat's.")
+            str | None, typer.Option("--session", help="The session; a new one by default.")
         ] = None,
         model: Model = None,
         workspace: Workspace = None,
@@ -51,7 +53,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             bool, typer.Option("--yes", "-y", help="Approve every call that would be asked about.")
         ] = False,
         latest: Annotated[
-            bool, typer.Option("--continue", help="Go on with the session that was used last.")
+            bool, typer.Option("--continue", help="Continue the latest session of this folder.")
         ] = False,
         raw: Annotated[
             bool,
@@ -82,10 +84,10 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         model: Model = None,
         workspace: Workspace = None,
         session_id: Annotated[
-            str | None, typer.Option(help="The session; 'terminal:chat' unless said.")
+            str | None, typer.Option("--session", help="The session; by default this folder's own.")
         ] = None,
         latest: Annotated[
-            bool, typer.Option("--continue", help="Go on with the session that was used last.")
+            bool, typer.Option("--continue", help="Continue the latest session of this folder.")
         ] = False,
     ) -> None:
         """Talk with the agent in the terminal."""
@@ -286,7 +288,7 @@ def add_tape(cli: typer.Typer, app: Hookline) -> None:
 
     @cli.command()
     def sessions() -> None:
-        """List the sessions, the latest first."""
+        """List the sessions, this project's first."""
         from .tape import list_sessions
 
         list_sessions(app)
@@ -311,7 +313,9 @@ def add_tape(cli: typer.Typer, app: Hookline) -> None:
     @group.command()
     def search(
         text: Annotated[str, typer.Argument(help="Words to look for.")],
-        session_id: Annotated[str | None, typer.Option(help="Only in this session.")] = None,
+        session_id: Annotated[
+            str | None, typer.Option("--session", help="Only in this session.")
+        ] = None,
     ) -> None:
         """Find entries by their words."""
         from .tape import search_tape
@@ -322,7 +326,8 @@ def add_tape(cli: typer.Typer, app: Hookline) -> None:
     def export(
         file: Annotated[Path, typer.Argument(help="Where to write; '-' for standard output.")],
         session_id: Annotated[
-            list[str] | None, typer.Option(help="Only these sessions, with what they were forked from.")
+            list[str] | None,
+            typer.Option("--session", help="Only these sessions, with what they were forked from."),
         ] = None,
         html: Annotated[
             bool, typer.Option("--html", help="Write one session as a page; so does a name in .html.")

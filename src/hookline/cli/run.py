@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hookline.attachments import AttachmentError, attachments
+from hookline.catalog.context import HookContext
 from hookline.catalog.envelope import field_of
 from hookline.catalog.events.misc import NotificationEvent
+from hookline.catalog.events.session import SessionStartEvent
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
 from hookline.exchange import Exchange
@@ -41,7 +43,7 @@ class Order:
 
     message: str | None
     channel: str
-    chat_id: str
+    chat_id: str | None
     sender_id: str
     session_id: str | None
     as_json: bool = False
@@ -59,9 +61,8 @@ def run_once(app: Hookline, order: Order) -> None:
     app.deliver = printer.deliver if not order.as_json else None
     app.progress = Progress()
     try:
+        check_order(order)
         message = None if order.resume else envelope_of(order, app.workspace)
-        if order.resume and order.message is not None:
-            raise BadInput("--resume continues a turn and takes no message")
         result = asyncio.run(turn(app, order, message, printer))
     except Exception as error:
         printer.end()
@@ -82,19 +83,49 @@ async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> T
     answer = approve if order.yes else tell_how
     app.hooks.register("resolve_approval", answer, trylast=True)
     app.hooks.register("notification", printer.note, when="hook")
+
+    async def started(event: SessionStartEvent, ctx: HookContext) -> None:
+        await tell_history(app, ctx.session_id)
+
+    app.hooks.register("session_start", started)
     async with adopting(), app.running():
         if message is not None:
-            session_id = await app.sessions.latest() if order.latest else None
+            name = await session_of(app, order)
+            message = {**message, "session_id": name} if name else message
             exchange = Exchange(publish=printer.publish)
-            return await app.process_inbound(
-                message, stream=printer.show, session_id=session_id, exchange=exchange
-            )
+            return await app.process_inbound(message, stream=printer.show, exchange=exchange)
         session_id = order.session_id or await app.sessions.cut_off()
         result = await app.resume(session_id, stream=printer.show) if session_id else None
         if result is None:
             where = f"session {order.session_id!r} has" if order.session_id else "there is"
             raise BadInput(f"{where} no turn that was cut off; nothing to resume")
         return result
+
+
+async def session_of(app: Hookline, order: Order) -> str | None:
+    """Return the session of the message; None if it follows from the chat."""
+    if order.latest:
+        return await latest_session(app, order.channel)
+    if order.session_id or order.chat_id:
+        return order.session_id
+    return app.sessions.fresh(app.sessions.project_session(order.channel))
+
+
+async def latest_session(app: Hookline, channel: str) -> str:
+    """Return the session that `--continue` means."""
+    found = await app.sessions.latest(channel)
+    if found is None:
+        raise BadInput(
+            f"there is no session to continue in {app.workspace}: leave --continue out, or name a "
+            "session with --session (`hookline tape list` shows them)"
+        )
+    return found
+
+
+async def tell_history(app: Hookline, session_id: str) -> None:
+    """Say which session continues, and how long it is; a subagent's is part of its parent's."""
+    if "/" not in session_id and (history := await app.sessions.history(session_id)):
+        beside(f"hookline: continuing session {session_id}: {history}")
 
 
 def end_when_asked() -> None:
@@ -163,6 +194,21 @@ def beside(text: str) -> None:
     typer.echo(style(text, "dim", err=True), err=True)
 
 
+def check_order(order: Order) -> None:
+    """Refuse options that contradict each other."""
+    if order.session_id is not None and not order.session_id.strip():
+        raise BadInput("--session needs the name of a session")
+    if order.resume and order.message is not None:
+        raise BadInput("--resume continues a turn and takes no message")
+    chosen = {
+        "--session": order.session_id, "--chat-id": order.chat_id,
+        "--continue": order.latest, "--resume": order.resume and not order.session_id,
+    }  # fmt: skip
+    given = [option for option, value in chosen.items() if value]
+    if len(given) > 1:
+        raise BadInput(f"{' and '.join(given)} each choose the session: give one of them")
+
+
 def envelope_of(order: Order, workspace: Path) -> dict[str, Any]:
     """The inbound message, from the argument, with the files that it names, or standard input."""
     content = order.message if order.message is not None else read_input()
@@ -171,13 +217,13 @@ def envelope_of(order: Order, workspace: Path) -> dict[str, Any]:
     envelope: dict[str, Any] = {
         "content": content,
         "channel": order.channel,
-        "chat_id": order.chat_id,
+        "chat_id": order.chat_id or "local",
         "sender_id": order.sender_id,
     }
     # What a pipe brings was written by nobody here: an @ in it names no file of this place.
     if order.message is not None and (parts := attachments(content, workspace)):
         envelope["attachments"] = parts
-    return {**envelope, "session_id": order.session_id} if order.session_id else envelope
+    return envelope
 
 
 def read_input() -> str:

@@ -15,7 +15,7 @@ import typer
 
 from hookline.mcp.plugin import leave_servers_alone
 from hookline.private import replaced
-from hookline.tape import Entry, MemoryStore, TapeError, TapeStore, export, import_
+from hookline.tape import Entry, MemoryStore, SessionInfo, TapeError, TapeStore, export, import_
 
 from .run import BadInput
 
@@ -39,14 +39,20 @@ def with_store(app: Hookline, action: Callable[[TapeStore], Awaitable[T]]) -> T:
 
 
 def list_sessions(app: Hookline) -> None:
-    """One line for each session, the latest first."""
-    sessions = with_store(app, lambda store: store.sessions())
+    """One line for each session: this project's first, then the others with their folder."""
+
+    async def found(store: TapeStore) -> tuple[list[SessionInfo], set[str]]:
+        return await store.sessions(), {info.id for info in await app.sessions.of_project()}
+
+    sessions, own = with_store(app, found)
     if not sessions:
         typer.echo("there are no sessions yet")
-    for info in sessions:
+    for info in sorted(sessions, key=lambda info: info.id.partition("/")[0] not in own):
         forked = f"  forked from {info.parent}" if info.parent else ""
         about = f"  {info.name or info.preview}" if info.name or info.preview else ""
-        typer.echo(f"{clock(info.updated)}  {info.entries:>6} entries  {info.id}{forked}{about}")
+        is_elsewhere = info.workspace and info.id.partition("/")[0] not in own
+        place = f"  [{info.workspace}]" if is_elsewhere else ""
+        typer.echo(f"{clock(info.updated)}  {info.entries:>6} entries  {info.id}{place}{forked}{about}")
 
 
 def show_session(app: Hookline, session_id: str, *, as_json: bool = False) -> None:
@@ -136,7 +142,7 @@ async def only_one(store: TapeStore, session_ids: list[str] | None) -> str:
     wanted = session_ids or latest
     if len(wanted) != 1:
         what = "there is none" if not wanted else f"{len(wanted)} were named"
-        raise BadInput(f"a page shows one session, and {what}: name one with --session-id")
+        raise BadInput(f"a page shows one session, and {what}: name one with --session")
     return wanted[0]
 
 

@@ -27,7 +27,6 @@ from .users import User
 if TYPE_CHECKING:
     from .gateway import Gateway
 
-SESSION = "stdio:local"
 USER = User("stdio", "operator")
 """The program that started the gateway, and has its pipes."""
 
@@ -40,6 +39,7 @@ class StdioChannel(FrameChannel):
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
+        self._session = gateway.app.sessions.project_session("stdio")
         self._sender = uuid4().hex[:12]  # the other program's ids begin anew with each process
         self._reading: asyncio.Task[None] | None = None
         self._out: int | None = None
@@ -57,9 +57,9 @@ class StdioChannel(FrameChannel):
         out = os.fdopen(os.dup(self._out), "wb", buffering=0)
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
-        await self.watch(SESSION, self)
-        model = self.gateway.app.sessions.model_of(SESSION)
-        self.put({"type": "session", "session_id": SESSION, "model": model})
+        await self.watch(self._session, self)
+        model = self.gateway.app.sessions.model_of(self._session)
+        self.put({"type": "session", "session_id": self._session, "model": model})
         self._reading = asyncio.create_task(self._read(reader))
 
     async def stop(self) -> None:
@@ -123,7 +123,7 @@ class StdioChannel(FrameChannel):
     async def _take(self, frame: Incoming) -> None:
         match frame:
             case MessageFrame():
-                session = frame.session or SESSION
+                session = frame.session or self._session
                 shown = await self.submit(
                     frame.content(),
                     session,
@@ -135,7 +135,7 @@ class StdioChannel(FrameChannel):
                 )
                 self.put({"type": "accepted", "id": shown})
             case CancelFrame():
-                session = frame.session or SESSION
+                session = frame.session or self._session
                 await self.gateway.cancel(session, self.name, session)
             case ApprovalFrame():
                 why = await self.gateway.approvals.answer_as(

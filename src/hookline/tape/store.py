@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from .entry import FORK, Entry
 from .outline import OutlineEntry
@@ -28,6 +28,10 @@ class SessionInfo:
     """What it was called last."""
     preview: str = ""
     """The start of the user's first message, when it is among the first `OPENING` entries."""
+    workspace: str | None = None
+    """The folder of its first turn, if it begins with one."""
+    channel: str | None = None
+    """The channel of its first message, if it begins with a turn."""
 
     @classmethod
     def of(
@@ -42,7 +46,12 @@ class SessionInfo:
         parent = first.payload.get("session_id") if first.kind == FORK else None
         called = name.payload.get("name") if name else None
         preview = next((entry.preview for entry in opening if entry.role == "user"), "")
-        return cls(first.session_id, first.time, updated, entries, parent, called, preview)
+        workspace, envelope = first.payload.get("workspace"), first.payload.get("envelope")
+        known = cast("dict[str, Any]", envelope) if isinstance(envelope, dict) else {}
+        channel = known.get("channel")
+        return cls(
+            first.session_id, first.time, updated, entries, parent, called, preview, workspace, channel
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
 from hookline.cli.orphans import adopting
+from hookline.cli.run import latest_session
 from hookline.delivery import is_channel
 from hookline.exchange import Exchange
 from hookline.hookfiles import inert_text
@@ -25,6 +26,7 @@ from hookline.models.thinking import LEVELS
 from hookline.person import arguments_of, call_tool, run_shell
 from hookline.policy.answers import Answer
 from hookline.policy.approvals import ApprovalError
+from hookline.session_index import TERMINAL
 from hookline.slash import written
 
 from .commands import Commands
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from hookline.tape import SessionInfo
     from hookline.turn import TurnResult
 
-SESSION = "terminal:chat"
 HUMAN = Identity("human", "terminal", "chat")
 SETTLING = 0.02
 """Seconds in which what is on its way to the screen arrives there."""
@@ -53,9 +54,9 @@ class Chat:
         self, app: Hookline, session_id: str | None, view: View, *, latest: bool = False
     ) -> None:
         self.app = app
-        self.session_id = session_id or SESSION
+        self.session_id = session_id or app.sessions.project_session()
         self.view = view
-        self._latest = latest and session_id is None
+        self._latest = latest
         self.leaving = False
         self.tokens = 0
         self.cost = 0.0
@@ -83,8 +84,10 @@ class Chat:
             servers.tell = self._news.append
         async with adopting(), self.app.running(), self.app.hook_files.watching(self._reloaded):
             if self._latest:
-                self.session_id = await self.app.sessions.latest() or self.session_id
+                self.session_id = await latest_session(self.app, TERMINAL)
             await self.enter(self.session_id)
+            if history := await self.app.sessions.history(self.session_id):
+                self.view.note(f"continuing session {self.session_id}: {history}; /new starts another")
             for wrong in self.commands.wrong:
                 self.view.error(wrong)
             inert = len(self.app.hook_files.inert())
@@ -124,7 +127,7 @@ class Chat:
         self.tokens = sum(total(usage) for usage in counted)
         self.cost = sum(price(usage) for usage in counted)
         self.turn_cost = 0.0
-        self._sessions = await self.app.sessions.list(limit=100)
+        self._sessions = await self.app.sessions.project_first(limit=100)
 
     def choices(self, command: str) -> list[str]:
         """What the Tab key offers behind a command."""
@@ -142,7 +145,9 @@ class Chat:
         costs = self.costs()
         room = 18 if costs else 32  # all of it fits into eighty columns
         model = model if len(model) <= room else "…" + model[1 - room :]  # a path's end says more
-        parts = [model, f"{self.tokens:,} tokens", *costs, self.session_id]
+        session = self.session_id.removeprefix(f"{TERMINAL}:")
+        session = session if len(session) <= 24 else session[:23] + "…"
+        parts = [model, f"{self.tokens:,} tokens", *costs, session]
         return " " + " · ".join(parts)
 
     def costs(self) -> list[str]:

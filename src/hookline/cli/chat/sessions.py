@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from shutil import get_terminal_size
 from time import localtime, strftime
@@ -33,13 +34,16 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
         return f"a new session: {chat.session_id}"
 
     async def resume(app: Hookline, wanted: str) -> str:
-        found = await app.sessions.list(limit=None if wanted else SHOWN)
+        found = await app.sessions.project_first(limit=None if wanted else SHOWN)
         if not wanted.strip():
-            return "\n".join(listed(info, chat.session_id) for info in found) or "no session yet"
+            own = {info.id for info in await app.sessions.of_project()}
+            base = app.sessions.project_session()
+            lines = [listed(info, chat.session_id, own, base) for info in found]
+            return "\n".join(lines) or "no session yet"
         target = chosen(wanted.strip(), found)
         await app.sessions.switch(target, leaving=chat.session_id)
         await chat.enter(target)
-        return f"session {target}"
+        return f"session {target}: {await app.sessions.history(target)}"
 
     async def fork(app: Hookline, where: str) -> str:
         words = where.split()
@@ -102,13 +106,21 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
     ]
 
 
-def listed(info: SessionInfo, present: str) -> str:
-    """A session in one line of the terminal, with as much of its title as there is room for."""
+def listed(info: SessionInfo, present: str, own: Collection[str], base: str) -> str:
+    """A session in one line of the terminal, with as much of its title as there is room for.
+
+    Names that start with the session of this folder, `base`, are shortened. A session that is not among
+    this project's `own` is listed with its folder.
+    """
     when = strftime("%Y-%m-%d %H:%M", localtime(info.updated))
     mark = "→" if info.id == present else " "
-    line = f"{mark} {info.id:<20}  {when}  {info.entries:>5} entries  "
-    room = min(get_terminal_size().columns - len(line) - 1, 50)
-    return (line + one_line(info.name or info.preview, room)).rstrip() if room > 1 else line.rstrip()
+    name = info.id.removeprefix(base) if info.id.startswith(f"{base}#") else info.id
+    line = f"{mark} {name:<20}  {when}  {info.entries:>5} entries  "
+    title = one_line(info.name or info.preview, 50)
+    if info.workspace and info.id not in own:
+        title = f"[{info.workspace}] {title}"
+    room = get_terminal_size().columns - len(line) - 1
+    return (line + one_line(title, room)).rstrip() if room > 1 else line.rstrip()
 
 
 def chosen(wanted: str, found: list[SessionInfo]) -> str:

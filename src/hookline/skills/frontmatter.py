@@ -12,6 +12,7 @@ from .errors import SkillError
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 1024
 _LARGEST = 32_000
+_DEEPEST = 32
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TOOL = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
@@ -77,15 +78,27 @@ def _yaml(source: str) -> Any:
     import yaml
 
     try:
-        events: Any = cast("Any", yaml).parse(source, yaml.SafeLoader)
-        if any(isinstance(event, yaml.AliasEvent) for event in events):
-            raise SkillError("the front matter may not use aliases (`*name`): write the value out")
+        _refuse_costly(source)
         return yaml.safe_load(source)
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 2}" if error.problem_mark else ""
         raise SkillError(f"the front matter is not YAML: {error.problem}{line}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise SkillError(f"the front matter is not YAML: {type(error).__name__}") from error
+
+
+def _refuse_costly(source: str) -> None:
+    """Refuse aliases, which multiply, and deep nesting, which PyYAML reads in quadratic time."""
+    import yaml
+
+    depth = 0
+    for event in cast("Any", yaml).parse(source, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise SkillError("the front matter may not use aliases (`*name`): write the value out")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise SkillError(f"the front matter is nested more than {_DEEPEST} levels deep")
 
 
 def _quoted(source: str) -> str:

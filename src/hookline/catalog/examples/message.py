@@ -30,13 +30,13 @@ class Ticker:
 
     @hookimpl
     def message_start(self, event: MessageStartEvent) -> None:
-        """Begin a line."""
-        self.lines.append(f"{event.message['role']}: ")
+        """Start a line; an answer is empty when it starts."""
+        self.lines.append(f"{event.message['role']}: {event.message['content']}")
 
     @hookimpl
     def message_update(self, event: MessageUpdateEvent) -> None:
-        """Rewrite the line with what there is by now."""
-        self.lines[-1] = f"{event.message['role']}: {event.message['content']}"
+        """Add the new piece to the line."""
+        self.lines[-1] += event.message["content"]
 
     @hookimpl
     async def message_end(self, event: MessageEndEvent) -> None:

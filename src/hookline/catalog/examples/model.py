@@ -34,8 +34,9 @@ class Budget:
 
     @hookimpl
     def model_result(self, event: ModelResultEvent, ctx: HookContext) -> ModelResultEventResult | None:
-        """Count what was spent, and mark an answer that was cut off."""
-        self.spent[ctx.session_id] += event.usage.get("total_tokens", 0)
+        """Count the tokens, and mark an answer that was cut off."""
+        used = event.usage.get("input_tokens", 0) + event.usage.get("output_tokens", 0)
+        self.spent[ctx.session_id] += used
         if event.finish_reason == "length":
             return ModelResultEventResult(content=f"{event.content} […]")
         return None

@@ -77,12 +77,11 @@ class Librarian:
     def session_before_compact(
         self, event: SessionBeforeCompactEvent
     ) -> SessionBeforeCompactResult | None:
-        """Keep the last ten entries and the titles of the others."""
-        titles = [str(entry.get("title", "?")) for entry in event.branch_entries[:-10]]
-        if not titles:
-            return SessionBeforeCompactResult(cancel=True)
-        kept = event.branch_entries[-10]["id"]
-        return SessionBeforeCompactResult(compaction=CompactionResult("\n".join(titles), kept))
+        """Keep what was planned to be kept, and the user's words of the rest."""
+        first_kept = event.preparation.first_kept_entry_id
+        said = [entry.payload["message"] for entry in event.branch_entries if entry.kind == "message"]
+        summary = "\n".join(m["content"] for m in said if m["role"] == "user")
+        return SessionBeforeCompactResult(compaction=CompactionResult(summary, first_kept))
 
     @hookimpl
     def session_compact(self, event: SessionCompactEvent, ctx: HookContext) -> None:

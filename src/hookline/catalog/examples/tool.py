@@ -24,6 +24,7 @@ from ..events.tool import (
     ToolResultEvent,
     ToolResultEventResult,
 )
+from ..parts import ImagePart
 from ..stream import StreamEvent
 
 log = logging.getLogger(__name__)
@@ -72,7 +73,8 @@ class Workspace:
     @hookimpl(when="screenshot")
     def tool_result_persist(self, result: Any) -> Any:
         """Keep the size of a picture on the tape, not the picture."""
-        return f"[{len(result)} bytes]" if isinstance(result, bytes) else None
+        size = sum(len(part.data) for part in result if isinstance(part, ImagePart))
+        return f"[a picture of {size} bytes]" if size else None
 
 
 class Patience:

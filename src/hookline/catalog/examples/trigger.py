@@ -6,7 +6,7 @@ from typing import Any
 
 from hookline.hooks import hookimpl
 
-from ..trigger import Route, TriggerEvent
+from ..trigger import TriggerEvent
 
 
 class Hourly:
@@ -34,15 +34,24 @@ class Hourly:
             await asyncio.wait([self.task])
 
     @hookimpl
-    def trigger_routes(self) -> list[Route]:
-        """Bring one route, in the form that the server's framework has for it."""
-        return [("/report", self.report)]
+    def trigger_routes(self) -> list[Any]:
+        """Provide a route of Starlette or FastAPI."""
+        from starlette.routing import Route
+
+        return [Route("/report", self.called, methods=["POST"])]
 
     async def tick(self) -> None:
         """Ask once an hour."""
         while True:
             await asyncio.sleep(3600)
             await self.report()
+
+    async def called(self, request: Any) -> Any:
+        """Ask for a report when the webhook is called."""
+        from starlette.responses import Response
+
+        await self.report()
+        return Response(status_code=202)
 
     async def report(self) -> None:
         """Ask for a report."""

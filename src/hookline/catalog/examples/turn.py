@@ -2,14 +2,14 @@
 
 import json
 import logging
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.hooks import hookimpl
+from hookline.tape import SQLiteStore, TapeContext, TapeStore
 
-from ..envelope import Envelope, Message, State
+from ..envelope import Envelope, State
 from ..parts import Prompt
 from ..stream import AsyncStreamEvents, StreamEvent
 from ..turn import Admission, MessageHandler, Stage
@@ -28,7 +28,7 @@ class Threads:
 
     @hookimpl
     def resolve_session(self, message: Envelope) -> str | None:
-        """Give every thread a session of its own; other messages are not our business."""
+        """Give every thread its own session; leave other messages to other plugins."""
         thread = message.get("thread_id")
         return f"thread:{thread}" if thread else None
 
@@ -41,18 +41,18 @@ class Threads:
 
     @hookimpl
     async def load_state(self, message: Envelope, session_id: str) -> State:
-        """Bring back what was kept of this session."""
+        """Load what was saved for this session."""
         kept = self.home / f"{session_id}.json"
         return json.loads(kept.read_text()) if kept.exists() else {}
 
     @hookimpl
     def build_prompt(self, message: Envelope, state: State) -> Prompt:
-        """Say who is speaking."""
+        """Tell the model who is speaking."""
         return f"{state.get('user', 'someone')} writes: {message['content']}"
 
     @hookimpl
     async def save_state(self, session_id: str, state: State) -> None:
-        """Keep the user's name for the next turn."""
+        """Save the user's name for the next turn."""
         kept = self.home / f"{session_id}.json"
         kept.write_text(json.dumps({"user": state.get("user")}))
 
@@ -78,7 +78,7 @@ class Canned:
 
     @hookimpl
     async def run_model(self, prompt: Prompt, session_id: str, state: State) -> str:
-        """Answer in one piece, where there is nothing to stream."""
+        """Answer with one text; there is nothing to stream."""
         return "We are closed until Monday."
 
 
@@ -90,13 +90,13 @@ class Mailer:
 
     @hookimpl
     def render_outbound(self, message: Envelope, model_output: str) -> list[Envelope]:
-        """Send the answer to whoever asked, and a copy to the archive."""
+        """Send the answer to the sender, and a copy to the archive."""
         answer = {"channel": "mail", "content": model_output}
         return [{**answer, "to": message["from"]}, {**answer, "to": "archive@example.org"}]
 
     @hookimpl
     async def dispatch_outbound(self, message: Envelope) -> bool:
-        """Take what is mail, leave the rest to others."""
+        """Send mail; leave other messages to other plugins."""
         if message.get("channel") != "mail":
             return False
         self.outbox.append(message)
@@ -104,57 +104,49 @@ class Mailer:
 
     @hookimpl(when="dispatch")
     def on_error(self, stage: Stage, error: Exception, message: Envelope | None) -> None:
-        """Note what could not be sent."""
+        """Log what could not be sent."""
         log.warning("not delivered to %s: %s", message and message.get("to"), error)
 
     @hookimpl
     def provide_channels(self, message_handler: MessageHandler) -> list[Any]:
-        """Bring a channel, which hands what it receives to the pipeline."""
-        return [Mailbox(name="mail", receive=message_handler)]
+        """Add a channel; the gateway calls its methods, and it hands messages to the pipeline."""
+        from .mailbox import Mailbox  # which needs the extra `gateway`
+
+        return [Mailbox(message_handler)]
 
     @hookimpl
     def onboard_config(self, current_config: dict[str, Any]) -> dict[str, Any] | None:
-        """Propose a setting that is not there yet."""
+        """Propose settings, unless they exist."""
         if "mail" in current_config:
             return None
         return {"mail": {"host": "localhost", "port": 25}}
 
 
-class Mailbox:
-    """A channel, as far as this example needs one."""
-
-    def __init__(self, name: str, receive: MessageHandler) -> None:
-        self.name = name
-        self.receive = receive
-
-
 class House:
-    """House rules, a tape in one file, and a command."""
+    """House rules, tapes in a file of their own, and a command."""
 
     def __init__(self, home: Path = Path()) -> None:
         self.home = home
 
     @hookimpl
     def system_prompt(self, state: State) -> str | None:
-        """Ask for the user's language, where it is known."""
+        """Ask for the user's language if it is known."""
         language = state.get("language")
         return f"Answer in {language}." if language else None
 
     @hookimpl
-    def provide_tape_store(self) -> Iterator[Any]:
-        """Open the store with the run and close it with the run."""
-        connection = sqlite3.connect(self.home / "tape.db")
-        yield connection
-        connection.close()
+    async def provide_tape_store(self) -> AsyncIterator[TapeStore]:
+        """Keep tapes in a file of our own, open as long as the app runs."""
+        store = SQLiteStore(self.home / "tapes.db")
+        try:
+            yield store
+        finally:
+            await store.close()
 
     @hookimpl
-    def build_tape_context(self) -> Any:
-        """Leave reasoning out when entries become messages."""
-
-        def messages(entries: list[Any]) -> list[Message]:
-            return [entry["payload"] for entry in entries if entry["kind"] != "reasoning"]
-
-        return messages
+    def build_tape_context(self) -> TapeContext:
+        """Show the model at most 40 earlier messages of a session."""
+        return TapeContext(last=40)
 
     @hookimpl
     def register_cli_commands(self, app: "typer.Typer") -> None:

@@ -1,0 +1,14 @@
+"""A channel for the example of `provide_channels`."""
+
+from hookline.gateway import Channel
+
+from ..turn import MessageHandler
+
+
+class Mailbox(Channel):
+    """Receives mail; the plugin sends it."""
+
+    name = "mail"
+
+    def __init__(self, receive: MessageHandler) -> None:
+        self.receive = receive

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from agent_hooks.ctk import load_vectors
 
-from hookline.interceptors.conformance import Finding, profile_of, report, run
-from hookline.interceptors.harness import SURFACES, Seen, streaming_faults
+from .conformance import Finding, profile_of, report, run
+from .harness import SURFACES, Seen, streaming_faults
 
 VECTORS = {vector["id"]: vector for vector in load_vectors()}
 INCREMENTAL = {"AH-CTK-110", "AH-CTK-111", "AH-CTK-112", "AH-CTK-113"}

@@ -1,6 +1,6 @@
 """Rows: records as they are kept, short, and written in one go.
 
-A chunk is `{"v": 4, "p": prefix of ids, "t": seconds to add to times, "d": tables, "n": castings,
+A chunk is `{"v": 1, "p": prefix of ids, "t": seconds to add to times, "d": tables, "n": castings,
 "x": texts}`. The tables are the number of the first id, the session, the places
 (`[turn, model turn, call]`), the model turns that began (`[place, time, model, agent]`), and the rows:
 for each dispatch `[casting, place, decision, began, ended]`, then for each handler when it began and
@@ -9,7 +9,7 @@ handlers]`, a handler `[name, file and line]`, or null for a part of the trace i
 is `[values of its payload, parts, reason, error]`. A part is of a handler that said something:
 `[which of the row's, what it returned]`, or else `[which, what it did, reason, error, changes]`. A
 payload that was too long is a table or a text; at level "decisions" it is null. What is missing at an
-end is null. Times are in seconds. Chunks of earlier versions are read by `older`.
+end is null. Times are in seconds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any, Final, cast
 
 from hookline.hooks import Decision
 
-from . import older
 from .record import HandlerRecord, TraceRecord, changes_of, decision_by, parent_id, span_id
 
-VERSION: Final = 4
+VERSION: Final = 1
+UNREADABLE: Final = (AttributeError, LookupError, TypeError, ValueError)
 
 HEAD: Final = 5
 """Where in a row the handlers begin."""
@@ -37,22 +37,20 @@ def records_of(body: str) -> tuple[list[TraceRecord], int]:
     damaged = 0
     try:
         chunk: dict[str, Any] = json.loads(body)
-        if chunk["v"] < older.FIRST_OF_DISPATCHES:
-            return older.records_of(chunk)
-        if chunk["v"] < VERSION:
-            chunk = older.renewed(chunk)
+        if chunk["v"] != VERSION:
+            return [], 1
         turns, rows = chunk["d"][3], chunk["d"][4]
-    except older.UNREADABLE:
+    except UNREADABLE:
         return [], 1
     for number, row in enumerate(rows):
         try:
             records.append(hook_record(number, row, chunk))
-        except older.UNREADABLE:
+        except UNREADABLE:
             damaged += 1
     for turn in turns:
         try:
             records.append(model_record(turn, chunk))
-        except older.UNREADABLE:
+        except UNREADABLE:
             damaged += 1
     return records, damaged
 

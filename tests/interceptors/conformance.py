@@ -1,4 +1,4 @@
-"""The report of the specification's test kit: `python -m hookline.interceptors.conformance`.
+"""The report of the specification's test kit: `python -m tests.interceptors.conformance`.
 
 Every vector is run against both surfaces. No surface can pass all of them: the vectors of
 `streaming/incremental` need `incremental_output`, and AH-CTK-135 refuses it.

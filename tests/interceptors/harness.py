@@ -34,16 +34,15 @@ from hookline.catalog.events.message import MessageUpdateEvent
 from hookline.catalog.stream import StreamEvent
 from hookline.config import Config
 from hookline.hooks import Dispatch
+from hookline.interceptors.host import surface
+from hookline.interceptors.plugin import AgentHooks
+from hookline.interceptors.settings import AgentHooksSettings
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.specs import SideEffects, ToolSpec
 from hookline.tools.errors import ToolError
 from hookline.tools.registry import Registry
 from hookline.tools.tool import Tool
-
-from .host import surface
-from .plugin import AgentHooks
-from .settings import AgentHooksSettings
 
 SESSION = "conformance"
 SURFACES = {"buffered": WHOLE, "incremental": Streaming(segment=1)}

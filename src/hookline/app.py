@@ -112,6 +112,7 @@ class Hookline:
             lambda: self.config.disabled_plugins(),
             self.plugin_lock,
             lambda: self.absences.without,
+            lambda: self.config.plugin_orders(),
         )
         """Which plugins take part, and what they bring."""
         self.hook_files = HookFiles(self)

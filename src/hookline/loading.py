@@ -6,7 +6,7 @@ which order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -56,12 +56,14 @@ class Plugins(Registrations):
         disabled: Callable[[], Iterable[str]] = tuple,
         lock: Callable[[], PluginLock | None] = lambda: None,
         without: Callable[[], frozenset[str]] = frozenset,
+        orders: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         super().__init__(app.hooks)
         self._app = app
         self._disabled = disabled
         self._lock = lock
         self._without = without
+        self._orders = orders
         self._refused: set[str] = set()
         """Those that the lock file refused."""
         self.disabled: frozenset[str] = frozenset()
@@ -93,6 +95,12 @@ class Plugins(Registrations):
         self._found = {c.name: c for c in found}
         try:
             self.disabled = frozenset(self._disabled() if found else ())
+            orders = self._orders() if found else dict[str, int]()
+            for name, order in orders.items():
+                if name in self._found:
+                    self._found[name].placed = order
+                else:
+                    self.warn(f"[plugins.order] names {name!r}, and no installed plugin has this name")
             without = self._without()
             wanted = [entry for entry in installed if entry.name not in self.disabled]
             lock = self._lock() if wanted else None
@@ -171,8 +179,9 @@ class Plugins(Registrations):
             if candidate.name not in wanted:
                 wanted[candidate.name] = candidate
                 pending += [fitting[name] for name in candidate.requires if name in fitting]
-        for candidate in arranged(wanted.values(), self._shipped)[0]:
-            self._load(candidate)
+        for candidate in arranged(fitting.values(), self._shipped)[0]:
+            if candidate.name in wanted:
+                self._load(candidate)
 
     def _load_all(self, usable: list[Candidate]) -> None:
         """Every plugin, in its place: one that is there already is put where it belongs."""

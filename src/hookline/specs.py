@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from hookline.catalog.plugin import API_VERSION
+from hookline.requirement import Requirement
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$", max_length=128)]
 Namespace = Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.:/-]*)?$", max_length=128)]
@@ -157,7 +158,15 @@ class PluginManifest(Spec):
     namespaces: list[Name] = Field(default_factory=list)
     provides: list[Provides] = Field(default_factory=list[Provides])
     requires: list[str] = Field(default_factory=list)
+    """Plugins that must be there, with the versions that will do: `other`, `other>=1.2,<2`."""
     order: int = Field(default=5000, ge=0, le=10000)
     """Lower comes first on the hooks that run oldest first."""
     required: bool = False
     """Whether nothing runs where this plugin is installed and cannot be loaded."""
+
+    @field_validator("requires")
+    @classmethod
+    def _are_requirements(cls, texts: list[str]) -> list[str]:
+        for text in texts:
+            Requirement.read(text).check()
+        return texts

@@ -16,8 +16,8 @@ class Dispatch:
     """One call of one hook.
 
     What is attached has a `function`, a `name`, its `seq` among the registrations, a `kind` (def,
-    async, wrapper), whether it is a `plugin`, `options` (guard, once, tryfirst, trylast), a filter
-    `when`, the `key` of its scope, whether its once is `spent`, and `detach()`.
+    async, wrapper), whether it is a `plugin`, `options` (guard, once, tryfirst, trylast), its
+    `order`, a filter `when`, the `key` of its scope, whether its once is `spent`, and `detach()`.
     """
 
     def __init__(self, spec, arguments, face="call", sync=False, denies=False):
@@ -286,11 +286,12 @@ def reducer_and_errors(spec, face, denies):
 
 
 def place(spec, impl):
-    """Where it stands: guards last where they judge, tryfirst before and trylast after the rest."""
+    """Where it stands: guards last where they judge, tryfirst before and trylast after the rest;
+    the lower order first, then by the hook's own."""
     first, last = "tryfirst" in impl.options, "trylast" in impl.options
     newest_first = first or (spec.order is NEWEST and not last)
     guards_last = "guard" in impl.options and spec.reducer.name in JUDGED
-    return guards_last, last - first, -impl.seq if newest_first else impl.seq
+    return guards_last, last - first, impl.order, -impl.seq if newest_first else impl.seq
 
 
 def bind(spec, function, plugin, arguments):

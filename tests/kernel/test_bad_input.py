@@ -296,6 +296,11 @@ class TestOptions:
         with refused("a time limit is a number of seconds above zero"):
             hooks.register("greet", lambda: "x", timeout=limit)
 
+    @pytest.mark.parametrize("order", ["first", None, True, float("nan")])
+    def test_an_order_must_be_a_number(self, hooks, order):
+        with refused("an order is a number, and lower runs first"):
+            hooks.register("greet", lambda: "x", order=order)
+
     def test_tryfirst_and_trylast_together_are_refused(self, hooks):
         with refused("both tryfirst and trylast"):
             hooks.register("greet", lambda: "x", tryfirst=True, trylast=True)

@@ -6,6 +6,7 @@ import inspect
 import sys
 import threading
 import weakref
+from functools import partial
 
 import pytest
 
@@ -79,6 +80,36 @@ class TestRegistration:
         assert await hooks.call("votes", guest="x") == [
             "before it", "first of all", "handler 2", "plugin", "handler 1", "last of all",
         ]  # fmt: skip
+
+    @pytest.mark.parametrize("hook", ["votes", "tally"])  # newest first, oldest first
+    async def test_a_lower_order_runs_first_within_each_group(self, hooks, hook):
+        ran = []
+
+        def add(name, **options):
+            hooks.register(hook, lambda: ran.append(name), **options)
+
+        add("10", order=10)
+        add("-10", order=-10)
+        add("first 5", tryfirst=True, order=5)
+        add("last -5", trylast=True, order=-5)
+        add("none")
+        add("last", trylast=True)
+        add("first", tryfirst=True)
+        add("0.5", order=0.5)
+        marked = hookimpl(specname=hook, order=-1)(lambda self: ran.append("plugin -1"))
+        hooks.add(type("P", (), {"named": marked})(), name="p")
+        await hooks.call(hook, guest="x")
+        assert ran == [
+            "first", "first 5", "-10", "plugin -1", "none", "0.5", "10", "last -5", "last",
+        ]  # fmt: skip
+
+    async def test_equal_orders_run_by_the_order_of_the_hook(self, hooks):
+        for hook, expected in (("votes", ["b", "a"]), ("tally", ["a", "b"])):
+            ran = []
+            hooks.register(hook, partial(ran.append, "a"), order=3)
+            hooks.register(hook, partial(ran.append, "b"), order=3)
+            await hooks.call(hook, guest="x")
+            assert ran == expected
 
     async def test_the_report_is_in_run_order(self, hooks):
         hooks.add(Echo(), name="a")

@@ -187,6 +187,7 @@ class Does:
     effect: tuple[Any, ...] = ()
     when: tuple[Any, ...] | None = None
     options: tuple[str, ...] = ()
+    order: float = 0
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,8 @@ def implementations(draw, spec, focus=""):
         options = ("once", *options)
     effect = pick(*[()] * 6, ("clear",), ("remove", pick(0, 1, 2)), ("add", pick(0, 1)))
     key = pick("k1", "k2") if style == "scope" else None
-    return Does(style, kind, takes, action, key, effect, draw(filters(spec, style)), options)
+    order = pick(0, 0, 0, 0, -1, 1, 0.5)
+    return Does(style, kind, takes, action, key, effect, draw(filters(spec, style)), options, order)
 
 
 @st.composite
@@ -582,7 +584,7 @@ class Compiled(World):
         return subscribe
 
     def attach(self, index, does, function):
-        options = dict.fromkeys(does.options, True)
+        options = {**dict.fromkeys(does.options, True), "order": does.order}
         if does.when:
             kind, pattern, *_ = does.when
             made = {"glob": str, "regex": re.compile}.get(kind)
@@ -640,7 +642,8 @@ class Naive(World):
             function=types.MethodType(function, object()) if plugin else function,
             name=f"p{index}" if plugin else f"made.h{index}",
             seq=len(self.added), kind=does.kind, plugin=plugin, options=does.options, key=does.key,
-            when=self.when(index, does), spent=False, detach=lambda: self.remove(index),
+            order=does.order, when=self.when(index, does), spent=False,
+            detach=lambda: self.remove(index),
         )  # fmt: skip
 
     def when(self, index, does):

@@ -7,7 +7,11 @@ import sys
 import pytest
 
 from hookline import hookimpl
+from hookline.absences import LoadFailed
+from hookline.config import ConfigError
 from hookline.hooks import Answer, Family, chain, hookspec
+from hookline.plugins.project import config_item
+from hookline.plugins.sources import Source
 from hookline.tools import REGISTRY
 
 from .site import Site
@@ -135,6 +139,37 @@ class TestOrder:
         assert warning.startswith("plugins 'a' and 'b' state the same order 7; they run by name")
         assert warning in caplog.text
 
+    def test_the_settings_replace_the_order_of_a_manifest(self, site, fresh):
+        fresh.home.mkdir()
+        (fresh.home / "config.toml").write_text("[plugins.order]\nz = 1\nb = 9000\nmissing = 5\n")
+        for name in ("a", "b", "z"):
+            site.install(name, manifest="'order': 4000" if name == "z" else "")
+        fresh.load_hooks()
+        assert names(fresh) == ["z", "a", "b"]
+        assert [state.order for state in fresh.plugins.states()[-3:]] == [1, 5000, 9000]
+        [warning] = fresh.plugins.warnings
+        assert "[plugins.order] names 'missing'" in warning
+
+    @pytest.mark.parametrize("order", ["-1", "10001", "1.5", "true", "'first'"])
+    def test_an_order_in_the_settings_that_is_no_place_is_refused(self, site, fresh, order):
+        fresh.home.mkdir()
+        (fresh.home / "config.toml").write_text(f"[plugins]\norder.a = {order}\n")
+        site.install("a")
+        with pytest.raises(
+            ConfigError, match=r"plugins\.order\.a must be a whole number from 0 to 10000"
+        ):
+            fresh.load_hooks()
+
+    def test_a_project_has_no_say_in_the_order(self, site, fresh):
+        path = fresh.workspace / ".hookline" / "config.toml"
+        path.parent.mkdir()
+        path.write_text("[plugins.order]\nb = 1\n")
+        fresh.trust.grant([config_item(Source(path, path.read_bytes()), fresh.workspace)])
+        site.install("a")
+        site.install("b")
+        fresh.load_hooks()
+        assert names(fresh) == ["a", "b"]
+
     def test_leaving_the_order_open_is_no_tie(self, site, loaded):
         site.install("b", manifest="")
         site.install("a", manifest="")
@@ -213,6 +248,86 @@ class TestBadInput:
         assert "plugins require each other in a circle: a → b → c → a; one of them" in told(app)["a"]
         assert "requires plugin 'a', which is held up by a circle: a → b → c → a" in told(app)["hanger"]
 
+    @pytest.mark.parametrize(
+        ("version", "requirement"),
+        [
+            ("1.2", "base"),
+            ("1.2", "base>=1.2,<2"),
+            ("1.3b1", "base >= 1.2, < 2"),
+            ("1.2.post1", "base>=1.2"),
+            ("1.2+local", "base==1.2"),
+            ("2.0", "base~=2.0"),
+            ("1.9", "base!=1.8"),
+            ("0!1.2", "base===0!1.2"),
+            ("", "base>=1.2"),  # the version of the distribution counts
+        ],
+    )
+    def test_a_plugin_loads_with_a_version_that_it_accepts(self, site, loaded, version, requirement):
+        site.install("base", manifest=f"'version': {version!r}" if version else None)
+        site.install("user", manifest=f"'requires': [{requirement!r}, 'hookline>=0.0.1', 'builtin>=0']")
+        app = loaded()
+        assert app.failures == []
+        assert names(app) == ["base", "user"]
+
+    @pytest.mark.parametrize("early", [False, True])
+    @pytest.mark.parametrize(
+        ("version", "requirement", "message"),
+        [
+            ("1.1", "base>=1.2,<2", "it requires plugin 'base' >=1.2,<2, and version 1.1 is installed"),
+            (
+                "2.0",
+                "base>=1.2,<2",
+                "'base' >=1.2,<2, and version 2.0 is installed (hookline-base 1.2)",
+            ),
+            ("2.0rc1", "base>=2", "'base' >=2, and version 2.0rc1 is installed"),
+            ("soon", "base>=1", "its version 'soon' cannot be compared: PEP 440 has no such version"),
+            ("1.2", "bases>=1", "it requires plugin 'bases' >=1, which is not installed; did you mean"),
+            ("1.2", "hookline>=999", "it requires plugin 'hookline' >=999, and version"),
+            ("1.2", "builtin<0.0.1", "it requires plugin 'builtin' <0.0.1, and version"),
+        ],
+    )
+    def test_a_version_that_will_not_do_is_told_before_anything_of_it_loads(
+        self, site, fresh, version, requirement, message, early
+    ):
+        base = site.install("base", manifest=f"'version': {version!r}, 'provides': ['cli']")
+        site.install("user", manifest=f"'requires': [{requirement!r}], 'provides': ['cli']")
+        site.install("on_top", manifest="'requires': ['user'], 'provides': ['cli']")
+        fresh.load_hooks(only_cli=early)
+        fresh.plugins.finish()
+        assert message in told(fresh)["user"]
+        assert "it requires plugin 'user', which could not be loaded" in told(fresh)["on_top"]
+        assert site.imported == [base, f"{base}.plugin"]
+
+    def test_every_requirement_that_is_not_met_is_told(self, site, loaded):
+        site.install("base", manifest="'version': '1.0'")
+        site.install("user", manifest="'requires': ['base>=2', 'other', 'base<1']")
+        said = told(loaded())["user"]
+        assert "'base' >=2" in said
+        assert "'other'" in said
+        assert "'base' <1" in said
+
+    @pytest.mark.parametrize(
+        "requirement", [">=1", "", "base>", "base 1.2", "base[extra]", "base; python_version>'3'", "!"]
+    )
+    def test_what_is_no_requirement_is_refused_with_the_manifest(self, site, fresh, requirement):
+        site.install("base")
+        site.install("user", manifest=f"'requires': [{requirement!r}], 'provides': ['cli']")
+        fresh.load_hooks(only_cli=True)
+        assert names(fresh) == ["base"]
+        fresh.plugins.finish()
+        assert "its manifest is wrong at requires: " in told(fresh)["user"]
+        assert "is no requirement; write the name of a plugin" in told(fresh)["user"]
+
+    async def test_a_run_stops_before_it_goes_on_without_a_plugin_whose_requirement_is_not_met(
+        self, site, loaded
+    ):
+        site.install("base", manifest="'version': '1.0'")
+        site.install("user", manifest="'requires': ['base>=2']")
+        app = loaded()
+        with pytest.raises(LoadFailed, match=r"it requires plugin 'base' >=2, and version 1\.0"):
+            async with app.running():
+                pass
+
     def test_what_a_failed_plugin_was_required_for_fails_too(self, site, loaded):
         site.install("base", "1 / 0", manifest="")
         site.install("upper", manifest="'requires': ['base']")
@@ -267,6 +382,8 @@ class TestBadInput:
 
 HALFWAY = """
 from hookline import hookimpl
+from hookline.absences import LoadFailed
+from hookline.config import ConfigError
 from hookline.hooks import Answer, Family, chain, hookspec
 from hookline.tools import tool
 

@@ -280,6 +280,15 @@ class Config:
             raise ConfigError(f"{place}plugins.require_lock must be true or false")
         return required, self._own_plugins("plugins.unpinned")
 
+    def plugin_orders(self) -> dict[str, int]:
+        """The orders that replace those of the plugins' manifests. A project has no say in it."""
+        orders = self._table(self.own_values(), "plugins.order")
+        for name, order in orders.items():
+            if type(order) is not int or not 0 <= order <= 10000:
+                key = f"plugins.order.{name}"
+                raise ConfigError(f"{self._place(key)}{key} must be a whole number from 0 to 10000")
+        return orders
+
     def _own_plugins(self, key: str) -> list[str]:
         names: Any = find(self.own_values(), key, [])
         if not isinstance(names, list) or not all(isinstance(n, str) for n in cast("list[Any]", names)):

@@ -254,7 +254,7 @@ REASONS = {
 
 
 PLUGIN_SWITCHES = {
-    (name,) for name in ("disabled", "on_load_error", "require_lock", "required", "unpinned")
+    (name,) for name in ("disabled", "on_load_error", "order", "require_lock", "required", "unpinned")
 }
 """What `[plugins]` says about all plugins, beside their own tables."""
 

@@ -61,7 +61,7 @@ class Review:
         tables = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
         names = {n.partition(".")[2] for n in self._declared if n.startswith("plugins.")} | plugins
         for name, value in tables.items():
-            if isinstance(value, dict) and name not in names:
+            if isinstance(value, dict) and name not in names and name != "order":
                 at = f"plugins.{name}"
                 near = suggestion(name, names)
                 yield f"{self._place(at)}{at}: no plugin {name!r} is loaded{near}"

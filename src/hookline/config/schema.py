@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -55,6 +55,8 @@ class PluginsSettings(BaseModel):
     """Plugins that are not compared with `plugins.lock`, such as those under development."""
     required: list[str] = Field(default_factory=list)
     """Plugins and hook files that nothing runs without."""
+    order: dict[str, Annotated[int, Field(strict=True, ge=0, le=10000)]] = Field(default_factory=dict)
+    """The places of plugins, instead of those in their manifests; lower loads first."""
     on_load_error: Literal["stop", "continue"] = "stop"
     """What happens where a plugin or a hook file cannot be loaded."""
 
@@ -63,8 +65,8 @@ class PluginsSettings(BaseModel):
         for name, value in (self.model_extra or {}).items():
             if not isinstance(value, dict):
                 raise ValueError(
-                    f"unknown key {name!r}: there are 'disabled', 'on_load_error', 'require_lock', "
-                    "'required' and 'unpinned', and a table for each plugin"
+                    f"unknown key {name!r}: there are 'disabled', 'on_load_error', 'order', "
+                    "'require_lock', 'required' and 'unpinned', and a table for each plugin"
                 )
         return self
 

@@ -28,6 +28,8 @@ class Options(TypedDict, total=False):
     timeout: float | None
     tryfirst: bool
     trylast: bool
+    order: float
+    """Lower runs first, whatever the hook's own order; 0 unless set. That of the hook breaks ties."""
     guard: bool
     """A failure of this one is a deny; where nothing can be denied, the value is withheld."""
     once: bool
@@ -87,8 +89,9 @@ class Implementation:
     """One callable on one hook, with everything that dispatch must know about it."""
 
     __slots__ = (
-        "arguments", "function", "guard", "index", "is_async", "left_behind", "name", "plugin",
-        "seq", "spec", "take", "timeout", "tryfirst", "trylast", "when", "when_arguments", "wrapper",
+        "arguments", "function", "guard", "index", "is_async", "left_behind", "name", "order",
+        "plugin", "seq", "spec", "take", "timeout", "tryfirst", "trylast", "when", "when_arguments",
+        "wrapper",
     )  # fmt: skip
 
     def __init__(
@@ -113,6 +116,7 @@ class Implementation:
         self.guard = options.get("guard", False)
         self.tryfirst = options.get("tryfirst", False)
         self.trylast = options.get("trylast", False)
+        self.order = options.get("order", 0)
         self.take: Callable[[], bool] | None = None
         """Where it may run once only: whether this is that once."""
         self.timeout = options.get("timeout") or spec.timeout
@@ -128,15 +132,15 @@ class Implementation:
         return callable_location(self.function)
 
     @property
-    def sort_key(self) -> tuple[int, int, int, int]:
+    def sort_key(self) -> tuple[int, int, float, int, int]:
         """Where it stands in the run order of its hook."""
         guards_last = 1 if self.guard and self.spec.reducer.guarded else 0
         if self.tryfirst:
-            return (guards_last, 0, -self.seq, self.index)
+            return (guards_last, 0, self.order, -self.seq, self.index)
         if self.trylast:
-            return (guards_last, 2, self.seq, self.index)
+            return (guards_last, 2, self.order, self.seq, self.index)
         newest = self.spec.order is NEWEST
-        return (guards_last, 1, -self.seq if newest else self.seq, self.index)
+        return (guards_last, 1, self.order, -self.seq if newest else self.seq, self.index)
 
     def is_of(self, function: Callable[..., Any]) -> bool:
         """Whether this was made from that callable: the same object, or method of the same."""
@@ -167,6 +171,9 @@ class Implementation:
         limit = options.get("timeout")
         if limit is not None and not (isinstance(limit, int | float) and limit > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise self.refuse(f"has timeout={limit!r}; a time limit is a number of seconds above zero")
+        order: Any = self.order
+        if isinstance(order, bool) or not isinstance(order, int | float) or order != order:
+            raise self.refuse(f"has order={order!r}; an order is a number, and lower runs first")
         if self.tryfirst and self.trylast:
             raise self.refuse("asks for both tryfirst and trylast")
         if self.guard and options.get("once"):

@@ -32,6 +32,7 @@ def hookimpl(
     specname: str | None = None,
     tryfirst: bool = False,
     trylast: bool = False,
+    order: float = 0,
     wrapper: bool = False,
     optionalhook: bool = False,
     guard: bool = False,
@@ -45,6 +46,7 @@ def hookimpl(
     specname: str | None = None,
     tryfirst: bool = False,
     trylast: bool = False,
+    order: float = 0,
     wrapper: bool = False,
     optionalhook: bool = False,
     guard: bool = False,
@@ -63,7 +65,7 @@ def hookimpl(
             optionalhook=optionalhook,
         )
         getattr(marked, f"{PROJECT}_impl")["options"] = Options(
-            guard=guard, timeout=timeout, when=when, tryfirst=tryfirst, trylast=trylast
+            guard=guard, timeout=timeout, when=when, order=order
         )
         return marked
 

@@ -58,6 +58,7 @@ def _described(impl: Implementation) -> dict[str, Any]:
         "name": impl.name,
         "place": impl.location,
         "marks": [name for name, is_set in marks.items() if is_set],
+        "order": impl.order,
         "timeout": impl.timeout,
         "is_plugin": impl.plugin is not None,
         "left_behind": impl.left_behind,

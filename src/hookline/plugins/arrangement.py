@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from hookline.hooks.errors import suggestion
+from hookline.requirement import HOOKLINE, hookline_version
 
 from .errors import BadRequirement, PluginClash, PluginError
 
@@ -44,24 +45,45 @@ def arranged(
 
 
 def _without_requirements(waiting: dict[str, Candidate], there: set[str]) -> Refused:
-    """Take out whoever requires what is not there, and whoever requires those in turn."""
+    """Take out plugins whose requirements are not met, and those that require them in turn."""
     refused: Refused = []
     gone: set[str] = set()
     while True:
-        known = there | set(waiting)
-        lacking = [c for c in waiting.values() if not known.issuperset(c.requires)]
+        lacking = [
+            (candidate, BadRequirement("; ".join(problems)))
+            for candidate in waiting.values()
+            if (problems := [*_problems(candidate, waiting, there, gone)])
+        ]
         if not lacking:
             return refused
-        for candidate in lacking:
-            name = next(r for r in candidate.requires if r not in known)
-            why = "could not be loaded" if name in gone else "is not installed"
-            hint = "" if name in gone else suggestion(name, known)
-            refused.append(
-                (candidate, BadRequirement(f"it requires plugin {name!r}, which {why}{hint}"))
-            )
-        for candidate in lacking:
+        refused += lacking
+        for candidate, _ in lacking:
             gone.add(candidate.name)
             del waiting[candidate.name]
+
+
+def _problems(
+    candidate: Candidate, waiting: dict[str, Candidate], there: set[str], gone: set[str]
+) -> Iterator[str]:
+    """Why each requirement of a plugin that is not met, is not."""
+    for required in candidate.requirements:
+        name = required.name
+        if name in waiting:
+            found = waiting[name]
+            problem = required.problem(found.version)
+            where = f" ({found.entry})"
+        elif name in there or name == HOOKLINE:
+            problem = required.problem(hookline_version()) if required.versions else ""
+            where = ""
+        elif name in gone:
+            yield f"it requires plugin {required}, which could not be loaded"
+            continue
+        else:
+            hint = suggestion(name, {*there, *waiting})
+            yield f"it requires plugin {required}, which is not installed{hint}"
+            continue
+        if problem:
+            yield f"it requires plugin {required}, and {problem}{where}"
 
 
 def _circle(name: str, waiting: dict[str, Candidate]) -> str:

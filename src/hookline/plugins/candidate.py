@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hookline.catalog.plugin import API_VERSION
 from hookline.hooks.errors import error_text
+from hookline.requirement import HOOKLINE, Requirement
 
 from .errors import BadManifest, PluginClash, PluginError
 from .packages import GROUP, Entry
@@ -30,6 +31,8 @@ class Candidate:
         self.entry = entry
         self.name = entry.name
         self._factory = manifest
+        self.placed: int | None = None
+        """The order that the settings give it."""
 
     @cached_property
     def _answer(self) -> dict[str, Any] | PluginError | None:
@@ -61,19 +64,26 @@ class Candidate:
 
     @property
     def states_order(self) -> bool:
-        """Whether its place was chosen by its author."""
-        return "order" in (self.said or {})
+        """Whether its place was chosen, by its author or by the settings."""
+        return self.placed is not None or "order" in (self.said or {})
 
     @property
     def order(self) -> int:
         """Its place: lower loads first."""
+        if self.placed is not None:
+            return self.placed
         order = (self.said or {}).get("order", ORDER)
         return order if isinstance(order, int) else ORDER
 
     @property
+    def requirements(self) -> list[Requirement]:
+        """What it needs, in which versions."""
+        return [Requirement.read(text) for text in strings((self.said or {}).get("requires"))]
+
+    @property
     def requires(self) -> list[str]:
         """The plugins that it needs."""
-        return strings((self.said or {}).get("requires"))
+        return [required.name for required in self.requirements if required.name != HOOKLINE]
 
     @property
     def provides(self) -> list[str]:

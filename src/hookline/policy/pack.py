@@ -131,11 +131,8 @@ def check_requirement(written: str, pack: Pack, present: Mapping[str, str]) -> N
     """Refuse a pack whose requirement is not met: `hookline>=0.1`, or another pack."""
     from importlib.metadata import version
 
-    try:
-        from packaging.requirements import InvalidRequirement, Requirement
-    except ImportError:
-        cedar()
-        raise PolicyError("packs need 'packaging': pip install 'hookline[policy]'") from None
+    from packaging.requirements import InvalidRequirement, Requirement
+
     where = f"{pack.folder / MANIFEST}: requires {written!r}"
     try:
         requirement = Requirement(written)

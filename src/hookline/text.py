@@ -13,7 +13,11 @@ Both spell a character as `\uXXXX`. JSON spells it the same way, so JSON text st
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
+
+_REMEMBERED: Final = 4096
+"""Characters whose spelling is remembered."""
 
 # C0 without tab and newline, DEL and C1; then what is invisible or changes the direction of writing.
 _UNSAFE: Final = (
@@ -50,13 +54,24 @@ def visible(text: str, *, line: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    seen = "".join(sign if sign in "\n\t" or _is_seen(sign) else _spelled(sign) for sign in text)
+    seen = text.translate(_VISIBLE)
     return seen.replace("\n", r"\n").replace("\t", r"\t") if line else seen
 
 
-def _is_seen(sign: str) -> bool:
-    # Spaces other than the plain one and code points without a character are not printable either.
-    return sign.isprintable() and not _UNSEEN.match(sign)
+class _Visible(dict[int, str]):
+    """What `visible` makes of each character, worked out when it first occurs."""
+
+    def __missing__(self, code: int) -> str:
+        sign = chr(code)
+        # Spaces other than the plain one and code points without a character are not printable either.
+        seen = sign in "\n\t" or (sign.isprintable() and not _UNSEEN.match(sign))
+        shown = sign if seen else _spelled(sign)
+        if len(self) < _REMEMBERED:
+            self[code] = shown
+        return shown
+
+
+_VISIBLE: Final = _Visible()
 
 
 def _replaced(found: re.Match[str]) -> str:
@@ -65,6 +80,7 @@ def _replaced(found: re.Match[str]) -> str:
     return _spelled(found[0])
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _spelled(sign: str) -> str:
     units = sign.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))

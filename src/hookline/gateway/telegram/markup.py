@@ -7,6 +7,7 @@ at paragraphs where it can be, and each piece becomes HTML of its own.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from html import escape, unescape
 from typing import TYPE_CHECKING, Final
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 
 LIMIT: Final = 4096
 """What one message may have."""
+MOST_MARKS: Final = 400
+"""Characters of markup and ends of lines, outside code blocks, in a text that is parsed."""
 
 _FENCE = re.compile(r"^ {0,3}(`{3,20}|~{3,20})(?![`~])\s*([\w+#.-]{0,30})(.*)$")
+_MARK = re.compile(r"[\[\]*_~`!<&\\|>\n]")
 _LINKS = ("http://", "https://", "tg://", "mailto:")
 _TAGS = {"strong": "b", "em": "i", "s": "s"}
 
@@ -77,18 +81,32 @@ def _cut(window: str) -> int:
     return len(window)
 
 
-def _open_fence(text: str) -> tuple[str, str] | None:
-    """The mark and the language of a code block that the text does not close."""
+def _lines(text: str) -> Iterator[tuple[str, tuple[str, str] | None]]:
+    """Each line, with the mark and the language of the code block that is open after it."""
     found: tuple[str, str] | None = None
     for line in text.splitlines():
         fence = _FENCE.match(line)
-        if fence is None:
-            continue
-        if found is None:
+        if fence is not None and found is None:
             found = fence[1], fence[2]
-        elif fence[1].startswith(found[0]) and not (fence[2] or fence[3].strip()):
-            found = None
+        elif fence is not None and found is not None:
+            if fence[1].startswith(found[0]) and not (fence[2] or fence[3].strip()):
+                found = None
+        yield line, found
+
+
+def _open_fence(text: str) -> tuple[str, str] | None:
+    """The mark and the language of a code block that the text does not close."""
+    found = None
+    for _, found in _lines(text):
+        pass
     return found
+
+
+def _is_dense(text: str) -> bool:
+    """Whether a text has more markup outside code blocks than is worth parsing."""
+    if len(_MARK.findall(text)) <= MOST_MARKS:
+        return False
+    return sum(len(_MARK.findall(f"{line}\n")) for line, fence in _lines(text) if not fence) > MOST_MARKS
 
 
 @cache
@@ -99,7 +117,12 @@ def _parser() -> MarkdownIt:
 
 
 def as_html(text: str) -> str:
-    """A Markdown text as Telegram's HTML; whatever it says, tags are balanced and text is escaped."""
+    """A Markdown text as Telegram's HTML; whatever it says, tags are balanced and text is escaped.
+
+    A text that is mostly markup stays as it is: parsing it could take a second per message.
+    """
+    if _is_dense(text):
+        return escape(text, quote=False).strip("\n")
     return _Writer().write(_parser().parse(text)).strip("\n")
 
 

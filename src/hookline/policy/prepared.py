@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from pydantic_core import to_json
 
@@ -30,33 +30,47 @@ the context is the same for all such calls: where they come from, the workspace,
 
 STANDING = frozenset({"source", "workspace", "permissions"})
 """The facts that do not come from the call itself."""
+REPEATED = frozenset({"programs", "opaque", "dynamic", "outside", "network", "hosts_allowed"})
+"""Facts with few values, so that most calls have those of an earlier one."""
 
 
 class PreparedRules:
     """Rules, ready to judge.
 
     What a rule says that does not look at the call itself is the same for every call of a tool by an
-    agent: it is asked once for each pair. The others are asked about every call.
+    agent: it is asked once for each pair. A rule that looks at few-valued facts only is asked once for
+    each pair and their values. The others are asked about every call.
     """
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._places = {rule: number for number, rule in enumerate(rules)}
         of_pairs = [rule for rule in rules if STANDING.issuperset(wanted(rule.text))]
+        rest = [rule for rule in rules if rule not in of_pairs]
+        repeated = [rule for rule in rest if (STANDING | REPEATED).issuperset(wanted(rule.text))]
         self._of_pairs = RuleSet(of_pairs)
-        self._of_calls = RuleSet([rule for rule in rules if rule not in of_pairs])
+        self._of_repeated = RuleSet(repeated)
+        self._of_calls = RuleSet([rule for rule in rest if rule not in repeated])
         self._pair = lru_cache(maxsize=1024)(self._ask_of_pair)
+        self._repeated = lru_cache(maxsize=1024)(self._ask_of_repeated)
 
     def judge(self, facts: Facts) -> list[Match]:
         """The rules that object. What cannot be evaluated denies."""
-        asked, involved, found = self._pair(parties(facts.action))
+        pair = parties(facts.action)
+        asked, involved, found = self._pair(pair)
+        if self._of_repeated.rules:
+            values = [getattr(facts, name) for name in self._of_repeated.wanted]
+            key = [tuple(cast("list[str]", each)) if type(each) is list else each for each in values]
+            found = [*found, *self._repeated(pair, *key)]
         if self._of_calls.rules:
             context = facts.context(self._of_calls.wanted)
             found = [*found, *self._of_calls.ask(asked, context, involved)]
-        return sorted(found, key=self._place)
+        return sorted(found, key=self._place) if found else found
 
     def wants(self, name: str) -> bool:
         """Whether some rule looks at a fact; those that none looks at are not worked out."""
-        return name in self._of_calls.wanted or name in self._of_pairs.wanted
+        return any(
+            name in some.wanted for some in (self._of_calls, self._of_repeated, self._of_pairs)
+        )
 
     def _ask_of_pair(self, pair: Parties) -> tuple[dict[str, Any], Any, list[Match]]:
         """The question less its context, who is involved, and what rules say that look no further."""
@@ -64,6 +78,11 @@ class PreparedRules:
         source, workspace, permissions = pair[-3:]
         context = {"source": source, "workspace": workspace, "permissions": permissions}
         return asked, involved, self._of_pairs.ask(asked, context, involved)
+
+    def _ask_of_repeated(self, pair: Parties, *values: Any) -> list[Match]:
+        asked, involved, _ = self._pair(pair)
+        context = dict(zip(self._of_repeated.wanted, values, strict=True))
+        return self._of_repeated.ask(asked, context, involved)
 
     def _place(self, match: Match) -> int:
         return self._places[match[2]] if match[2] is not None else -1
@@ -78,12 +97,12 @@ class RuleSet:
         self.wanted = wanted("\n".join(rule.text for rule in rules))
         """The facts that some of them look at."""
         self.policies = engine.PolicySet.from_str("\n".join([PERMIT, *[rule.text for rule in rules]]))
-        self._authorize = engine.is_authorized
+        self._authorize = engine.is_authorized_batch
 
     def ask(self, question: dict[str, Any], context: dict[str, Any], involved: Any) -> list[Match]:
         """Those that object."""
         asked = {**question, "context": to_json(context).decode()}
-        result = self._authorize(asked, self.policies, involved)
+        result = self._authorize([asked], self.policies, involved)[0]
         errors = result.diagnostics.errors
         if result.allowed and not errors:
             return []

@@ -239,7 +239,7 @@ def _inspect(words: list[Word], text: str | None, found: Commands, depth: int) -
     _note(
         words if program == first.text else [Word(program, first.dynamic, first.quoted), *rest], found
     )
-    if first.dynamic or (first.pattern and program not in ("[", "[[")):
+    if first.dynamic or (first.glob is not None and program not in ("[", "[[")):
         found.unclear.append("the program is known only when it runs")
         return
     if program in QUIET:

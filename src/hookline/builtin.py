@@ -14,7 +14,6 @@ from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hookline.attachments import prompt_of
 from hookline.catalog.envelope import Envelope, State, address_of, field_of
 from hookline.catalog.parts import Prompt, TextPart
 from hookline.catalog.place import here, new_turn
@@ -68,6 +67,8 @@ class BuiltinPlugin:
     @hookimpl
     def build_prompt(self, message: Envelope) -> Prompt:
         """What the message says, with what it carries beside its text."""
+        from hookline.attachments import prompt_of
+
         said = prompt_of(message)
         carried = [p for p in field_of(message, "parts") or () if not isinstance(p, TextPart)]
         if not carried:

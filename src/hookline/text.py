@@ -13,7 +13,7 @@ Both spell a character as `\uXXXX`. JSON spells it the same way, so JSON text st
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 _REMEMBERED: Final = 4096
@@ -32,19 +32,28 @@ _JOINERS: Final = "\u200c\u200d"
 _SELECTORS: Final = "\ufe00-\ufe0f"
 _BRAILLE_BLANK: Final = "\u2800"
 
-_STEERING: Final = re.compile(
-    "\r\n"
-    r"|\x1b\[[0-9;:]*m"
-    f"|[{_UNSAFE}]"
-    f"|(?<![^\0-\x7f])[{_JOINERS}{_SELECTORS}]"
-    f"|[{_JOINERS}](?![^\0-\x7f])"
-)
-_UNSEEN: Final = re.compile(f"[{_UNSAFE}{_JOINERS}{_SELECTORS}{_BRAILLE_BLANK}]")
+
+@cache
+def _steering() -> re.Pattern[str]:
+    return re.compile(
+        "\r\n"
+        r"|\x1b\[[0-9;:]*m"
+        f"|[{_UNSAFE}]"
+        f"|(?<![^\0-\x7f])[{_JOINERS}{_SELECTORS}]"
+        f"|[{_JOINERS}](?![^\0-\x7f])"
+    )
+
+
+@cache
+def _unseen() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSAFE}{_JOINERS}{_SELECTORS}{_BRAILLE_BLANK}]")
 
 
 def printable(text: str) -> str:
     """The text without colours, with everything else that a terminal would act on spelled out."""
-    return _STEERING.sub(_replaced, text)
+    if text.isascii() and text.replace("\n", "").isprintable():  # most text, and all of `--help`
+        return text
+    return _steering().sub(_replaced, text)
 
 
 def visible(text: str, *, line: bool = False) -> str:
@@ -64,7 +73,7 @@ class _Visible(dict[int, str]):
     def __missing__(self, code: int) -> str:
         sign = chr(code)
         # Spaces other than the plain one and code points without a character are not printable either.
-        seen = sign in "\n\t" or (sign.isprintable() and not _UNSEEN.match(sign))
+        seen = sign in "\n\t" or (sign.isprintable() and not _unseen().match(sign))
         shown = sign if seen else _spelled(sign)
         if len(self) < _REMEMBERED:
             self[code] = shown

@@ -30,7 +30,6 @@ class GuardedStream:
         """For what moves the cursor itself: a progress line, the chat's screen."""
         mark = f"\ue000{os.urandom(8).hex()}"  # text from elsewhere cannot contain it
         self._mark = mark
-        self._style = re.compile(f"{mark}([0-9;]*)m")
         self.styled = stream.isatty() and not os.environ.get("NO_COLOR")
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-")
         self._ascii = encoding in ("ascii", "us-ascii", "ansi-x3.4-1968", "646")
@@ -49,7 +48,7 @@ class GuardedStream:
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if self._mark in text:
-            pieces = self._style.split(text)
+            pieces = re.split(f"{self._mark}([0-9;]*)m", text)
             pieces[::2] = map(printable, pieces[::2])
             pieces[1::2] = [f"\x1b[{codes}m" for codes in pieces[1::2]]
             safe = "".join(pieces)

@@ -15,7 +15,6 @@ from hookline.requirement import HOOKLINE, Requirement
 
 from .errors import BadManifest, PluginClash, PluginError
 from .packages import GROUP, Entry
-from .verified import spec_within
 
 if TYPE_CHECKING:
     from hookline.specs import PluginManifest
@@ -196,6 +195,8 @@ def module_alone(name: str) -> ModuleType:
     """
     if name in sys.modules:
         return sys.modules[name]
+    from .verified import spec_within
+
     top, *rest = name.split(".")
     spec = find_spec(top)
     for end in range(len(rest)):

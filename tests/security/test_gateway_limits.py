@@ -271,6 +271,45 @@ async def test_a_connection_that_sends_too_many_frames_is_closed(tmp_path, sent)
         assert socket.close_code == 4429
 
 
+def frame(first: int, payload: bytes = b"") -> bytes:
+    """A frame as a client sends it, masked by zeros."""
+    return bytes([first, 0x80 | len(payload)]) + bytes(4) + payload
+
+
+FLOODS = {
+    "fragments of a byte": frame(0x01, b"a") + frame(0x00, b"a") * 100_000,
+    "empty fragments": frame(0x02) + frame(0x00) * 100_000,
+    "fragments between pings": frame(0x01, b"a") + (frame(0x89) + frame(0x00, b"a")) * 50_000,
+    "pings": frame(0x89, b"x") * 100_000,
+    "pongs": frame(0x8A) * 100_000,
+    "empty messages": frame(0x81) * 100_000,
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+async def test_a_flood_of_tiny_frames_is_cut_off_before_it_is_parsed(tmp_path, flood):
+    async with house(tmp_path, frames_per_minute=100) as served:
+        async with served.ws("a", ADA, max_queue=None) as socket:
+            socket.transport.write(flood)
+            with suppress(websockets.ConnectionClosed):
+                async with asyncio.timeout(60):
+                    while True:
+                        await socket.recv()
+            assert socket.close_code in (4429, 1006)  # 1006: reset, with most of the flood unread
+        started = asyncio.get_running_loop().time()
+        assert (await served.ask("GET", "/health")).status == 200
+        assert asyncio.get_running_loop().time() - started < 5
+
+
+async def test_a_long_message_in_a_few_fragments_is_read(tmp_path):
+    async with house(tmp_path) as served, served.ws("a", ADA) as socket:
+        text = json.dumps({"type": "message", "text": "x" * 200_000})
+        await socket.send(text[at : at + 5_000] for at in range(0, len(text), 5_000))
+        async with asyncio.timeout(60):
+            while json.loads(await socket.recv())["type"] != "accepted":
+                pass
+
+
 DEEP = {
     "lists": lambda n: "[" * n + "]" * n,
     "objects": lambda n: '{"a":' * n + "1" + "}" * n,

@@ -17,6 +17,8 @@ class TooMany(HooklineError, RuntimeError):
         super().__init__(f"too many requests; try again in {self.retry_after} s")
 
 
+TOO_MANY = 4429
+"""Closes a WebSocket that sends too many frames."""
 MOST_KEYS = 10_000
 """How many keys a limiter remembers. What fills up again is forgotten first."""
 

@@ -16,9 +16,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from .limits import TOO_MANY, Limiter, TooMany
 from .peers import SCOPE, Peer, Strangers, is_own_user, peer_at
 from .settings import GatewaySettings
 
+STEP = 4096
+"""Bytes from a WebSocket that are parsed at once."""
 PROGRESS = 16_384
 """Bytes of a body that must come in `body_seconds`."""
 REASONS = {
@@ -179,7 +182,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 class GuardedWebSocket(WebSocketsSansIOProtocol):
-    """One WebSocket."""
+    """One WebSocket, with a limit on its frames: messages, their fragments, pings and pongs."""
+
+    frames_per_minute: ClassVar[int]
 
     ended: Callable[[], None] | None = None
     """Is called when the connection is lost."""
@@ -187,9 +192,28 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
     def connection_made(self, transport: Any) -> None:
         """Let the app know who is there."""
         super().connection_made(transport)
+        self._frames = Limiter(self.frames_per_minute, self.frames_per_minute)
         before: Any = transport.get_protocol()
         if isinstance(before, GuardedProtocol):
             self.app: Any = partial(with_peer, self.app, before.peer)
+
+    def data_received(self, data: bytes) -> None:
+        """Read in steps: a frame can be as short as 6 bytes, and each takes time to parse."""
+        for start in range(0, len(data), STEP):
+            if self.transport.is_closing():
+                return
+            super().data_received(data[start : start + STEP])
+
+    def handle_events(self) -> None:
+        """Take the frames that came, or hang up if they are too many."""
+        try:
+            for _ in self.conn.events:
+                self._frames.check("")
+        except TooMany as error:
+            self.conn.fail(TOO_MANY, str(error))
+            self.handle_parser_exception()
+        else:
+            super().handle_events()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -201,4 +225,8 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
 def protocols(settings: GatewaySettings) -> tuple[type[GuardedProtocol], type[GuardedWebSocket]]:
     """The protocols of one server, with its limits."""
     given = {"settings": settings, "strangers": Strangers(settings.connections)}
-    return type("ServerProtocol", (GuardedProtocol,), given), GuardedWebSocket
+    limits = {"frames_per_minute": settings.frames_per_minute}
+    return (
+        type("ServerProtocol", (GuardedProtocol,), given),
+        type("ServerWebSocket", (GuardedWebSocket,), limits),
+    )

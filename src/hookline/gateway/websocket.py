@@ -21,7 +21,7 @@ from .frames import (
     SessionId,
     incoming,
 )
-from .limits import Limiter, TooMany
+from .limits import TOO_MANY, Limiter, TooMany
 from .outbox import Outbox
 from .peers import peer_of
 from .security import user_of
@@ -29,9 +29,8 @@ from .security import user_of
 if TYPE_CHECKING:
     from .web import WebChannel
 
-BAD_SESSION, TOO_SLOW, TOO_MANY, GOING_AWAY = 4400, 4408, 4429, 1001
-"""Why a connection is closed: its session has no possible name, it reads too slowly, it sends too many
-frames, we go down."""
+BAD_SESSION, TOO_SLOW, GOING_AWAY = 4400, 4408, 1001
+"""Why a connection is closed: its session has no possible name, it reads too slowly, we go down."""
 
 _SESSION: TypeAdapter[str] = TypeAdapter(SessionId)
 

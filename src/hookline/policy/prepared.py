@@ -68,9 +68,7 @@ class PreparedRules:
 
     def wants(self, name: str) -> bool:
         """Whether some rule looks at a fact; those that none looks at are not worked out."""
-        return any(
-            name in some.wanted for some in (self._of_calls, self._of_repeated, self._of_pairs)
-        )
+        return any(name in some.wanted for some in (self._of_calls, self._of_repeated, self._of_pairs))
 
     def _ask_of_pair(self, pair: Parties) -> tuple[dict[str, Any], Any, list[Match]]:
         """The question less its context, who is involved, and what rules say that look no further."""

@@ -7,6 +7,7 @@ at paragraphs where it can be, and each piece becomes HTML of its own.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from html import escape, unescape
@@ -88,25 +89,26 @@ def _lines(text: str) -> Iterator[tuple[str, tuple[str, str] | None]]:
         fence = _FENCE.match(line)
         if fence is not None and found is None:
             found = fence[1], fence[2]
-        elif fence is not None and found is not None:
-            if fence[1].startswith(found[0]) and not (fence[2] or fence[3].strip()):
-                found = None
+        elif fence is not None and found is not None and _closes(fence, found[0]):
+            found = None
         yield line, found
+
+
+def _closes(fence: re.Match[str], mark: str) -> bool:
+    return fence[1].startswith(mark) and not (fence[2] or fence[3].strip())
 
 
 def _open_fence(text: str) -> tuple[str, str] | None:
     """The mark and the language of a code block that the text does not close."""
-    found = None
-    for _, found in _lines(text):
-        pass
-    return found
+    return next((fence for _, fence in deque(_lines(text), maxlen=1)), None)
 
 
 def _is_dense(text: str) -> bool:
     """Whether a text has more markup outside code blocks than is worth parsing."""
     if len(_MARK.findall(text)) <= MOST_MARKS:
         return False
-    return sum(len(_MARK.findall(f"{line}\n")) for line, fence in _lines(text) if not fence) > MOST_MARKS
+    outside = "\n".join(line for line, fence in _lines(text) if fence is None)
+    return len(_MARK.findall(outside)) > MOST_MARKS
 
 
 @cache

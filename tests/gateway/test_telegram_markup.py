@@ -22,6 +22,17 @@ def test_any_markdown_becomes_html_that_telegram_takes(text):
     assert checked.text == seen(html)
 
 
+@pytest.mark.parametrize("mark", ["[", "![", "*a ", "_*", "- a\n", "|a|\n", "<a", "&", "[a]("])
+def test_a_message_that_is_mostly_markup_is_sent_as_it_is(mark):
+    text = (mark * 4096)[:4090]
+    assert seen(as_html(text)) == text.strip("\n")
+
+
+def test_markup_in_a_code_block_does_not_count():
+    code = "x[i] *= _y[j] | z\n" * 150
+    assert as_html(f"**Look**\n```py\n{code}```").startswith("<b>Look</b>\n\n<pre>")
+
+
 @given(MARKDOWN, st.integers(60, 100))
 @settings(max_examples=300, deadline=None)
 def test_any_text_is_cut_into_pieces_that_fit_and_every_word_is_in_one(text, limit):

@@ -90,7 +90,7 @@ class GatewaySettings(BaseModel):
     approvals_per_minute: int = Field(default=60, ge=1)
     """Answers to questions, right or wrong, for each user."""
     frames_per_minute: int = Field(default=1200, ge=1)
-    """Frames on one WebSocket, fragments and pings among them; a connection that sends more is closed."""
+    """Frames on one WebSocket, with fragments and pings; a connection that sends more is closed."""
     connections: int = Field(default=1024, ge=1)
     """Connections from one address on which no token was sent yet."""
     header_seconds: float = Field(default=10.0, gt=0)

@@ -47,20 +47,24 @@ def execute() -> None:
     from hookline.hooks import HooklineError
 
     from .early import early
+    from .json_output import is_reserved, print_json, reserved
 
     try:
-        app = Hookline(**early(sys.argv[1:]))
-        app.hook_files.entering = partial(entered, app)
-        app.absences.say = beside
-        app.load_hooks(only_cli=True)
-        from .root import outlined
+        with reserved("--json" in sys.argv):  # plugins may print while they are imported
+            app = Hookline(**early(sys.argv[1:]))
+            app.hook_files.entering = partial(entered, app)
+            app.absences.say = beside
+            app.load_hooks(only_cli=True)
+            from .root import outlined
 
-        command_line = outlined(app.create_cli_app())
+            command_line = outlined(app.create_cli_app())
         gc.freeze()
         gc.enable()
         command_line()
     except HooklineError as error:
         print(f"hookline: {error}", file=sys.stderr)
+        if is_reserved():
+            print_json({"error": type(error).__name__, "message": str(error)})
         sys.exit(REFUSED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

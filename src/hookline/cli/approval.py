@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import closing
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from hookline.processes import hookline_above
 from hookline.text import printable
 
 from .chat.view import exact
+from .json_output import print_json
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -49,7 +49,7 @@ def list_approvals(app: Hookline, *, everything: bool = False, as_json: bool = F
             "pending": [asdict(question) for question in pending],
             "granted": [{**asdict(grant), "state": grant.state()} for grant in grants],
         }
-        typer.echo(json.dumps(told))
+        print_json(told)
         return
     for question in pending:
         request = question.request

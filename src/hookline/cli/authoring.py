@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .json_output import Json
+
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
@@ -51,7 +53,7 @@ def add_hooks(cli: typer.Typer, app: Hookline) -> None:
             str | None, typer.Argument(metavar="NAME", help="Show this hook in detail.")
         ] = None,
         family: Annotated[str | None, typer.Option(help="Only the hooks of this family.")] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: Json = False,
         as_markdown: Annotated[
             bool, typer.Option("--markdown", help="Print the whole reference.")
         ] = False,
@@ -78,7 +80,7 @@ def add_hooks(cli: typer.Typer, app: Hookline) -> None:
         since: Annotated[
             str | None, typer.Option(help="Only from then on: 2026-01-31, 30m, 2h or 3d.")
         ] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: Json = False,
     ) -> None:
         """Count what hooks and plugins did: calls, time, errors."""
         from .why import show_stats
@@ -96,7 +98,7 @@ def add_why(cli: typer.Typer, app: Hookline) -> None:
             list[str] | None,
             typer.Argument(help="A tool call, an entry, or `turn N`; the last turn unless said."),
         ] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: Json = False,
     ) -> None:
         """Say who saw, changed and decided on something."""
         from .why import tell_why
@@ -112,7 +114,7 @@ def add_plugins(cli: typer.Typer, app: Hookline) -> None:
 
     @group.command("list")
     def list_(
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: Json = False,
     ) -> None:
         """List every plugin with its state, in the order of loading."""
         from .plugins import list_plugins

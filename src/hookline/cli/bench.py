@@ -10,6 +10,7 @@ import typer
 from hookline.hooks import HooklineError
 
 from . import FAILED, REFUSED
+from .json_output import Json, print_json
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -25,7 +26,7 @@ def add_bench(cli: typer.Typer, app: Hookline) -> None:
         message: Annotated[str | None, typer.Option(help="What is said in each turn.")] = None,
         model: Annotated[str | None, typer.Option(help="The model that answers.")] = None,
         workspace: Annotated[Path | None, typer.Option(help="The folder that tools work in.")] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: Json = False,
     ) -> None:
         """Measure turns with your settings, plugins and model."""
         from .commands import configure
@@ -39,7 +40,6 @@ def run_bench(
 ) -> None:
     """Measure, and print what was found; exit code 1 when a turn failed."""
     import asyncio
-    import json
 
     from hookline.bench import MESSAGE, bench
 
@@ -51,7 +51,7 @@ def run_bench(
         typer.echo(f"hookline: {error}", err=True)
         raise typer.Exit(REFUSED) from None
     if as_json:
-        typer.echo(json.dumps(found.as_json(), indent=2))
+        print_json(found.as_json(), indent=2)
     else:
         typer.echo(f"{found.turns} turns with {found.model}, {found.concurrency} at once")
         typer.echo(

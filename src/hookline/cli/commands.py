@@ -11,6 +11,7 @@ from .authoring import add_hooks, add_plugins, add_why
 from .bench import add_bench
 from .configuring import add_config, add_models
 from .database import add_db
+from .json_output import Json, json_option
 from .replaying import add_replay
 from .triggering import add_triggers
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 Model = Annotated[str | None, typer.Option(help="The model that answers: provider:model.")]
 Workspace = Annotated[Path | None, typer.Option(help="The folder that tools work in.")]
 ServerName = Annotated[str | None, typer.Argument(help="Only this server.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def register(cli: typer.Typer, app: Hookline) -> None:
@@ -44,7 +44,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         tool: Annotated[
             str | None, typer.Option(help="Make the model call this tool first ('any' for its choice).")
         ] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+        as_json: Annotated[bool, json_option("Print the result as JSON.")] = False,
         stream: Annotated[bool, typer.Option(help="Show the answer as it comes.")] = True,
         resume: Annotated[
             bool, typer.Option("--resume", help="Continue a turn that was cut off.")
@@ -165,7 +165,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         coverage: Annotated[
             bool, typer.Option("--coverage", help="Check that every hook is called and can run.")
         ] = False,
-        as_json: Annotated[bool, typer.Option("--json", help="With --coverage: print JSON.")] = False,
+        as_json: Annotated[bool, json_option("With --coverage: print JSON.")] = False,
     ) -> None:
         """Check the installation: plugins, models, tools and the tape."""
         from .doctor import examine
@@ -303,7 +303,7 @@ def add_tape(cli: typer.Typer, app: Hookline) -> None:
     @group.command()
     def show(
         session_id: Annotated[str, typer.Argument(help="The session.")],
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
+        as_json: Annotated[bool, json_option("Print JSON Lines.")] = False,
     ) -> None:
         """Show a session, entry by entry."""
         from .tape import show_session
@@ -439,7 +439,7 @@ def add_policy(cli: typer.Typer, app: Hookline) -> None:
         user: Annotated[str | None, typer.Option(help="The user on whose behalf.")] = None,
         channel: Annotated[str | None, typer.Option(help="The channel of that user.")] = None,
         workspace: Workspace = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: Json = False,
     ) -> None:
         """Say how a call would be decided, or was, and by whom."""
         from .policy import explain_call, explain_recorded
@@ -462,7 +462,7 @@ def add_policy(cli: typer.Typer, app: Hookline) -> None:
         everything: Annotated[
             bool, typer.Option("--all", help="Also what is used, expired or revoked.")
         ] = False,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: Json = False,
     ) -> None:
         """Show, answer and revoke approvals."""
         from .approval import answer_question, list_approvals, revoke_approval
@@ -488,7 +488,7 @@ def add_audit(cli: typer.Typer, app: Hookline) -> None:
         since: Annotated[
             str | None, typer.Option(help="A time, such as 2026-01-31 or 2026-01-31T12:00; or 2h, 3d.")
         ] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON Lines.")] = False,
+        as_json: Annotated[bool, json_option("Print JSON Lines.")] = False,
     ) -> None:
         """Show what was decided, the oldest first."""
         from .audit import show_decisions

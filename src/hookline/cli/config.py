@@ -18,6 +18,7 @@ from hookline.hooks.errors import suggestion
 from hookline.safeguards import declare_sections
 from hookline.voice.settings import declare as declare_voice
 
+from .json_output import print_json
 from .project import shown
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def show(app: Hookline, section: str | None = None, *, as_json: bool = False) ->
     wrong = problems(app)
     if as_json:
         everything = {"profile": config.profile, "settings": told, "problems": wrong}
-        typer.echo(json.dumps(everything, indent=2, default=str))
+        print_json(everything, indent=2)
         return
     for dotted, about in told.items():
         value = json.dumps(about["value"], ensure_ascii=False, default=str)
@@ -124,7 +125,7 @@ def get(app: Hookline, key: str) -> None:
         typer.echo(value if isinstance(value, str) else json.dumps(value, default=str))
     elif found:
         table = {dotted.removeprefix(f"{key}."): value for dotted, value in found.items()}
-        typer.echo(json.dumps(table, indent=2, default=str))
+        print_json(table, indent=2)
     else:
         top = key.partition(".")[0]
         raise ConfigError(f"{key} is not set{suggestion(top, set(app.config.known()) - {top})}")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .json_output import Json
+
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
@@ -24,7 +26,7 @@ def add_config(cli: typer.Typer, app: Hookline) -> None:
     @group.command()
     def show(
         section: Annotated[str | None, typer.Argument(help="Only this section.")] = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: Json = False,
     ) -> None:
         """Show every setting and where it stands; secrets are never shown."""
         from .config import show

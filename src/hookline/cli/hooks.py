@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,6 +13,8 @@ from hookline.catalog import CATALOG
 from hookline.catalog.reference import describe, example_source, lifecycle, markdown
 from hookline.hooks import Catalog, DeclarationError, Hooks, HookSpec
 from hookline.hooks.errors import suggestion
+
+from .json_output import print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +41,7 @@ def show(
         typer.echo(markdown(CATALOG), nl=False)
     elif as_json:
         told = [{**describe(s), "attached": attached(hooks, s)} for s in chosen(catalog, name, family)]
-        typer.echo(json.dumps(told, indent=2))
+        print_json(told, indent=2)
     elif name is not None:
         detail(hooks, catalog[name])
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,6 +11,7 @@ from hookline.hooks.errors import suggestion
 from hookline.mcp.errors import McpError
 
 from . import FAILED
+from .json_output import print_json
 from .project import shown
 from .run import BadInput
 from .terminal import style
@@ -35,7 +35,7 @@ def list_servers(app: Hookline, *, as_json: bool = False) -> None:
     """Print a line for each server; none is started."""
     servers = plugin_of(app).servers()
     if as_json:
-        typer.echo(json.dumps([described(server) for server in servers], indent=2))
+        print_json([described(server) for server in servers], indent=2)
         return
     for server in servers:
         about = described(server)
@@ -65,7 +65,7 @@ def list_tools(app: Hookline, name: str | None, *, as_json: bool = False) -> Non
         specs = [tool.spec for tool in tools]
         fields = {"description", "input_schema", "side_effects"}
         rows = [{"name": s.qualified_name, **s.model_dump(mode="json", include=fields)} for s in specs]
-        typer.echo(json.dumps(rows, indent=2))
+        print_json(rows, indent=2)
     else:
         for tool in tools:
             first = tool.description.strip().partition("\n")[0]

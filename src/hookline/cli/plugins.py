@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,8 @@ import typer
 from hookline.hooks.errors import suggestion
 from hookline.plugins.candidate import strings
 from hookline.plugins.errors import PluginError, UnknownPlugin
+
+from .json_output import print_json
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -52,7 +53,7 @@ def list_plugins(app: Hookline, *, as_json: bool = False) -> None:
     """Print a line for each plugin."""
     states = every_state(app)
     if as_json:
-        typer.echo(json.dumps([asdict(state) for state in states], indent=2))
+        print_json([asdict(state) for state in states], indent=2)
         return
     rows = [("plugin", "version", "order", "provides", "state", "from")]
     rows += [

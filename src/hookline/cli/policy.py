@@ -18,6 +18,7 @@ from hookline.policy.policy import FLOOR, floor_rules
 from hookline.policy.settings import Layered, layered
 
 from . import FAILED
+from .json_output import print_json
 from .run import BadInput
 from .terminal import style
 
@@ -221,7 +222,7 @@ def show(
             for step in steps
         ]
         found = {"call": title, "decision": outcome, "identity": identity.plain(), "chain": chain}
-        typer.echo(json.dumps(found))
+        print_json(found)
         return
     typer.echo(f"{style(outcome, COLOURS[outcome])}  {title}")
     typer.echo(f"  on behalf of {identity}")

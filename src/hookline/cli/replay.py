@@ -23,6 +23,7 @@ from hookline.text import printable
 
 from . import FAILED
 from .audit import when
+from .json_output import print_json
 from .run import BadInput
 from .tape import write_whole
 from .terminal import style
@@ -71,7 +72,7 @@ def replay_session(app: Hookline, session_id: str, edits: Edits, *, as_json: boo
 
     comparison = asyncio.run(run())
     if as_json:
-        typer.echo(json.dumps(comparison.data(), ensure_ascii=False, default=str))
+        print_json(comparison.data())
     else:
         show_comparison(comparison)
     if not comparison.same:
@@ -267,11 +268,11 @@ def title_of(test: Test) -> str:
 
 def write_json(file: Path, report: Report) -> None:
     """The report as JSON, to a file or to standard output."""
-    text = json.dumps(report.data(), ensure_ascii=False, indent=2, default=str) + "\n"
     if str(file) == "-":
-        typer.echo(text, nl=False)
+        print_json(report.data(), indent=2)
     else:
-        write_whole(file, text)
+        text = json.dumps(report.data(), ensure_ascii=False, indent=2, default=str)
+        write_whole(file, f"{text}\n")
 
 
 def show_report(report: Report) -> None:

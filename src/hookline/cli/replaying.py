@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .json_output import Json, for_output
+
 if TYPE_CHECKING:
     from hookline.app import Hookline
 
@@ -39,7 +41,7 @@ def add_replay(cli: typer.Typer, app: Hookline) -> None:
             str | None, typer.Option(help="Who answers where it is no longer the recorded talk.")
         ] = None,
         workspace: Workspace = None,
-        as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+        as_json: Json = False,
     ) -> None:
         """Play a recorded session through the plugins of today."""
         from .commands import configure
@@ -64,7 +66,8 @@ def add_replay(cli: typer.Typer, app: Hookline) -> None:
             str | None, typer.Option(help="Leave with 1 on these: new-allow, new-deny or any.")
         ] = None,
         json_file: Annotated[
-            Path | None, typer.Option("--json", help="Write JSON; '-' for standard output.")
+            Path | None,
+            typer.Option("--json", help="Write JSON; '-' for standard output.", callback=for_output),
         ] = None,
         html_file: Annotated[Path | None, typer.Option("--html", help="Write a page.")] = None,
         jobs: Annotated[

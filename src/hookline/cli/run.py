@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +25,10 @@ from hookline.hooks.errors import error_text
 
 from . import FAILED, REFUSED, TERMINATED
 from .approval import approve, tell_how
+from .json_output import print_json
 from .models import Progress
 from .orphans import adopting
-from .terminal import style, unguarded
+from .terminal import direct, diverted, style, unguarded
 
 if TYPE_CHECKING:
     from hookline.app import Hookline, TurnResult
@@ -57,7 +58,7 @@ class Order:
 
 def run_once(app: Hookline, order: Order) -> None:
     """Make one turn and leave with its exit code."""
-    printer = Printer(quiet=order.as_json or not order.stream, raw=order.raw)
+    printer = Printer(quiet=order.as_json or not order.stream, raw=order.raw, as_json=order.as_json)
     app.deliver = printer.deliver if not order.as_json else None
     app.progress = Progress()
     try:
@@ -72,7 +73,7 @@ def run_once(app: Hookline, order: Order) -> None:
         raise typer.Exit(TERMINATED) from None
     printer.end()
     if order.as_json:
-        typer.echo(json.dumps(as_data(result)))
+        print_json(as_data(result, printer.parts))
     elif result.stopped is not None:
         typer.echo(f"hookline: {result.stopped}", err=True)
 
@@ -88,6 +89,13 @@ async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> T
         await tell_history(app, ctx.session_id)
 
     app.hooks.register("session_start", started)
+    shown = nullcontext() if order.as_json else diverted(printer.printed)
+    with shown:
+        return await answered(app, order, message, printer)
+
+
+async def answered(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
+    """Answer the message, or continue a turn that was cut off."""
     async with adopting(), app.running():
         if message is not None:
             name = await session_of(app, order)
@@ -138,9 +146,12 @@ def end_when_asked() -> None:
 class Printer:
     """Shows an answer on the terminal: text on standard output, what happens beside it on the other."""
 
-    def __init__(self, *, quiet: bool, raw: bool = False) -> None:
+    def __init__(self, *, quiet: bool, raw: bool = False, as_json: bool = False) -> None:
         self.quiet = quiet
-        self._out = unguarded(sys.stdout) if raw else sys.stdout
+        self.as_json = as_json
+        self.parts: list[Part] = []
+        """What handlers added to the answer."""
+        self._out = unguarded(sys.stdout) if raw else direct(sys.stdout)
         """With `raw` the answer is written as it is; a terminal would act on what is in it."""
         self.said = ""
         self.open_line = False
@@ -173,8 +184,16 @@ class Printer:
             self._print(content)
         return True
 
+    def printed(self, line: str, is_error: bool) -> None:
+        """Print a line that a hook printed, on a line of its own."""
+        self.end()
+        print(line, file=direct(sys.stderr) if is_error else self._out, flush=True)
+
     def publish(self, parts: list[Part]) -> None:
         """Print what handlers add to the answer; what is no text is named."""
+        self.parts.extend(parts)
+        if self.as_json:
+            return
         self.end()
         for part in parts:
             self._print(part.text if isinstance(part, TextPart) else f"[{part.type}]")
@@ -191,7 +210,7 @@ class Printer:
 
 def beside(text: str) -> None:
     """Say on standard error what happens."""
-    typer.echo(style(text, "dim", err=True), err=True)
+    print(style(text, "dim", err=True), file=direct(sys.stderr), flush=True)
 
 
 def check_order(order: Order) -> None:
@@ -256,7 +275,7 @@ def tell(error: Exception, *, as_json: bool) -> int:
 
     text = str(error) if isinstance(error, HooklineError) else error_text(error)
     if as_json:
-        typer.echo(json.dumps({"error": type(error).__name__, "message": text}))
+        print_json({"error": type(error).__name__, "message": text})
     else:
         typer.echo(f"hookline: {text}", err=True)
     mendable = (AttachmentError, BadInput, BadSetting, ConfigError, ModelUnavailable, ScriptError)
@@ -264,8 +283,10 @@ def tell(error: Exception, *, as_json: bool) -> int:
     return REFUSED if isinstance(error, known) else FAILED
 
 
-def as_data(result: TurnResult) -> dict[str, Any]:
-    """A turn's result as JSON."""
+def as_data(result: TurnResult, parts: list[Part]) -> dict[str, Any]:
+    """A turn's result as JSON, with the parts that handlers added to the answer."""
+    from hookline.agent.journal import plain_part
+
     return {
         "session_id": result.session_id,
         "content": result.model_output,
@@ -273,6 +294,7 @@ def as_data(result: TurnResult) -> dict[str, Any]:
             {"content": field_of(o, "content", ""), "channel": field_of(o, "channel")}
             for o in result.outbounds
         ],
+        "parts": [plain_part(part) for part in parts],
         "usage": result.usage,
         "stopped": result.stopped,
     }

@@ -17,6 +17,7 @@ from hookline.mcp.plugin import leave_servers_alone
 from hookline.private import replaced
 from hookline.tape import Entry, MemoryStore, SessionInfo, TapeError, TapeStore, export, import_
 
+from .json_output import print_json
 from .run import BadInput
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def show_session(app: Hookline, session_id: str, *, as_json: bool = False) -> No
         raise TapeError(f"no session {session_id!r}; `hookline tape list` shows the sessions")
     for entry in entries:
         if as_json:
-            typer.echo(json.dumps(asdict(entry)))
+            print_json(asdict(entry))
         else:
             typer.echo(f"{clock(entry.time)}  {entry.id}  {entry.kind:<12} {summary(entry)}")
 

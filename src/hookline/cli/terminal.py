@@ -8,11 +8,14 @@ that prints a stranger's text is safe without doing anything for it. Styles come
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import sys
-from collections.abc import Generator, Iterable
+import threading
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TextIO
 
 from hookline.text import printable
@@ -35,6 +38,8 @@ class GuardedStream:
         self._ascii = encoding in ("ascii", "us-ascii", "ansi-x3.4-1968", "646")
         # What only writes to an encoding other than ASCII would write past the guard, to `buffer`.
         self.encoding = "utf-8" if self._ascii else encoding
+        self._show: Callable[[str], None] | None = None
+        self._unfinished = ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.unguarded, name)
@@ -47,6 +52,11 @@ class GuardedStream:
         """Write text, with everything spelled out that is not ours."""
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if self._show is not None:
+            *lines, self._unfinished = (self._unfinished + text).split("\n")
+            for line in lines:
+                self._show(self._style.sub("", line))
+            return len(text)
         if self._mark in text:
             pieces = re.split(f"{self._mark}([0-9;]*)m", text)
             pieces[::2] = map(printable, pieces[::2])
@@ -63,6 +73,19 @@ class GuardedStream:
             self.unguarded.write(known)
         return len(text)
 
+    def divert(self, show: Callable[[str], None] | None) -> None:
+        """Hand every line to `show` from now on; with None, write again."""
+        unfinished, former = self._unfinished, self._show
+        self._show, self._unfinished = show, ""
+        if former is not None and unfinished:
+            former(unfinished)
+
+    def direct(self) -> GuardedStream:
+        """Return a stream with the same styles that is not diverted."""
+        same = GuardedStream(self.unguarded)
+        same._mark, same._style = self._mark, self._style
+        return same
+
     def writelines(self, lines: Iterable[str]) -> None:
         """Write each."""
         for line in lines:
@@ -78,6 +101,36 @@ def guarded() -> Generator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+@contextmanager
+def diverted(show: Callable[[str, bool], None]) -> Generator[None]:
+    """Hand every line that is printed or logged to `show`, with whether it is for standard error.
+
+    `show` writes to `direct` streams what a `print` in a hook would put into the middle of something
+    else. It is called in the thread of the running event loop.
+    """
+    loop, thread = asyncio.get_running_loop(), threading.get_ident()
+
+    def pass_on(is_error: bool, line: str) -> None:
+        if threading.get_ident() == thread:
+            show(line, is_error)
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(show, line, is_error)
+
+    streams = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, GuardedStream)]
+    for stream in streams:
+        stream.divert(partial(pass_on, stream is sys.stderr))
+    try:
+        yield
+    finally:
+        for stream in streams:
+            stream.divert(None)
+
+
+def direct(stream: Any) -> Any:
+    """Return a stream that writes where this one does, also while this one is diverted."""
+    return stream.direct() if isinstance(stream, GuardedStream) else stream
 
 
 def _guard(stream: TextIO | None) -> Any:

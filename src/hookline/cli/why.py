@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +21,7 @@ from hookline.trace.why import Step, brief
 from . import FAILED
 from .audit import when
 from .console import GuardedConsole, console
+from .json_output import print_json
 from .run import BadInput
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def tell_why(app: Hookline, session: str, what: list[str] | None, *, as_json: bo
     found = with_trace(app, look)
     found.notes.extend(app.absences.notes())
     if as_json:
-        typer.echo(json.dumps(found.as_json(), indent=2))
+        print_json(found.as_json(), indent=2)
     else:
         show(found)
 
@@ -131,7 +131,7 @@ def show_stats(app: Hookline, session: str | None, since: str | None, *, as_json
 
     found = with_trace(app, look)
     if as_json:
-        typer.echo(json.dumps(found.as_json(), indent=2))
+        print_json(found.as_json(), indent=2)
         return
     if not found.records:
         of = f" of {session!r}" if session else ""
@@ -170,7 +170,7 @@ def show_coverage(app: Hookline, *, as_json: bool = False) -> None:
 
     found = with_trace(app, look)
     if as_json:
-        typer.echo(json.dumps(found.as_json(), indent=2))
+        print_json(found.as_json(), indent=2)
     else:
         coverage_tables(app, found)
     if not found.complete or app.failures:

@@ -37,13 +37,17 @@ def start(app: Hookline, session_id: str | None = None, *, latest: bool = False)
 
 async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -> None:
     """The chat, on what there is."""
+    from ..terminal import diverted, guarded
     from .session import Chat
 
     end_when_asked()
     if is_plain():
         from .plain import Lines, Plain
 
-        await Chat(app, session_id, Plain(), latest=latest).run(Lines())
+        with guarded():
+            plain = Plain()
+            with diverted(plain.printed):
+                await Chat(app, session_id, plain, latest=latest).run(Lines())
         return
     from hookline.cli.console import console
 
@@ -61,7 +65,8 @@ async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -
     history = ChatHistory(private(app.home / "chat_history"), redact)
     keyboard = Keyboard(screen, history, completer, chat.status)
     screen.note("/help shows the commands, Ctrl-D leaves")
-    await chat.run(keyboard, unechoed)
+    with guarded(), diverted(screen.printed):
+        await chat.run(keyboard, unechoed)
 
 
 def is_plain() -> bool:

@@ -21,7 +21,7 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.patch_stdout import StdoutProxy
 from prompt_toolkit.styles import Style
 
 from hookline.private import private_file, private_folder
@@ -67,7 +67,7 @@ class Keyboard:
     async def read(self) -> str:
         """The next message."""
         self._screen.prompting()
-        with patch_stdout(raw=True):
+        with self._above():
             return await self._session.prompt_async()
 
     async def ask(self, question: str, call: str, diff: str = "") -> str:
@@ -76,9 +76,16 @@ class Keyboard:
         try:
             self._screen.approval(question, call, diff)
             forget_typed(self._asking)
-            return await self._asking.prompt_async(f"  {PROMPT}")
+            with self._above():
+                return await self._asking.prompt_async(f"  {PROMPT}")
         finally:
             self._screen.resume()
+
+    @contextmanager
+    def _above(self) -> Generator[None]:
+        """Show what the screen shows meanwhile above the prompt."""
+        with StdoutProxy(raw=True) as proxy, self._screen.writing_to(proxy):
+            yield
 
     def _toolbar(self) -> FormattedText:
         return FormattedText([("class:bottom-toolbar", self._status())])

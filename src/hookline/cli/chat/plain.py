@@ -11,6 +11,7 @@ from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.text import printable, visible
 
+from ..terminal import direct
 from .approval import PROMPT
 from .view import exact, one_line, text_of
 
@@ -19,6 +20,7 @@ class Plain:
     """Text on standard output, what happens beside it on standard error; no escape codes."""
 
     def __init__(self) -> None:
+        self._out, self._err = direct(sys.stdout), direct(sys.stderr)
         self._open_line = False
         self._last: str | None = None
 
@@ -29,8 +31,7 @@ class Plain:
         """Show one piece of an answer."""
         if event.kind == "text":
             text = printable(event.data["delta"])
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            print(text, end="", file=self._out, flush=True)
             self._open_line = not text.endswith("\n") if text else self._open_line
         elif event.kind == "tool_call":
             self._beside(f"→ {exact(event.data['name'], event.data['arguments'])}")
@@ -56,13 +57,18 @@ class Plain:
     def end(self) -> None:
         """Finish the line."""
         if self._open_line:
-            print(flush=True)
+            print(file=self._out, flush=True)
         self._open_line = False
 
     def say(self, text: str) -> None:
         """Show a text."""
         self.end()
-        print(printable(text).rstrip("\n"), flush=True)
+        print(printable(text).rstrip("\n"), file=self._out, flush=True)
+
+    def printed(self, line: str, is_error: bool = False) -> None:
+        """Show a line that something else printed."""
+        self.end()
+        print(line, file=self._err if is_error else self._out, flush=True)
 
     def note(self, text: str) -> None:
         """Mention something."""
@@ -81,7 +87,7 @@ class Plain:
 
     def _beside(self, text: str) -> None:
         self.end()
-        print(text, file=sys.stderr, flush=True)
+        print(text, file=self._err, flush=True)
 
 
 class NotText(HooklineError, ValueError):
@@ -93,6 +99,7 @@ class Lines:
 
     def __init__(self) -> None:
         self.person = sys.stdin is not None and sys.stdin.isatty()
+        self._out = direct(sys.stdout)
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._reading = False
 
@@ -111,13 +118,13 @@ class Lines:
     async def ask(self, question: str, call: str, diff: str = "") -> str:
         """What a person says; nobody is asked on a pipe."""
         shown = f"\n{visible(diff)}" if diff else ""
-        print(f"{visible(question)}\n  {call}{shown}", flush=True)
+        print(f"{visible(question)}\n  {call}{shown}", file=self._out, flush=True)
         typed = await self._line(PROMPT)
         return (typed or b"").decode("utf-8", "replace")
 
     async def _line(self, prompt: str) -> bytes | None:
         if self.person:
-            print(prompt, end="", flush=True)
+            print(prompt, end="", file=self._out, flush=True)
         if not self._reading:
             self._reading = True
             loop = asyncio.get_running_loop()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -152,6 +153,21 @@ class Screen:
     def last_result(self) -> str | None:
         """The last result of a tool, whole."""
         return self._last
+
+    def printed(self, line: str, is_error: bool = False) -> None:
+        """Show a line that something else printed, above what is still growing."""
+        self._settle()
+        gap, self._fragment = not self._fragment, True
+        self._region.add(Text(printable(line)), *self._changing(), gap=gap)
+
+    @contextmanager
+    def writing_to(self, file: Any) -> Generator[None]:
+        """Write to another file for a while."""
+        self.console.file = file
+        try:
+            yield
+        finally:
+            self.console.file = cast("Any", None)  # standard output again
 
     def prompting(self) -> None:
         """Leave an empty line before the prompt."""

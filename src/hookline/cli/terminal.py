@@ -8,11 +8,9 @@ that prints a stranger's text is safe without doing anything for it. Styles come
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
@@ -55,7 +53,7 @@ class GuardedStream:
         if self._show is not None:
             *lines, self._unfinished = (self._unfinished + text).split("\n")
             for line in lines:
-                self._show(self._style.sub("", line))
+                self._show(self._plain(line))
             return len(text)
         if self._mark in text:
             pieces = re.split(f"{self._mark}([0-9;]*)m", text)
@@ -73,17 +71,20 @@ class GuardedStream:
             self.unguarded.write(known)
         return len(text)
 
+    def _plain(self, line: str) -> str:
+        return re.sub(f"{self._mark}[0-9;]*m", "", line) if self._mark in line else line
+
     def divert(self, show: Callable[[str], None] | None) -> None:
         """Hand every line to `show` from now on; with None, write again."""
         unfinished, former = self._unfinished, self._show
         self._show, self._unfinished = show, ""
         if former is not None and unfinished:
-            former(unfinished)
+            former(self._plain(unfinished))
 
     def direct(self) -> GuardedStream:
         """Return a stream with the same styles that is not diverted."""
         same = GuardedStream(self.unguarded)
-        same._mark, same._style = self._mark, self._style
+        same._mark = self._mark
         return same
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -110,6 +111,9 @@ def diverted(show: Callable[[str, bool], None]) -> Generator[None]:
     `show` writes to `direct` streams what a `print` in a hook would put into the middle of something
     else. It is called in the thread of the running event loop.
     """
+    import asyncio
+    import threading
+
     loop, thread = asyncio.get_running_loop(), threading.get_ident()
 
     def pass_on(is_error: bool, line: str) -> None:

@@ -45,6 +45,10 @@ class Proxy:
             writer.transport.abort()
             return
         there, back = await asyncio.open_unix_connection(self._target)
+        if self.refusing:  # since: this connection was on its way while the others were cut
+            writer.transport.abort()
+            back.transport.abort()
+            return
         self._pairs.add((writer, back))
         for task in (
             asyncio.create_task(self._pass(reader, back, self.forward)),

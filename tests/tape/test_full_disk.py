@@ -179,7 +179,7 @@ def test_a_turn_on_the_command_line_is_refused_in_one_line(disk: Disk, hookline,
     disk.make_room()
     assert hookline(*ask).stdout == "The garden is fine.\n"
     listed = hookline("tape", "list").stdout
-    assert f" {8 if known else 4} entries" in listed
+    assert listed.count(" 4 entries") == (2 if known else 1)
 
 
 def test_the_id_of_a_home_is_made_whole_or_not_at_all(disk: Disk, hookline, schema: str):

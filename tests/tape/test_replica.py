@@ -117,8 +117,9 @@ def test_the_command_line_reads_a_replica_and_refuses_a_turn_there(servers: Pair
     assert json.loads(whole.stdout.splitlines()[0])["sessions"] == {"terminal:local": 4}
     refused = hookline(servers.replica, *ASK, "And now?")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.count("\n") == 1
-    assert "is read-only, as a replica is; name the primary in [tape] url" in refused.stderr
+    continuing, refusal = refused.stderr.splitlines()
+    assert continuing.startswith("hookline: continuing session terminal:local: 2 messages")
+    assert "is read-only, as a replica is; name the primary in [tape] url" in refusal
     examined = hookline(servers.replica, "doctor")
     assert (examined.returncode, "name the primary in [tape] url" in examined.stdout) == (1, True)
     assert hookline(servers.primary, "tape", "export", "-").stdout == whole.stdout

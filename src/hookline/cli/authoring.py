@@ -100,7 +100,7 @@ def add_why(cli: typer.Typer, app: Hookline) -> None:
         ] = None,
         as_json: Json = False,
     ) -> None:
-        """Say who saw, changed and decided on something."""
+        """Explain a turn or a tool call: who changed and decided what."""
         from .why import tell_why
 
         app.hook_files.load()

@@ -134,13 +134,13 @@ def register(cli: typer.Typer, app: Hookline) -> None:
     @cli.command()
     def worker(
         concurrency: Annotated[
-            int | None, typer.Option(min=1, help="How many sessions have their turn at the same time.")
+            int | None, typer.Option(min=1, help="How many sessions to process at the same time.")
         ] = None,
         log_json: Annotated[bool, typer.Option("--log-json", help="Log as JSON Lines.")] = False,
         model: Model = None,
         workspace: Workspace = None,
     ) -> None:
-        """Make the turns of what gateways accept, on any machine."""
+        """Process the messages that gateways accept, on any machine."""
         from .worker import run_worker
 
         configure(app, model, workspace)
@@ -149,7 +149,8 @@ def register(cli: typer.Typer, app: Hookline) -> None:
     @cli.command()
     def inspect(
         port: Annotated[
-            int | None, typer.Option(min=0, max=65535, help="The port, 8766 unless said; 0 for any.")
+            int | None,
+            typer.Option(min=0, max=65535, help="The port, 8766 by default; 0 for any free one."),
         ] = None,
         show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
         workspace: Workspace = None,
@@ -212,7 +213,7 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
         test: Annotated[bool, typer.Option(help="Try the model with a tiny request.")] = True,
     ) -> None:
-        """Set up the model, and what plugins want to know."""
+        """Set up the model, and the settings that plugins need."""
         from .onboard import Answers, onboard
 
         onboard(app, Answers(model, base_url, key_env, thinking, yes, test))
@@ -229,11 +230,9 @@ def register(cli: typer.Typer, app: Hookline) -> None:
             bool, typer.Option("--full", help="Show everything, with hashes and covered files.")
         ] = False,
         list_: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
-        revoke: Annotated[
-            bool, typer.Option("--revoke", help="Trust nothing of the project any more.")
-        ] = False,
+        revoke: Annotated[bool, typer.Option("--revoke", help="No longer trust the project.")] = False,
     ) -> None:
-        """Show what a project would run here, and trust it as it is."""
+        """Show what this project would run, and trust it."""
         from .trust import list_trusted, revoke_trust, trust_project
 
         if list_:
@@ -375,7 +374,7 @@ def add_mcp(cli: typer.Typer, app: Hookline) -> None:
 
 def add_voice(cli: typer.Typer, app: Hookline) -> None:
     """`hookline voice`."""
-    group = typer.Typer(help="Try what speaks and what listens.", no_args_is_help=True)
+    group = typer.Typer(help="Try speech synthesis and recognition.", no_args_is_help=True)
     cli.add_typer(group, name="voice")
 
     @group.command()
@@ -398,7 +397,9 @@ def add_voice(cli: typer.Typer, app: Hookline) -> None:
 
 def add_policy(cli: typer.Typer, app: Hookline) -> None:
     """`hookline policy`."""
-    group = typer.Typer(help="Check, test and explain what may run.", no_args_is_help=True)
+    group = typer.Typer(
+        help="Check, test and explain policies; answer approvals.", no_args_is_help=True
+    )
     cli.add_typer(group, name="policy")
 
     @group.command()

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 Plugin = Annotated[
     list[Path] | None,
-    typer.Option(help="A plugin's file or folder, or a hook file, beside those in use."),
+    typer.Option(help="A plugin's file or folder, or a hook file, to try."),
 ]
-Pack = Annotated[list[str] | None, typer.Option(help="A pack or its folder, beside those in use.")]
+Pack = Annotated[list[str] | None, typer.Option(help="A policy pack, or its folder, to try.")]
 Workspace = Annotated[Path | None, typer.Option(help="The folder that tools work in.")]
 
 
@@ -27,10 +27,10 @@ def add_replay(cli: typer.Typer, app: Hookline) -> None:
     def replay(
         session: Annotated[str, typer.Argument(help="The session.")],
         from_: Annotated[
-            str | None, typer.Option("--from", help="The entry from which on all is made anew.")
+            str | None, typer.Option("--from", help="Entry to start replaying from.")
         ] = None,
         message: Annotated[
-            str | None, typer.Option(help="What is said instead, in the turn of that entry.")
+            str | None, typer.Option(help="Say this instead, in the turn of that entry.")
         ] = None,
         plugin: Plugin = None,
         pack: Pack = None,
@@ -38,12 +38,12 @@ def add_replay(cli: typer.Typer, app: Hookline) -> None:
             list[str] | None, typer.Option(metavar="CALL=TEXT", help="The result of a tool call.")
         ] = None,
         model: Annotated[
-            str | None, typer.Option(help="Who answers where it is no longer the recorded talk.")
+            str | None, typer.Option(help="Model to use once the replay diverges from the recording.")
         ] = None,
         workspace: Workspace = None,
         as_json: Json = False,
     ) -> None:
-        """Play a recorded session through the plugins of today."""
+        """Run a recorded session through today's hooks and compare."""
         from .commands import configure
         from .replay import Edits, replay_session
 
@@ -63,7 +63,7 @@ def add_replay(cli: typer.Typer, app: Hookline) -> None:
             bool, typer.Option("--all-sessions", help="Also the sessions of subagents.")
         ] = False,
         fail_on: Annotated[
-            str | None, typer.Option(help="Leave with 1 on these: new-allow, new-deny or any.")
+            str | None, typer.Option(help="Exit with 1 on these changes: new-allow, new-deny or any.")
         ] = None,
         json_file: Annotated[
             Path | None,
@@ -71,11 +71,11 @@ def add_replay(cli: typer.Typer, app: Hookline) -> None:
         ] = None,
         html_file: Annotated[Path | None, typer.Option("--html", help="Write a page.")] = None,
         jobs: Annotated[
-            int | None, typer.Option(help="How many processes; by default what it is worth.")
+            int | None, typer.Option(help="How many processes; by default as many as help.")
         ] = None,
         workspace: Workspace = None,
     ) -> None:
-        """Judge recorded tool calls by the hooks of today."""
+        """Judge recorded tool calls with today's hooks and policies."""
         from .commands import configure
         from .replay import Test, run_backtest
 

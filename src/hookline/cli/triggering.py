@@ -15,12 +15,12 @@ Name = Annotated[str, typer.Argument(help="The name in [triggers.<name>].")]
 
 def add_triggers(cli: typer.Typer, app: Hookline) -> None:
     """`hookline triggers`."""
-    group = typer.Typer(help="Show, fire and fill the triggers.", no_args_is_help=True)
+    group = typer.Typer(help="Show and fire triggers; look after their queues.", no_args_is_help=True)
     cli.add_typer(group, name="triggers")
 
     @group.command("list")
     def list_() -> None:
-        """List the triggers, and what became of their events."""
+        """List the triggers, with the number of events in each state."""
         from .triggers import list_triggers
 
         list_triggers(app)
@@ -38,7 +38,7 @@ def add_triggers(cli: typer.Typer, app: Hookline) -> None:
         model: Annotated[str | None, typer.Option(help="The model that answers.")] = None,
         workspace: Annotated[Path | None, typer.Option(help="The folder that tools work in.")] = None,
     ) -> None:
-        """Make a turn of a trigger now, and print the answer."""
+        """Fire a trigger now, and print the answer."""
         from .commands import configure
         from .triggers import fire
 
@@ -50,7 +50,7 @@ def add_triggers(cli: typer.Typer, app: Hookline) -> None:
         name: Name,
         payload: Annotated[str, typer.Argument(help="What it carries, as JSON.")],
         event_id: Annotated[
-            str | None, typer.Option("--id", help="The idempotency key; a new one unless said.")
+            str | None, typer.Option("--id", help="The idempotency key; a new one by default.")
         ] = None,
     ) -> None:
         """Put an event into the queue of a trigger."""
@@ -61,9 +61,7 @@ def add_triggers(cli: typer.Typer, app: Hookline) -> None:
     @group.command()
     def dead(
         name: Name,
-        retry: Annotated[
-            str | None, typer.Option(help="Let the event with this id wait again.")
-        ] = None,
+        retry: Annotated[str | None, typer.Option(help="Try the event with this id again.")] = None,
     ) -> None:
         """Show the events that could not be processed."""
         from .triggers import dead

@@ -211,7 +211,7 @@ def coverage_tables(app: Hookline, found: Coverage) -> None:
 def console_of() -> GuardedConsole:
     """The terminal; on a pipe, lines as wide as they need be."""
     found = console()
-    return found if found.is_terminal else console(width=160, soft_wrap=True)
+    return found if found.is_terminal else console(width=1000, soft_wrap=True)
 
 
 def said(text: str) -> str:

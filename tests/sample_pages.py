@@ -1,0 +1,182 @@
+"""The files, settings and sessions that the samples of each page of the documentation need."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.sandbox.sandbox import probe
+
+from .commandline import environment
+
+NEVER = ("pip ", "hookline gateway", "hookline worker", "hookline inspect", "hookline chat", "cd ")
+"""Commands that no sample runs here: they serve until they are stopped, or are another program's."""
+
+
+class Page:
+    """The machine of the person whom a page is about."""
+
+    def __init__(self, hookline: Callable[..., Any], home: Path, workspace: Path) -> None:
+        self.hookline, self.home, self.workspace = hookline, home, workspace
+        self.env: dict[str, str] = {"COLUMNS": "200"}
+        self.skipped: list[str] = []
+        self.steps: dict[str, Callable[[], Any]] = {}
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a process of its own."""
+        return {**environment(self.home), "HOME": str(self.home.parent), **self.env}
+
+    def skips(self, command: str) -> bool:
+        """Whether a sample is not run."""
+        return "hookline " not in command or command.startswith((*NEVER, *self.skipped))
+
+    def before(self, command: str) -> None:
+        """Do what happens between the samples of a page."""
+        for start, step in self.steps.items():
+            if command.startswith(start):
+                step()
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file: in the home if it begins with `~`, else in the workspace."""
+        at = self.home / path[2:] if path.startswith("~/") else self.workspace / path
+        at.parent.mkdir(parents=True, exist_ok=True)
+        at.write_text(text)
+
+    def script(self, text: str) -> None:
+        """Write the script of a model that is the default one."""
+        self.write("turns.toml", text)
+        self.write("~/config.toml", f'model = "scripted:{self.workspace}/turns.toml"\n')
+
+
+PAGES: dict[str, Callable[[Page], None]] = {}
+
+
+def page(name: str):
+    """Declare what a page needs."""
+
+    def declare(prepare: Callable[[Page], None]) -> Callable[[Page], None]:
+        PAGES[name] = prepare
+        return prepare
+
+    return declare
+
+
+@page("docs/cli.md")
+def cli(page: Page) -> None:
+    page.write("notes.txt", "milk\nbread\n")
+    page.write("turns.toml", block("docs/cli.md", "toml"))
+    page.skipped = ["hookline models install"]
+
+
+@page("docs/chat.md")
+def chat(page: Page) -> None:
+    page.write("turns.toml", '[[turns]]\ntext = "Hello."\n')
+    page.write("~/config.toml", '[policy]\ndefault = "allow"\n')
+
+
+@page("docs/configuration.md")
+def configuration(page: Page) -> None:
+    settings = "[limits]\nparallel_tools = 4\ntool_seconds = 120\n"
+    page.write("~/config.toml", settings)
+    page.write("turns.toml", '[[turns]]\ntext = "ok"\n')
+    page.env["HOOKLINE_LIMITS__STEPS"] = "12"
+    page.steps = {
+        "hookline run": lambda: page.write("~/config.toml", "[limits]\nstesp = 1\n"),
+        "hookline --profile": lambda: page.write("~/config.toml", settings),
+    }
+    page.skipped = ["hookline onboard"]
+
+
+@page("docs/command-hooks.md")
+def command_hooks(page: Page) -> None:
+    groups = [{"matcher": matcher, "hooks": []} for matcher in ("Read", "Bash(")]
+    (page.home.parent / ".claude").mkdir()
+    settings = json.dumps({"hooks": {"PreToolUse": groups}})
+    (page.home.parent / ".claude" / "settings.json").write_text(settings)
+
+
+@page("docs/replay.md")
+def replay(page: Page) -> None:
+    page.write("no_env.py", block("docs/replay.md", "python"))
+    page.write(".env", "KEY=1\n")
+    page.write("readme.txt", "Read me.\n")
+    page.script(turns(("", "read_file", "path", "readme.txt"), ("", "read_file", "path", ".env")))
+    for session in ("garden", "kitchen", "cellar"):
+        page.hookline("run", "read them", "--session", session)
+
+
+@page("docs/trace.md")
+def trace(page: Page) -> None:
+    record_calls(page)
+
+
+@page("docs/inspector.md")
+def inspector(page: Page) -> None:
+    record_calls(page)
+
+
+def record_calls(page: Page) -> None:
+    """Record a session in which a hook file denies one call and changes another."""
+    (page.workspace / "src").mkdir()
+    page.write("~/profiles/default/hooks/house_rules.py", HOUSE_RULES)
+    push = ("call_1", "shell", "command", "git push --force")
+    page.script(turns(push, ("call_2", "list_files", "path", ".")))
+    model = (page.home / "config.toml").read_text()
+    page.write("~/config.toml", f'{model}[trace]\nlevel = "full"\n[policy]\ndefault = "allow"\n')
+    page.hookline("run", "go", "--session", "garden")
+
+
+HOUSE_RULES = """from hookline.events import ToolCallEventResult
+
+def no_force(event):
+    if "--force" in event.input.get("command", ""):
+        return ToolCallEventResult(block=True, reason="no force pushes")
+
+def only_src(event):
+    if event.tool_name == "list_files":
+        return ToolCallEventResult(input={**event.input, "path": "src"})
+
+hooks = [("tool_call", no_force), ("tool_call", only_src)]
+"""
+
+
+@page("docs/triggers.md")
+def triggers(page: Page) -> None:
+    page.script('repeat = true\n[[turns]]\ntext = "The report."\n')
+    model = (page.home / "config.toml").read_text()
+    nightly = block("docs/triggers.md", "toml")
+    page.write("~/config.toml", f'{model}{nightly}\n[triggers.orders]\ntype = "queue"\n')
+
+
+@page("docs/policy.md")
+def policy(page: Page) -> None:
+    page.write("my-pack/pack.toml", 'id = "mine"\nversion = "1.0.0"\n')
+    page.write("my-pack/rules.cedar", '@id("all") permit(principal, action, resource);')
+    page.write(
+        "cases.toml", '[[case]]\ntool = "shell"\narguments = { command = "ls" }\ndecision = "ask"\n'
+    )
+    page.skipped = ["hookline policy explain --session", "hookline policy approvals --"]
+
+
+@page("docs/sandbox.md")
+def sandbox(page: Page) -> None:
+    if probe()[0] == "none":
+        pytest.skip("no sandbox works here")
+
+
+def turns(*calls: tuple[str, str, str, str]) -> str:
+    """The script of a model that makes tool calls, then answers."""
+    made = [
+        f'{{ id = "{id_}", name = "{name}", arguments = {{ {field} = "{value}" }} }}'
+        for id_, name, field, value in calls
+    ]
+    return f'[[turns]]\ntool_calls = [{", ".join(made)}]\n[[turns]]\ntext = "Done."\n'
+
+
+def block(page: str, language: str, number: int = 0) -> str:
+    """A fenced block of a page."""
+    text = (Path(__file__).parents[1] / page).read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.S | re.M)[number]

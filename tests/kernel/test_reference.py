@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import hookline.hooks as hl
 from hookline.hooks import DENY, NEWEST, OLDEST, RAISE, SKIP, Decision, HookSpec, Order, Verdict
 
+from ..effort import EFFORT
 from .reference import Dispatch, finish
 
 pytestmark = pytest.mark.slow
@@ -728,7 +729,7 @@ def agree(case):
 
 
 def check_agreement(strategy, examples):
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples * EFFORT, deadline=None, suppress_health_check=list(HealthCheck))
     @given(strategy)
     def check(case):
         agree(case)
@@ -738,17 +739,17 @@ def check_agreement(strategy, examples):
 
 @pytest.mark.parametrize("kind", FORMS)
 def test_kernel_and_reference_agree(kind):
-    check_agreement(cases(kind), 60)
+    check_agreement(cases(kind), 25)
 
 
 @pytest.mark.parametrize("kind", ["gate", "patch", "chain"])
 def test_they_agree_on_guards_that_rewrite_what_others_judged(kind):
-    check_agreement(cases(kind, "guards"), 60)
+    check_agreement(cases(kind, "guards"), 25)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FORMS if kind not in ("gate", "outcomes", "around")])
 def test_they_agree_on_wrappers_in_wrappers(kind):
-    check_agreement(cases(kind, "wrappers"), 30)
+    check_agreement(cases(kind, "wrappers"), 12)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FORMS if kind != "around"])

@@ -1,4 +1,4 @@
-"""How much work the randomised tests do: little in every run, more where `HOOKLINE_TEST_EFFORT` says so."""
+"""How much work the randomised tests do: `HOOKLINE_TEST_EFFORT` multiplies it."""
 
 import os
 

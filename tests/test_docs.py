@@ -1,11 +1,17 @@
-"""Every Python example in the documentation runs."""
+"""Every Python example in the documentation runs, and settings and links hold."""
 
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from hookline.app import Hookline
+from hookline.cli.config import problems
+from hookline.config.sections import known
 
 from . import forks
 
@@ -24,6 +30,27 @@ EXAMPLES = [
 def test_the_example_runs(source):
     done = forks.run(source)
     assert done.returncode == 0, done.stderr
+
+
+def settings() -> list[Any]:
+    """The TOML blocks that are settings, not scripts, manifests or tables of cases."""
+    sections = {*known(()), "worker"}
+    return [
+        pytest.param(text, id=f"{page.name}-{number}")
+        for page in PAGES
+        for number, text in enumerate(re.findall(r"```toml\n(.*?)```", page.read_text(), re.S), start=1)
+        if set(tomllib.loads(text)) <= sections
+    ]
+
+
+@pytest.mark.parametrize("text", settings())
+def test_the_settings_are_accepted(text, tmp_path, monkeypatch):
+    for name in re.findall(r"\$\{(\w+)\}", text):
+        monkeypatch.setenv(name, "a-long-enough-value-for-a-secret")
+    (tmp_path / "config.toml").write_text(text)
+    app = Hookline(home=tmp_path, workspace=tmp_path, project=False)
+    app.load_hooks(packages=False)
+    assert [each for each in problems(app) if "no plugin 'mail' is loaded" not in each] == []
 
 
 def test_the_readme_example_prints_the_verdict():

@@ -41,6 +41,7 @@ OPEN = (
     "triggers",
     "tts",
     "voice",
+    "worker",
 )
 """The sections whose form is declared by whoever reads them."""
 

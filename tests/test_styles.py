@@ -4,13 +4,13 @@ A plugin object on a pluggy pipeline; event handlers on a typed bus; a runner of
 observation points; a catalogue with specs, authorisation and triggers.
 """
 
-import sys
-import types
+import importlib
 
 import pytest
 
 import hookline
 from hookline import AsyncStreamEvents, Hooks, StreamEvent, hookimpl, tool
+from hookline.app import Hookline
 from hookline.events import (
     AgentEndEvent,
     ContextEventResult,
@@ -94,21 +94,32 @@ class TestThePipelineStyle:
         assert (await say(app)).model_output == "from the parent"
         assert capsys.readouterr().out == "from the parent"
 
-    async def test_tools_come_with_the_import_of_their_module(self, app, scripted):
-        source = (
+    async def test_tools_come_with_a_plugin_that_imports_their_module(
+        self, app, scripted, tmp_path, monkeypatch
+    ):
+        package = tmp_path / "my_extension"
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / "tools.py").write_text(
             "from hookline import tool\n\n@tool\ndef borrowed(title: str) -> str:\n    return title\n"
         )
-        module = types.ModuleType("my_extension_tools")
-        sys.modules["my_extension_tools"] = module
-        try:
-            exec(compile(source, "my_extension_tools.py", "exec"), module.__dict__)
-            assert "borrowed" in REGISTRY
-            model = scripted("ok")
-            await say(app)
-            assert "borrowed" in [t["name"] for t in model.requests[0].tools]
-        finally:
-            del sys.modules["my_extension_tools"]
-            REGISTRY.remove("borrowed")
+        (package / "plugin.py").write_text(
+            "from hookline import hookimpl\nfrom . import tools  # noqa: F401\n\n"
+            "class MyPlugin:\n"
+            "    @hookimpl\n"
+            "    def system_prompt(self, prompt, state):\n"
+            "        return 'extension prompt'\n"
+        )
+        monkeypatch.syspath_prepend(tmp_path)
+        plugin = importlib.import_module("my_extension.plugin").MyPlugin()
+        assert "borrowed" in REGISTRY
+        without = Hookline(home=tmp_path / "other", workspace=tmp_path)
+        without.load_hooks(packages=False)
+        assert "borrowed" not in without.tools
+        app.hooks.add(plugin)
+        model = scripted("ok")
+        await say(app)
+        assert "borrowed" in [t["name"] for t in model.requests[0].tools]
 
 
 class TestTheEventStyle:

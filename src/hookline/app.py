@@ -223,10 +223,10 @@ class Hookline:
 
     @cached_property
     def tools(self) -> Registry:
-        """The tools of this app: what modules registered at import, and what plugins provide."""
-        from hookline.tools.registry import REGISTRY, Registry
+        """The tools of this app: what its plugins declare and provide, and what is added to it."""
+        from hookline.tools.registry import Registry
 
-        registry = Registry(parent=REGISTRY)
+        registry = Registry()
         self.plugins.register_tools(registry)
         return registry
 

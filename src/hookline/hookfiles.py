@@ -395,7 +395,7 @@ def claimed_tools(package: str) -> list[Any]:
     module = sys.modules.get("hookline.tools.registry")
     if module is None:
         return []
-    tools = [tool for tool in module.REGISTRY if tool.place.startswith(f"{package}.")]
+    tools = [tool for tool in module.REGISTRY.declared if tool.module.startswith(f"{package}.")]
     for tool in tools:
         module.REGISTRY.remove(tool.name)
     return tools

@@ -6,9 +6,9 @@ which order.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hookline.hooks import HooklineError
@@ -19,13 +19,14 @@ from hookline.plugins.errors import BadRequirement, PluginError
 from hookline.plugins.failure import PluginFailure
 from hookline.plugins.packages import entries, made
 from hookline.plugins.trace import trace
-from hookline.registrations import Registrations, declared_tools, forget_tools
+from hookline.registrations import Registrations
 
 if TYPE_CHECKING:
     from typing import Protocol
 
     from hookline.catalog import Hooks
     from hookline.plugins.lockfile import PluginLock
+    from hookline.tools.tool import Tool
 
     class App(Protocol):
         """What loading needs of the app."""
@@ -239,21 +240,38 @@ class Plugins(Registrations):
             self.leave_out(name, "loading", error)
             return
         trace("importing", name, candidate.entry.value)
-        declared = declared_tools()
+        tools = _declared_so_far()
         try:
             with Footprint(hooks) as footprint:
                 self.undo_with(name, footprint.undo)
                 plugin = made(candidate.entry.load(), self._app)
                 hooks.add(plugin, name=name)
         except (Exception, SystemExit) as error:
-            self.undo_with(name, partial(forget_tools, declared))
             self.leave_out(name, "loading", error)
             return
-        self.undo_with(name, partial(forget_tools, declared, declared_tools() - declared))
+        _note_declared(candidate.entry.module, tools)
         self._loaded[name] = plugin
         trace("loaded", name, f"order={candidate.order}")
         if candidate.said is not None and not candidate.has_cli:
             self._expect_no_commands(name)
+
+    def declared_tools(self) -> dict[str, list[Tool]]:
+        """The tools that each plugin declared with `@tool`; every plugin is there, in its order."""
+        from hookline.tools.registry import REGISTRY
+
+        plugins = {
+            name: plugin for name, plugin in self.hooks.pm.list_name_plugin() if plugin is not None
+        }
+        found: dict[str, list[Tool]] = {name: [] for name in plugins}
+        for name in self._loaded:
+            entry = self._found[name].entry
+            found[name] = REGISTRY.brought_by(entry.module, entry.package)
+        claimed = {id(tool) for tools in found.values() for tool in tools}
+        for name in plugins.keys() - self._loaded.keys() - {*self._shipped}:
+            plugin = plugins[name]
+            module = getattr(plugin, "__name__", None) or type(plugin).__module__
+            found[name] = [t for t in REGISTRY.brought_by(module) if id(t) not in claimed]
+        return found
 
     def _expect_no_commands(self, name: str) -> None:
         implementations = self.hooks["register_cli_commands"].implementations
@@ -328,6 +346,20 @@ def _packaged(candidate: Candidate, state: str, reason: str = "") -> PluginState
         state,
         reason,
     )
+
+
+def _declared_so_far() -> list[Tool]:
+    """Every tool that `@tool` declared; none if nothing has imported it."""
+    registry = sys.modules.get("hookline.tools.registry")
+    return [*registry.REGISTRY.declared] if registry is not None else []
+
+
+def _note_declared(module: str, before: list[Tool]) -> None:
+    """Remember the tools that the import of a plugin's module declared."""
+    known = set(map(id, before))
+    fresh = [tool for tool in _declared_so_far() if id(tool) not in known]
+    if fresh:
+        sys.modules["hookline.tools.registry"].REGISTRY.note_import(module, fresh)
 
 
 def _is_from(function: Any, module: str) -> bool:

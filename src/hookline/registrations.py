@@ -7,7 +7,6 @@ hooks it declared, its tools, skills, stores, packs and commands. The others go 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -22,9 +21,10 @@ if TYPE_CHECKING:
 
     from hookline.catalog import Hooks
     from hookline.hooks import Outcome
-    from hookline.specs import PackSpec
+    from hookline.specs import PackSpec, ToolSpec
     from hookline.stores import Stores
     from hookline.tools.registry import Registry
+    from hookline.tools.tool import Tool
 
 log = logging.getLogger("hookline")
 
@@ -134,22 +134,32 @@ class Registrations:
 
     def register_tools(self, registry: Registry, outcomes: Iterable[Outcome] | None = None) -> None:
         """Put the tools of plugins into a registry: of all, or what some of them gave."""
-        asked: Any = self.hooks.call_sync("register_tools") if outcomes is None else outcomes
-        for outcome in asked:
-            plugin, before = outcome.plugin_name, set(registry.names())
-            try:
-                if not outcome.success:
-                    raise outcome.error
-                for given in _listed(outcome.result, "register_tools"):
-                    self._refuse_namespace(registry.add(given).spec.namespace, plugin)
-            except Exception as error:
-                _take_back(registry, set(registry.names()) - before)
-                self.leave_out(plugin, "register_tools", error)
-                continue
-            new = set(registry.names()) - before
-            trace("gathered", plugin, f"{len(new)} from register_tools")
-            self._tools[plugin] = new
-            self.undo_with(plugin, partial(_take_back, registry, new))
+        declared = self.declared_tools() if outcomes is None else {}
+        asked: list[Any] = self.hooks.call_sync("register_tools") if outcomes is None else [*outcomes]
+        for plugin in dict.fromkeys([*declared, *(outcome.plugin_name for outcome in asked)]):
+            given = [partial(_given, outcome) for outcome in asked if outcome.plugin_name == plugin]
+            for tools in (lambda plugin=plugin: declared.get(plugin, []), *given):
+                self._add_tools(registry, plugin, tools)
+
+    def declared_tools(self) -> dict[str, list[Tool]]:
+        """The tools that each plugin declared with `@tool`; every plugin is there, in its order."""
+        return {}
+
+    def _add_tools(
+        self, registry: Registry, plugin: str, given: Callable[[], Iterable[Tool | ToolSpec]]
+    ) -> None:
+        before = set(registry.names())
+        try:
+            for tool in given():
+                self._refuse_namespace(registry.add(tool).spec.namespace, plugin)
+        except Exception as error:
+            _take_back(registry, set(registry.names()) - before)
+            self.leave_out(plugin, "register_tools", error)
+            return
+        new = set(registry.names()) - before
+        trace("gathered", plugin, f"{len(new)} from register_tools")
+        self._tools.setdefault(plugin, set()).update(new)
+        self.undo_with(plugin, partial(_take_back, registry, new))
 
     def tools_of(self, plugin: str) -> list[str]:
         """The tools that a plugin brought."""
@@ -206,6 +216,13 @@ class Registrations:
         return self.gather("register_packs", PackSpec.model_validate, lambda s: s.id, "pack")
 
 
+def _given(outcome: Outcome) -> list[Any]:
+    """The tools that a plugin gave, or its error."""
+    if outcome.error is not None:
+        raise outcome.error
+    return _listed(outcome.result, "register_tools")
+
+
 def _listed(given: Any, hook: str) -> list[Any]:
     """What a registration hook gave, as a list."""
     if given is None:
@@ -227,16 +244,3 @@ def _take_back(registry: Registry, names: set[str]) -> None:
     for name in names:
         if name in registry:
             registry.remove(name)
-
-
-def declared_tools() -> set[str]:
-    """The tools that modules registered at import; none where no module that has any is loaded."""
-    module = sys.modules.get("hookline.tools.registry")
-    return set(module.REGISTRY.names()) if module is not None else set()
-
-
-def forget_tools(before: set[str], new: set[str] | None = None) -> None:
-    """Take back the tools that a plugin's modules registered when they were imported."""
-    module = sys.modules.get("hookline.tools.registry")
-    if module is not None:
-        _take_back(module.REGISTRY, declared_tools() - before if new is None else new)

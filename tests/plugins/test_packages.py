@@ -8,11 +8,12 @@ import pytest
 
 from hookline import hookimpl
 from hookline.absences import LoadFailed
+from hookline.app import Hookline
 from hookline.config import ConfigError
 from hookline.hooks import Answer, Family, chain, hookspec
 from hookline.plugins.project import config_item
 from hookline.plugins.sources import Source
-from hookline.tools import REGISTRY
+from hookline.tools import tool
 
 from .site import Site
 
@@ -445,7 +446,6 @@ class TestLeftOutWhole:
             [hook.count() for hook in map(app.hooks.__getitem__, app.hooks.catalog)],
             len(app.hooks.subscribers),
             len(app.hooks.sinks),
-            REGISTRY.names(),
         )
 
     def test_a_plugin_that_fails_while_it_is_made_leaves_nothing(self, site, fresh):
@@ -466,6 +466,7 @@ class TestLeftOutWhole:
         site.install("half", HALFWAY.format(fail_early=False), attribute=":Plugin")
         fresh.plugins.load()
         assert "brought" in fresh.tools
+        assert "halfway_tool" in fresh.tools
         skills = fresh.hooks.pm.get_plugin("skills").skills
         assert "brought-skill" in skills
         packs = fresh.plugins.pack_specs
@@ -534,6 +535,111 @@ class TestLeftOutWhole:
         assert app.plugins.warnings == [
             "plugin 'mail' adds no commands: register_cli_commands must not be async"
         ]
+
+
+TOOL = "from hookline import hookimpl, tool\n@tool\ndef find(): 'Find it.'\n"
+HOOK = "from hookline import hookimpl\n@hookimpl\ndef system_prompt(): return 'x'\n"
+
+
+class TestDeclaredTools:
+    """A tool that a module declares with `@tool` is in apps that loaded its plugin, in no others."""
+
+    @pytest.fixture
+    def another(self, tmp_path):
+        """Make further apps in this process."""
+
+        def make(**options):
+            app = Hookline(home=tmp_path / "home", workspace=tmp_path, **options)
+            app.load_hooks(packages=options.pop("packages", True))
+            return app
+
+        return make
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "from . import tools\n",
+            "from .tools import find\n",
+            "from .tools import unrelated\n",
+            "import {module}.tools\n",
+            "import {module}.tools as _\n",
+            "def __getattr__(name): raise AttributeError\nfrom .deep import unrelated\n",
+        ],
+    )
+    def test_it_comes_with_the_plugin_however_the_module_is_imported(self, site, another, source):
+        module = site.install("finder")
+        folder = site.folder / module
+        (folder / "tools.py").write_text(f"{TOOL}unrelated = 1\n")
+        (folder / "deep.py").write_text("from .tools import unrelated\n")
+        (folder / "plugin.py").write_text(source.format(module=module) + HOOK)
+        first, second = another(), another()  # the module is imported once
+        assert "find" in first.tools
+        assert "find" in second.tools
+        assert first.plugins.tools_of("finder") == ["find"]
+        bare = Hookline(home=first.home, workspace=first.workspace)
+        bare.load_hooks(packages=False)
+        assert "find" not in bare.tools
+        assert "find" not in another(without=["finder"]).tools
+
+    def test_a_library_with_tools_comes_with_each_plugin_that_uses_it(self, site, another):
+        (site.folder / "a_library_of_tools.py").write_text(TOOL)
+        site.install("one", f"import a_library_of_tools\n{HOOK}")
+        site.install("two", f"from a_library_of_tools import find\n{HOOK}")
+        site.install("three", HOOK)
+        assert "find" in another(without=["two", "three"]).tools
+        assert "find" in another(without=["one", "three"]).tools
+        assert "find" not in another(without=["one", "two"]).tools
+
+    def test_it_comes_with_a_plugin_object_that_is_added_by_hand(self, site, app):
+        (site.folder / "handmade_plugin.py").write_text(f"{TOOL}class P:\n  {HOOK.split(chr(10))[1]}\n"
+            "  def system_prompt(self): return 'x'\n")  # fmt: skip
+        import handmade_plugin
+
+        app.hooks.add(handmade_plugin.P(), name="handmade")
+        assert "find" in app.tools
+
+    def test_plugins_with_tools_of_one_name_work_in_different_apps(self, site, another):
+        first = site.install("one", TOOL + HOOK)
+        second = site.install("two", TOOL + HOOK)
+        assert another(without=["two"]).tools.get("find").module == f"{first}.plugin"
+        assert another(without=["one"]).tools.get("find").module == f"{second}.plugin"
+        assert another(without=["two"]).tools.get("find").module == f"{first}.plugin"
+
+    def test_in_one_app_the_later_one_is_left_out_and_both_are_named(self, site, loaded):
+        first = site.install("one", TOOL + HOOK)
+        second = site.install("two", TOOL + HOOK)
+        app = loaded()
+        assert app.tools.get("find").module == f"{first}.plugin"
+        assert names(app) == ["one"]
+        assert f"{first}.plugin" in told(app)["two"]
+        assert f"{second}.plugin" in told(app)["two"]
+
+    def test_a_plugin_cannot_take_the_place_of_a_builtin_tool(self, site, loaded):
+        site.install("shelly", TOOL.replace("find", "shell") + HOOK)
+        app = loaded()
+        assert app.tools.get("shell").place.startswith("hookline.")
+        assert "two tools are named 'shell'" in told(app)["shelly"]
+        assert "builtin" in app.hooks.report()["system_prompt"]
+
+    def test_one_in_a_strangers_namespace_is_refused(self, site, loaded):
+        site.install("owner", manifest="'namespaces': ['acme']")
+        site.install("thief", TOOL.replace("@tool", "@tool(namespace='acme')") + HOOK)
+        app = loaded()
+        assert "acme.find" not in app.tools
+        assert "which belongs to plugin 'owner'" in told(app)["thief"]
+
+    async def test_the_model_is_told_of_what_the_app_was_given_and_nothing_else(self, app, scripted):
+        @tool
+        def declared_in_a_script() -> str:
+            return "x"
+
+        model = scripted("one", "two")
+        async with app.running():
+            await app.process_inbound({"content": "hi"})
+            app.tools.add(declared_in_a_script)
+            await app.process_inbound({"content": "hi"})
+        before, after = ({t["name"] for t in request.tools} for request in model.requests)
+        assert after - before == {"declared_in_a_script"}
 
 
 class TestRegistrations:

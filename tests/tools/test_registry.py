@@ -2,6 +2,7 @@ import pytest
 
 from hookline.specs import ToolSpec
 from hookline.tools import DuplicateTool, Registry, Tool, UnknownTool, tool
+from hookline.tools.registry import Declarations
 
 
 def make(name: str, registry: Registry | None = None, **options) -> Tool:
@@ -80,39 +81,37 @@ def test_schemas_are_what_a_model_is_told():
         registry.schemas(["nope"])
 
 
-class TestLayers:
-    def test_a_layer_shows_its_parents_tools_first_also_those_that_come_later(self):
-        parent = Registry([make("a")])
-        app = Registry([make("z")], parent=parent)
-        parent.add(make("b"))
-        assert app.names() == ["a", "b", "z"]
-        assert "z" not in parent
+class TestDeclarations:
+    def declare(self, registry: Declarations, module: str, name: str = "find", line: int = 1) -> Tool:
+        source = f"{chr(10) * line}def {name}() -> None: ..."
+        space = {"__name__": module}
+        exec(compile(source, f"{module}.py", "exec"), space)
+        return tool(name="find", registry=registry)(space[name])
 
-    def test_a_name_of_the_parent_is_taken_unless_it_is_replaced(self):
-        parent = Registry([make("a"), make("b")])
-        app = Registry(parent=parent)
-        with pytest.raises(DuplicateTool):
-            app.add(make("a"))
-        mine = app.add(make("a"), replace=True)
-        assert app.get("a") is mine
-        assert parent.get("a") is not mine
-        assert app.names() == ["a", "b"]
-        assert next(iter(app)) is mine
+    def test_two_modules_may_each_declare_a_tool_of_one_name(self):
+        registry = Declarations()
+        first, second = self.declare(registry, "one"), self.declare(registry, "two")
+        assert registry.get("find") is second
+        assert registry.brought_by("one") == [first]
+        assert registry.brought_by("two") == [second]
+        assert registry.remove("find") is second
+        assert registry.get("find") is first
+        assert registry.brought_by("two") == []
 
-    def test_removing_a_replacement_brings_the_parents_back(self):
-        parent = Registry([make("a")])
-        app = Registry(parent=parent)
-        app.add(make("a"), replace=True)
-        app.remove("a")
-        assert app.get("a") is parent.get("a")
+    def test_one_module_may_not(self):
+        registry = Declarations()
+        self.declare(registry, "one")
+        with pytest.raises(DuplicateTool, match=r"one\.find .*one\.find_more"):
+            self.declare(registry, "one", "find_more", 5)
 
-    def test_removing_a_tool_of_the_parent_hides_it_here_only(self):
-        parent = Registry([make("a"), make("b")])
-        app = Registry(parent=parent)
-        app.remove("a")
-        assert app.names() == ["b"]
-        assert "a" in parent
-        with pytest.raises(UnknownTool):
-            app.remove("a")
-        app.add(make("a"))
-        assert app.names() == ["b", "a"]
+    def test_what_is_declared_again_takes_the_place_of_the_older(self):
+        registry = Declarations()
+        self.declare(registry, "one")
+        again = self.declare(registry, "one")
+        assert registry.declared == [again]
+
+    def test_a_package_has_the_tools_of_its_modules_and_no_others(self):
+        registry = Declarations()
+        own, _ = self.declare(registry, "acme.tools"), self.declare(registry, "acmetools")
+        assert registry.brought_by("acme.plugin", "acme") == [own]
+        assert registry.brought_by("acme.plugin") == []

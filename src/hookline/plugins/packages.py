@@ -35,6 +35,12 @@ class Entry:
         return self.value.partition(":")[0].strip()
 
     @property
+    def package(self) -> str:
+        """The package that the module lies in; nothing for one that other distributions share."""
+        package = self.module.rpartition(".")[0]
+        return package if getattr(sys.modules.get(package), "__file__", None) else ""
+
+    @property
     def attributes(self) -> list[str]:
         """What it names within the module; nothing where it is the module itself."""
         path = self.value.partition(":")[2].strip()

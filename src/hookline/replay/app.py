@@ -23,7 +23,7 @@ from hookline.models import Models
 from hookline.pipeline import Pipeline
 from hookline.policy.pack import find_pack, load_pack
 from hookline.tape import TapeStore
-from hookline.tools.registry import REGISTRY, Registry
+from hookline.tools.registry import Registry
 from hookline.tools.runner import ToolRunner
 
 from .playback import Playback, RecordedModels, RecordedRegistry
@@ -88,7 +88,7 @@ class ReplayApp(Hookline):
     @cached_property
     def tools(self) -> Registry:
         """Today's tools, each of which gives what was recorded."""
-        registry = RecordedRegistry(self.playback.results, parent=REGISTRY)
+        registry = RecordedRegistry(self.playback.results)
         self.plugins.register_tools(registry)
         return registry
 

@@ -252,12 +252,12 @@ class RecordedTool(Tool):
 class RecordedRegistry(Registry):
     """A registry that gives no tool but recorded ones, also for what is added to it later."""
 
-    def __init__(self, results: Results, *, parent: Registry | None = None) -> None:
+    def __init__(self, results: Results) -> None:
         self._results = results
         self._recorded: dict[int, tuple[Tool, RecordedTool]] = {}
         self.missing: dict[str, RecordedTool] = {}
         """Stand-ins for tools that ran then and are not there now."""
-        super().__init__(parent=parent)
+        super().__init__()
 
     def stand_in(self, calls: Iterable[Call]) -> list[str]:
         """Make tools that are gone known again, any arguments welcome; their names."""

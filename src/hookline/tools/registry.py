@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hookline.specs import ToolSpec
@@ -14,20 +16,11 @@ if TYPE_CHECKING:
 
 
 class Registry:
-    """Tools by their qualified name, in the order in which they came.
+    """Tools by their qualified name, in the order in which they came."""
 
-    A registry with a parent shows the parent's tools too, and changes only its own: an app adds
-    to and hides from what modules registered at import without touching it.
-    """
-
-    def __init__(
-        self, tools: Iterable[Tool | ToolSpec] = (), *, parent: Registry | None = None
-    ) -> None:
-        self.parent = parent
+    def __init__(self, tools: Iterable[Tool | ToolSpec] = ()) -> None:
         self._own: dict[str, Tool] = {}
-        self._hidden: set[str] = set()
-        self._changes = 0
-        self._told: tuple[int, _Schemas] | None = None
+        self._told: _Schemas | None = None
         for tool in tools:
             self.add(tool)
 
@@ -53,19 +46,14 @@ class Registry:
                 "give one of them another name or a namespace"
             )
         self._own[tool.name] = tool
-        self._changes += 1
+        self._told = None
         return tool
 
     def remove(self, name: str) -> Tool:
-        """Take a tool away, here only: a parent keeps it.
-
-        A tool that replaced one of the parent's makes room for it again; one of the parent's
-        own is hidden.
-        """
+        """Take a tool away."""
         tool = self.get(name)
-        self._changes += 1
-        if self._own.pop(name, None) is None:
-            self._hidden.add(name)
+        self._own.pop(name, None)
+        self._told = None
         return tool
 
     def get(self, name: str) -> Tool:
@@ -87,28 +75,15 @@ class Registry:
         """
         if names is not None:
             return [_schema(tool) for tool in map(self.get, names)]
-        changes = self._all_changes()
-        if self._told is None or self._told[0] != changes:
-            self._told = changes, [_schema(tool) for tool in self]
-        return list(self._told[1])
-
-    def _all_changes(self) -> int:
-        return self._changes + (self.parent._all_changes() if self.parent is not None else 0)
+        if self._told is None:
+            self._told = [_schema(tool) for tool in self]
+        return list(self._told)
 
     def _find(self, name: str) -> Tool | None:
-        tool = self._own.get(name)
-        if tool is None and self.parent is not None and name not in self._hidden:
-            tool = self.parent._find(name)
-        return tool
+        return self._own.get(name)
 
     def __iter__(self) -> Iterator[Tool]:
-        if self.parent is not None:
-            for tool in self.parent:
-                if tool.name not in self._hidden:
-                    yield self._own.get(tool.name, tool)
-        for name, tool in list(self._own.items()):
-            if self.parent is None or name in self._hidden or name not in self.parent:
-                yield tool
+        return iter([*self._own.values()])
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._find(name) is not None
@@ -117,7 +92,7 @@ class Registry:
         return sum(1 for _ in self)
 
     def list(self) -> _Tools:
-        """Every tool, in order: the parent's first."""
+        """Every tool, in order."""
         return [*self]
 
 
@@ -134,5 +109,61 @@ def _read_again(present: Tool, tool: Tool) -> bool:
     return present.place == tool.place and "<locals>" not in tool.place and ":" in tool.place
 
 
-REGISTRY = Registry()
+class Declarations(Registry):
+    """Every tool that `@tool` registered in this process, of all modules.
+
+    No app has all of them: it has those of the plugins that it loaded, and what it was given. Two
+    modules may each declare a tool of one name; by its name the newest is found.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.declared: _Tools = []
+        self._imported: dict[str, _Tools] = {}
+
+    def add(self, tool: Tool | ToolSpec, *, replace: bool = False) -> Tool:
+        """Keep what a module declares; a second tool of one name in one module is refused."""
+        if not isinstance(tool, ToolSpec):
+            present = self._find(tool.name)
+            if present is not None:
+                replace |= present.module != tool.module or present.place == tool.place
+        added = super().add(tool, replace=replace)
+        kept = (t for t in self.declared if (t.name, t.place) != (added.name, added.place))
+        self.declared = [*kept, added]
+        return added
+
+    def remove(self, name: str) -> Tool:
+        """Forget the newest tool of a name."""
+        tool = super().remove(name)
+        self.declared = [other for other in self.declared if other is not tool]
+        for other in self.declared:
+            if other.name == name:
+                self._own[name] = other
+        return tool
+
+    def note_import(self, module: str, tools: _Tools) -> None:
+        """Remember what was declared while a plugin's module was imported: that happens only once."""
+        self._imported.setdefault(module, tools)
+
+    def brought_by(self, module: str, package: str = "") -> _Tools:
+        """The tools that come with a plugin's module.
+
+        They are those that it declares or imports, those of modules that it imports by name, those that
+        were declared while it was imported, and those of its package if it has one to itself.
+        """
+        held = [*vars(sys.modules[module]).values()] if module in sys.modules else []
+        modules = {module, *(value.__name__ for value in held if isinstance(value, ModuleType))}
+        known = {*map(id, held), *map(id, self._imported.get(module, ()))}
+        return [
+            tool
+            for tool in self.declared
+            if id(tool) in known or tool.module in modules or _is_within(tool.module, package)
+        ]
+
+
+def _is_within(module: str, package: str) -> bool:
+    return bool(package) and (module == package or module.startswith(f"{package}."))
+
+
+REGISTRY = Declarations()
 """The tools that `@tool` registered when their modules were imported."""

@@ -47,8 +47,8 @@ class Tool:
     """A tool: its spec, how its arguments are checked, and the function that only a runner calls."""
 
     __slots__ = (
-        "__weakref__", "_function", "_on_loop", "_preview", "_signature", "name", "place", "spec",
-        "timeout",
+        "__weakref__", "_function", "_on_loop", "_preview", "_signature", "module", "name", "place",
+        "spec", "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +68,8 @@ class Tool:
         self.name = spec.qualified_name
         self.timeout = timeout
         """Seconds that a call may take; None leaves it to the runner."""
+        self.module = "" if function is None else str(getattr(_target(function), "__module__", ""))
+        """Where its function is defined."""
         self.place = place or (_place(function) if function else "a spec")
         self._function = function
         self._on_loop = function is not None and runs_on_the_loop(function)
@@ -195,6 +197,8 @@ def tool(
 def tool(function: Function | None = None, /, **options: Any) -> Any:
     """Make a tool of a function, bare or with options, and register it.
 
+    An app has the tools of the plugins that it loads, and what it is given: `app.tools.add(weather)`.
+
     The function may be sync, async, or a generator of either kind: what it yields is progress,
     and the last of it the result, unless it returns or yields a `Result`. Name, description and
     parameters come from the function, its docstring and its types. `registry=None` leaves it
@@ -252,10 +256,14 @@ def _name(function: Function) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _place(function: Function) -> str:
+def _target(function: Function) -> Function:
     while hasattr(function, "func"):
         function = function.func  # pyright: ignore[reportFunctionMemberAccess]
-    target = inspect.unwrap(function)
+    return inspect.unwrap(function)
+
+
+def _place(function: Function) -> str:
+    target = _target(function)
     module = getattr(target, "__module__", "?")
     name = getattr(target, "__qualname__", type(target).__qualname__)
     code = getattr(target, "__code__", None)

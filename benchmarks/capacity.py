@@ -38,6 +38,7 @@ from frameworks import ANSWER, ARGUMENTS, CALL_ID, CHUNK, QUESTION, TOOL, add
 from scale_cluster import rounds, shown, work
 
 from hookline.app import Hookline
+from hookline.channel import Channel
 from hookline.gateway.settings import WorkerSettings
 from hookline.models.script import Call, Turn
 from hookline.models.scripted import ScriptedModel
@@ -52,6 +53,13 @@ SIZE = "SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c JOIN p
 SIZE += "ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname = '{}' AND "
 TABLES = f"{SIZE} c.relname IN ('sessions', 'entries')"
 JOBS = f"{SIZE} (c.relname LIKE 'procrastinate%' OR c.relname IN ('inbox', 'deliveries'))"
+
+
+class Shown(Channel):
+    """Takes the pieces of an answer."""
+
+    def stream(self, event: Any) -> None:
+        """Drop a piece."""
 
 
 async def on_sqlite(folder: Path, turns: int) -> dict[str, float]:
@@ -73,7 +81,7 @@ async def on_sqlite(folder: Path, turns: int) -> dict[str, float]:
                     "session_id": f"s{len(sizes)}-{number % SESSIONS}",
                     "message_id": f"m{number}",
                 }
-                result = await app.process_inbound(message, stream=lambda event: None)
+                result = await app.process(message, Shown())
                 if result.model_output != ANSWER:
                     raise SystemExit(f"another turn: {result.model_output!r}, {result.outcome}")
             spent.append((process_time() - began) / turns * 1e3)

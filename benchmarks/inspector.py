@@ -139,7 +139,7 @@ async def record(home: Path) -> None:
             for number in range(times):
                 if number % 20 == 19:  # as compaction does, so that the model's context stays short
                     await (await app.tape(session)).anchor("so far", summary="Words were looked up.")
-                await app.process_inbound({"content": f"Question {number}", "session_id": session})
+                await app.process({"content": f"Question {number}", "session_id": session})
                 progress(f"having {session}: turn {number + 1} of {times}")
             entries = len(await app.store().outline(session))
             assert entries >= EVENTS, f"{session} has {entries} events"

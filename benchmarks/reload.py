@@ -98,7 +98,7 @@ async def measure(files: int, rounds: int, *, project: bool, tools: bool) -> lis
         app.model = model.name
         took: list[float] = []
         async with app.running():
-            await app.process_inbound({"content": "hello"})
+            await app.process({"content": "hello"})
             for number in range(1, rounds + 2):
                 write(folder, files, number, tools=tools)
                 if project:

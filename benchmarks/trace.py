@@ -109,7 +109,7 @@ async def opened(level: str, observers: int) -> AsyncGenerator[tuple[Turn, Flush
 
         async def turn() -> None:
             session = f"bench:{next(numbers)}"
-            result = await app.process_inbound({"content": "go", "session_id": session})
+            result = await app.process({"content": "go", "session_id": session})
             assert result.model_output.startswith("word")
 
         async with app.running():

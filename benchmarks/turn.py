@@ -117,6 +117,7 @@ async def open_hookline(
 ) -> AsyncGenerator[Turn]:
     from hookline.app import Hookline
     from hookline.catalog.stream import StreamEvent
+    from hookline.channel import Channel
     from hookline.hooks import hookimpl
     from hookline.models import Models
     from hookline.models.model import ModelRequest
@@ -135,6 +136,12 @@ async def open_hookline(
         @hookimpl
         def register_tools(self) -> list[Tool]:
             return [tool(registry=None, side_effects="none")(add)]
+
+    class Counting(Channel):
+        pieces = 0
+
+        def stream(self, event: StreamEvent) -> None:
+            self.pieces += event.kind == "text"
 
     class InMemory:
         @hookimpl
@@ -155,17 +162,10 @@ async def open_hookline(
         numbers = itertools.count()
 
         async def turn() -> tuple[str, int]:
-            pieces = 0
-
-            def show(event: StreamEvent) -> None:
-                nonlocal pieces
-                pieces += event.kind == "text"
-
+            shown = Counting()
             session = f"bench:{next(numbers)}"
-            result = await app.process_inbound(
-                {"content": QUESTION, "session_id": session}, stream=show
-            )
-            return result.model_output, pieces
+            result = await app.process({"content": QUESTION, "session_id": session}, shown)
+            return result.model_output, shown.pieces
 
         async with app.running():
             await turn()  # some hooks fire in the first turn only

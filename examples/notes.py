@@ -58,7 +58,7 @@ async def main(folder: Path):
     app.models.add(model)
     app.model = model.name
     async with app.running():
-        await app.process_inbound({"content": "Remember that Zoë likes green tea."})
+        await app.process({"content": "Remember that Zoë likes green tea."})
     for message in model.requests[-1].messages:
         if message["role"] == "tool":
             print(message["content"])

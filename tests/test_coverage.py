@@ -51,7 +51,7 @@ class Scenarios:
         self.app.hooks.register("tool_call", lambda e: ToolCallEventResult(ask=True), when="shell")
         off = self.app.hooks.register("resolve_approval", lambda request: "approve")
         async with self.app.running():
-            await self.app.process_inbound({"content": "hello"})
+            await self.app.process({"content": "hello"})
         off()
 
     async def a_turn_that_is_tried_again(self, scripted) -> None:
@@ -59,40 +59,38 @@ class Scenarios:
         scripted(Turn(error=Fault("busy", transient=True)), "ok", name="busy")
         self.app.limits = Limits(patience=Patience(seconds=0.001))
         async with self.app.running():
-            await self.app.process_inbound({"content": "hello"})
+            await self.app.process({"content": "hello"})
 
     async def a_turn_that_goes_in_circles(self, scripted) -> None:
         """The same call brings the same result, three times."""
         again = Turn(tool_calls=[Call("list_files")])
         scripted(again, again, again, "enough", name="circles")
         async with self.app.running():
-            await self.app.process_inbound({"content": "hello"})
+            await self.app.process({"content": "hello"})
 
     async def a_turn_that_fails(self, scripted) -> None:
         """The model breaks."""
         scripted(Turn(error=Fault("broken")), name="breaks")
         async with self.app.running():
             with pytest.raises(ModelFailed):
-                await self.app.process_inbound({"content": "hello"})
+                await self.app.process({"content": "hello"})
 
     async def a_turn_answered_as_text(self) -> None:
         """A plugin answers without a stream."""
         off = self.app.hooks.register("run_model", lambda: "text")
         async with self.app.running():
-            await self.app.process_inbound({"content": "hello"})
+            await self.app.process({"content": "hello"})
         off()
 
     async def a_session_that_goes_places(self, scripted) -> None:
         """It is compacted, navigated, forked and left; its model changes; a task is delegated."""
-        from hookline.exchange import Exchange
-
         scripted("one", "two", "a summary", name="places", repeat=True)
         app, here = self.app, "places"
         app.limits = Limits(compacting=Compacting(keep=1))
         async with app.running():
             message = {"content": "hello", "session_id": here}
-            await app.process_inbound(message, exchange=Exchange())
-            await app.process_inbound(message)
+            await app.process(message)
+            await app.process(message)
             await app.sessions.choose_model(here, "places")
             await app.sessions.choose_thinking(here, "low")
             await person.run_shell(app, here, "true")

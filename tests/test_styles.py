@@ -26,7 +26,7 @@ from hookline.triggers import DispatchResult, collect_trigger_routes, dispatch_t
 
 async def say(app, text="hello"):
     async with app.running():
-        return await app.process_inbound({"content": text})
+        return await app.process({"content": text})
 
 
 class TestThePipelineStyle:

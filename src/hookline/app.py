@@ -3,10 +3,10 @@
     app = Hookline()
     app.load_hooks()
     async with app.running():
-        result = await app.process_inbound({"content": "hello"})
+        result = await app.process({"content": "hello"})
     print(result.model_output)
 
-`process_inbound` is the whole pipeline; every stage of it is a hook, and the builtin plugin is one
+`process` is the whole pipeline; every stage of it is a hook, and the builtin plugin is one
 implementation among others.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,14 @@ from hookline.catalog import Hooks
 from hookline.catalog.context import HookContext
 from hookline.catalog.envelope import Envelope, State
 from hookline.catalog.events.session import ShutdownReason
-from hookline.catalog.identity import Identity
+from hookline.catalog.identity import NOBODY, Identity
 from hookline.catalog.parts import Prompt
-from hookline.catalog.place import at, new_turn
+from hookline.catalog.place import at, here, new_turn
+from hookline.catalog.stream import StreamEvent
+from hookline.channel import NOWHERE, Channel, Note, Question, started
 from hookline.home import home as default_home
 from hookline.hookfiles import HookFiles
+from hookline.inbound import Command, Inbound
 from hookline.lanes import Lanes
 from hookline.loading import Plugins
 from hookline.pipeline import NotRunning, Pipeline
@@ -36,7 +39,7 @@ from hookline.safeguards import Safeguards
 from hookline.scope import entered
 from hookline.sessions import Sessions
 from hookline.tracing import Tracing
-from hookline.turn import Listener, TurnResult
+from hookline.turn import TurnResult
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,7 +49,6 @@ if TYPE_CHECKING:
     from hookline.agent.engine import Engine
     from hookline.agent.run import AgentRun, Limits
     from hookline.config import Config
-    from hookline.exchange import Exchange
     from hookline.models import Models
     from hookline.plugins import PluginFailure
     from hookline.plugins.lockfile import PluginLock
@@ -60,9 +62,6 @@ if TYPE_CHECKING:
     from hookline.tools.registry import Registry
     from hookline.tools.runner import ToolRunner
     from hookline.voice import Voice
-
-Deliver = Callable[[Envelope], Any]
-"""Sends one outbound envelope where it belongs, and says whether it was sent; may be async."""
 
 
 class Hookline:
@@ -118,10 +117,8 @@ class Hookline:
         self.hook_files = HookFiles(self)
         self.runs: dict[str, AgentRun] = {}
         """The agent runs in flight, by session."""
-        self.deliver: Deliver | None = None
-        """Where the builtin plugin hands outbound envelopes; the door sets it."""
-        self.progress: Callable[[str, int, int], None] | None = None
-        """Is shown how far a model's first download has come; the door sets it."""
+        self.channel: Channel = NOWHERE
+        """The channel of what happens outside of messages; `running` sets it."""
         self.lanes = Lanes()
         """What each session is doing, and who waits for it."""
         self.sessions = Sessions(self)
@@ -171,7 +168,7 @@ class Hookline:
             default=self.config.get("model") or DEFAULT_MODEL,
             home=self.home,
             settings=self.config.expanded("providers"),
-            progress=self.progress,
+            progress=self._progress,
         )
 
     @property
@@ -403,9 +400,10 @@ class Hookline:
     # --- the running scope --------------------------------------------------------------------
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[Hookline]:
+    async def running(self, channel: Channel | None = None) -> AsyncGenerator[Hookline]:
         """Open what a run needs: the tape's store, then the plugins; close them in reverse.
 
+        `channel` is for what happens outside of messages, such as a turn that a plugin starts.
         What could not be loaded stops it with `LoadFailed`, unless the app may go on without it.
         """
         from asyncio import get_running_loop  # the command line starts without it
@@ -418,6 +416,9 @@ class Hookline:
         async with AsyncExitStack() as stack:
             self.__dict__.pop("sandbox", None)  # one without a loop serves no network
             self._loop = get_running_loop()
+            if channel is not None:
+                stack.callback(setattr, self, "channel", self.channel)
+                self.channel = channel
             stack.callback(self._close_sandbox)
             stack.enter_context(self.safeguards.attached())
             store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
@@ -490,38 +491,87 @@ class Hookline:
 
         return await Tape.open(self.store(), session_id)
 
-    def context(self, session_id: str, identity: Identity | None = None) -> HookContext:
+    def context(
+        self, session_id: str, identity: Identity | None = None, channel: Channel | None = None
+    ) -> HookContext:
         """What handlers get as `ctx` in a session, on behalf of someone or of the turn's own user."""
-        who = self.identity_of(session_id) if identity is None else identity
-        return HookContext(session_id=session_id, agent_id="main", app=self, identity=who)
+        run = self.runs.get(session_id)
+        if identity is None:
+            identity = self.lanes.identity_of(session_id) if run is None else run.identity
+        if channel is None:
+            channel = self.current_channel() if run is None else run.ctx.channel
+        return HookContext(session_id, "main", app=self, channel=channel, identity=identity)
 
     def identity_of(self, session_id: str) -> Identity:
         """On whose behalf the turn of a session runs; `NOBODY` if it is idle."""
         run = self.runs.get(session_id)
         return self.lanes.identity_of(session_id) if run is None else run.identity
 
+    # --- the person -----------------------------------------------------------------------------
+
+    def current_channel(self) -> Channel:
+        """The channel of the message that this code runs for; outside of messages, the app's own."""
+        place = here()
+        return self.channel if place is None or place.channel is None else place.channel
+
+    def notify(self, channel: Channel, note: Note) -> None:
+        """Show a note on a channel, from any thread."""
+        self._on_loop(partial(channel.notify, note))
+
+    async def ask(self, ctx: HookContext, question: Question) -> str | None:
+        """Ask the person at a channel; the question is kept until it is answered, as approvals are."""
+        from hookline.policy.approving import ask
+
+        return await ask(self.safeguards.approve, self.hooks, ctx, question)
+
+    def _progress(self, step: str, done: int, total: int) -> None:
+        channel = self.current_channel()
+        if channel.streams:
+            data = {"step": step, "done": done, "total": total}
+            self._on_loop(partial(channel.stream, StreamEvent("progress", data)))
+
+    def _on_loop(self, show: Callable[[], Any]) -> None:
+        """Call a method of a channel where channels live: in the event loop of the running scope."""
+        from asyncio import get_running_loop
+
+        try:
+            is_here = self._loop is None or get_running_loop() is self._loop
+        except RuntimeError:
+            is_here = False
+        if is_here or self._loop is None:
+            started(show)
+        else:
+            self._loop.call_soon_threadsafe(started, show)
+
     # --- turns --------------------------------------------------------------------------------
 
-    async def process_inbound(
+    async def process(
         self,
-        envelope: Envelope,
+        message: Envelope,
+        channel: Channel | None = None,
         *,
-        stream: Listener | None = None,
         session_id: str | None = None,
-        exchange: Exchange | None = None,
+        command: Command | None = None,
+        on_placed: Callable[[], None] | None = None,
     ) -> TurnResult:
-        """Process one inbound message to the end; a door with a channel passes its `exchange`."""
-        with at(new_turn()):
+        """Process one inbound message to the end, and answer through its channel.
+
+        `command` runs slash commands; without it a message that begins with a slash is a message like
+        any other. `on_placed` is called when no later message can overtake this one.
+        """
+        channel = self.channel if channel is None else channel
+        with at(new_turn(channel)):
             return await self.pipeline.process(
-                envelope, stream=stream, session_id=session_id, exchange=exchange
+                Inbound(message, NOBODY, channel, session_id or "", command, on_placed)
             )
 
-    async def resume(
-        self, session_id: str, *, stream: Listener | None = None, exchange: Exchange | None = None
-    ) -> TurnResult | None:
+    process_inbound = process
+
+    async def resume(self, session_id: str, channel: Channel | None = None) -> TurnResult | None:
         """Continue the session's cut-off turn where it stopped; None when there is none."""
-        with at(new_turn()):
-            return await self.pipeline.resume(session_id, stream=stream, exchange=exchange)
+        channel = self.channel if channel is None else channel
+        with at(new_turn(channel)):
+            return await self.pipeline.resume(session_id, channel)
 
     async def is_cut_off(self, session_id: str) -> bool:
         """Whether a turn of this session was begun and never finished."""

@@ -1,7 +1,7 @@
 """Files that a message names with an `@`: what they hold goes to the model with the message.
 
     parts = attachments("compare @src/app.py:10-40 with @sketch.png", workspace)
-    await app.process_inbound({"content": text, "attachments": parts})
+    await app.process({"content": text, "attachments": parts})
 
 A mention is an `@` after a space or at the beginning of a line, and a path in the workspace:
 `@notes.txt`, `@"my notes.txt"`, `@notes.txt:10-40` for some lines, `@src/` for the names in a folder.

@@ -83,7 +83,7 @@ async def bench(
     app.hooks.add(_Tape(app, spent), name="bench")
     try:
         async with app.running():
-            await app.process_inbound({"content": message, "session_id": "bench:first"})
+            await app.process({"content": message, "session_id": "bench:first"})
             spent.model = spent.tape = spent.plugins = 0.0  # what loads at the first turn is no turn's
             stop_tracing = app.hooks.trace(spent.dispatched)
             try:
@@ -105,7 +105,7 @@ async def _measure(
         for number in numbers:
             began = perf_counter()
             try:
-                await app.process_inbound({"content": message, "session_id": f"bench:{number}"})
+                await app.process({"content": message, "session_id": f"bench:{number}"})
             except HooklineError as error:
                 result.failed += 1
                 result.first_failure = result.first_failure or str(error)

@@ -6,7 +6,6 @@ came from, so that a plugin which renders takes the answer's place instead of ad
 
 from __future__ import annotations
 
-import inspect
 import logging
 import sys
 from collections.abc import AsyncIterator
@@ -137,11 +136,8 @@ class BuiltinPlugin:
 
     @hookimpl
     async def dispatch_outbound(self, message: Envelope) -> bool:
-        """Hand the envelope to the door that this turn came through."""
-        if self.app.deliver is None:
-            return False
-        sent = self.app.deliver(message)
-        return bool(await sent if inspect.isawaitable(sent) else sent)
+        """Hand the envelope to the channel that the message at hand came by."""
+        return bool(await self.app.current_channel().send(message))
 
     @hookimpl
     def on_error(self, stage: str, error: Exception) -> None:

@@ -1,6 +1,6 @@
 """Delivery: where the answer of a turn goes that no person's message started.
 
-A plugin starts a turn with `app.process_inbound({"content": ..., "session_id": ...})` or by a trigger's
+A plugin starts a turn with `app.process({"content": ..., "session_id": ...})` or by a trigger's
 event. If neither names a channel, the answer goes where the people of the session are.
 """
 

@@ -80,16 +80,12 @@ class NetworkGate:
 
     async def _ask(self, action: dict[str, Any], question: str, rulings: list[Ruling]) -> str | None:
         app = self._app
-        hook = app.hooks["resolve_approval"]
         lineage = [str(key) for key in app.hooks.line_of(action["session_id"])]
         request = {**action, "question": question, "lineage": lineage, "diff": None}
-
-        async def resolve(shown: dict[str, Any]) -> Any:
-            return await hook.fire(shown)
-
+        resolve = app.runner.resolver(app.context(action["session_id"]))
         try:
             async with asyncio.timeout(SECONDS):
-                ruling = await app.safeguards.approve(request, resolve if hook.live else None)
+                ruling = await app.safeguards.approve(request, resolve)
         except TimeoutError:
             ruling = Ruling(Decision.DENY, f"nobody answered: {question}", by="resolve_approval")
         rulings.append(ruling)

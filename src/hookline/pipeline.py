@@ -19,18 +19,18 @@ from hookline.catalog.parts import Prompt
 from hookline.catalog.place import here
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
 from hookline.catalog.turn import Admission
+from hookline.channel import finished
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+from hookline.inbound import Inbound
 from hookline.lanes import Lane
 from hookline.slash import written
 from hookline.turn import (
-    Listener,
     Outcome,
     StreamedAnswer,
     TurnResult,
     echo,
     one_chunk,
-    shown_to,
     with_content,
     with_context,
     with_delivery_ids,
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from hookline.agent.journal import CutOffTurn
     from hookline.agent.run import Limits
     from hookline.app import Hookline
-    from hookline.exchange import Exchange
+    from hookline.catalog.context import HookContext
+    from hookline.channel import Channel
 
 
 class NotRunning(HooklineError, RuntimeError):
@@ -54,35 +55,28 @@ class Pipeline:
         self._app = app
         self._hooks = app.hooks
 
-    async def process(
-        self,
-        envelope: Envelope,
-        *,
-        stream: Listener | None = None,
-        session_id: str | None = None,
-        exchange: Exchange | None = None,
-    ) -> TurnResult:
-        """Process one inbound message to the end; a door with a channel passes its `exchange`."""
-        message = check_envelope(envelope)
-        identity = Identity.of(message)  # before any plugin sees the message
+    async def process(self, inbound: Inbound) -> TurnResult:
+        """Process one inbound message to the end."""
+        message = inbound.message = check_envelope(inbound.message)
+        inbound.identity = Identity.of(message)  # before any plugin sees the message
         try:
-            if exchange is not None:
-                ctx = self._app.context("", identity)
-                message, rejected = await exchange.receive(self._hooks, message, ctx)
-                if rejected is not None:
-                    return TurnResult("", outcome="rejected", stopped=rejected)
-            session_id = session_id or await self.resolve_session(message)
-            self._arrived(session_id)
-            return await self._admit(message, identity, session_id, stream, exchange)
+            ctx = self._app.context("", inbound.identity, inbound.channel)
+            rejected = await inbound.receive(self._hooks, ctx)
+            if rejected is not None:
+                result = TurnResult("", outcome="rejected", stopped=rejected)
+                await inbound.end(self._hooks, result, ctx)
+                return result
+            if not inbound.session_id:
+                inbound.session_id = await self.resolve_session(inbound.message)
+            self._arrived(inbound.session_id)
+            return await self._admit(inbound)
         except _Reported as reported:
             raise reported.error from None
         except Exception as error:
-            await self._notify_error("turn", error, message)
+            await self._notify_error("turn", error, inbound.message)
             raise
 
-    async def resume(
-        self, session_id: str, *, stream: Listener | None = None, exchange: Exchange | None = None
-    ) -> TurnResult | None:
+    async def resume(self, session_id: str, channel: Channel) -> TurnResult | None:
         """Continue the session's cut-off turn where it stopped; None when there is none."""
         from hookline.agent.journal import cut_off_turn
 
@@ -95,9 +89,10 @@ class Pipeline:
             lane.identity = cut.identity
             self._arrived(session_id, cut.turn_id)
             message = cut.envelope or {"content": "", "session_id": session_id}
+            inbound = Inbound(message, cut.identity, channel, session_id)
             try:
-                result = await self._continue(cut, message, session_id, stream)
-                await self._finish(lane, message, result, exchange)
+                result = await self._continue(cut, inbound)
+                await self._finish(lane, inbound, result)
                 return result
             except _Reported as reported:
                 raise reported.error from None
@@ -121,45 +116,28 @@ class Pipeline:
 
     # --- admission ----------------------------------------------------------------------------
 
-    async def _admit(
-        self,
-        message: Envelope,
-        identity: Identity,
-        session_id: str,
-        stream: Listener | None,
-        exchange: Exchange | None,
-    ) -> TurnResult:
+    async def _admit(self, inbound: Inbound) -> TurnResult:
         """Give a message its own turn, let it join the running one, or drop it."""
+        session_id = inbound.session_id
         lane = self._app.lanes.of(session_id)
-        admission = await self._admission(lane, message)
+        admission = await self._admission(lane, inbound.message)
+        result: TurnResult | None = None
         if admission.action == "drop":
-            result = await self._unanswered(session_id, message, "dropped", admission.reason)
-            await self._end(message, result, exchange)
+            result = await self._unanswered(inbound, "dropped", admission.reason)
+        elif inbound.command is not None and written(content_of(inbound.message)):
+            result = await self._command(inbound)
+        if result is None and admission.action == "steer" and lane.phase != "idle":
+            result = await self._steer(inbound)
+        if result is not None:
+            await self._end(inbound, result)
             return result
-        screened = False
-        if exchange is not None and exchange.command is not None and written(content_of(message)):
-            message, result = await self._command(message, identity, session_id, stream, exchange)
-            if result is not None:
-                await self._end(message, result, exchange)
-                return result
-            screened = True
-        if admission.action == "steer" and lane.phase != "idle":
-            message, result = await self._steer(
-                message, identity, session_id, exchange, screened=screened
-            )
-            if result is not None:
-                await self._end(message, result, exchange)
-                return result
-            screened = True
-        if exchange is not None:
-            exchange.place()
-        async with lane.turn(identity, ahead=admission.action == "process"):
-            result: TurnResult | None = None
+        inbound.place()
+        async with lane.turn(inbound.identity, ahead=admission.action == "process"):
             try:
-                result = await self._turn(message, identity, session_id, stream, screened=screened)
+                result = await self._turn(inbound)
                 return result
             finally:
-                await self._finish(lane, message, result, exchange)
+                await self._finish(lane, inbound, result)
 
     async def _admission(self, lane: Lane, message: Envelope) -> Admission:
         """What `admit_message` says; a busy session's message is a follow-up unless it says more."""
@@ -169,142 +147,117 @@ class Pipeline:
             return answer
         return Admission(answer or "follow_up")
 
-    async def _command(
-        self,
-        message: Envelope,
-        identity: Identity,
-        session_id: str,
-        stream: Listener | None,
-        exchange: Exchange,
-    ) -> tuple[Envelope, TurnResult | None]:
-        """Carry out a slash command beside whatever runs; no result if `input` made it a message."""
-        message, stopped = await self._input(message, identity, session_id)
-        command = written(content_of(message))
-        if stopped is not None or command is None or exchange.command is None:
-            return message, stopped
+    async def _command(self, inbound: Inbound) -> TurnResult | None:
+        """Run a slash command beside whatever runs; no result if `input` made it a message."""
+        stopped = await self._input(inbound)
+        command = written(content_of(inbound.message))
+        if stopped is not None or command is None or inbound.command is None:
+            return stopped
         # On the tape first: a command that a crash cuts off is not carried out again.
-        await self._unanswered(session_id, message, "handled", f"/{command[0]}")
-        exchange.place()
-        said = await exchange.command(session_id, identity.stamped(message)) or "done"
-        if stream is not None:
-            await shown_to(stream, StreamEvent("text", {"delta": said}))
+        await self._unanswered(inbound, "handled", f"/{command[0]}")
+        inbound.place()
+        message, session_id, channel = inbound.message, inbound.session_id, inbound.channel
+        said = await inbound.command(session_id, inbound.identity.stamped(message)) or "done"
+        if channel.streams:
+            await finished(channel.stream(StreamEvent("text", {"delta": said})))
         result = TurnResult(session_id, model_output=said, outcome="handled")
         result.outbounds = [echo(message, session_id, said)]
         await self._dispatch(result.outbounds)
-        return message, result
+        return result
 
-    async def _steer(
-        self,
-        message: Envelope,
-        identity: Identity,
-        session_id: str,
-        exchange: Exchange | None,
-        *,
-        screened: bool,
-    ) -> tuple[Envelope, TurnResult | None]:
+    async def _steer(self, inbound: Inbound) -> TurnResult | None:
         """Let a message join the running turn; no result if that ended too soon."""
+        session_id = inbound.session_id
         run = self._app.runs.get(session_id)
         if run is None:
-            return message, None
-        if not screened:
-            message, stopped = await self._input(message, identity, session_id)
+            return None
+        if not inbound.screened:
+            stopped = await self._input(inbound)
             if stopped is not None:
-                return message, stopped
+                return stopped
+        message = inbound.message
         prompt = await self._hooks["build_prompt"].fire(message, session_id, run.state)
-        if exchange is not None:
-            exchange.place()
-        joined = await run.steering.join(prompt or content_of(message), message, identity)
-        return message, TurnResult(session_id, outcome="steered") if joined else None
+        inbound.place()
+        joined = await run.steering.join(prompt or content_of(message), message, inbound.identity)
+        return TurnResult(session_id, outcome="steered") if joined else None
 
-    async def _unanswered(
-        self, session_id: str, message: Envelope, outcome: Outcome, reason: str | None
-    ) -> TurnResult:
+    async def _unanswered(self, inbound: Inbound, outcome: Outcome, reason: str | None) -> TurnResult:
         """Note on the tape what became of a message that gets no turn."""
         from hookline.agent.journal import INBOUND, plain_envelope
 
+        session_id = inbound.session_id
         run = self._app.runs.get(session_id)
         tape = run.tape if run is not None else await self._app.tape(session_id)
-        noted = {"envelope": plain_envelope(message), "outcome": outcome, "reason": reason}
+        noted = {"envelope": plain_envelope(inbound.message), "outcome": outcome, "reason": reason}
         await tape.append(INBOUND, noted)
         return TurnResult(session_id, outcome=outcome, stopped=reason or outcome)
 
-    async def _finish(
-        self, lane: Lane, message: Envelope, result: TurnResult | None, exchange: Exchange | None
-    ) -> None:
+    async def _finish(self, lane: Lane, inbound: Inbound, result: TurnResult | None) -> None:
         """After a turn, answered or not: its end is marked, and everybody may rest."""
-        ctx = self._app.context(lane.session_id)
         if result is not None:
-            await self._end(message, result, exchange)
+            await self._end(inbound, result)
         save_point, settled = self._hooks["save_point"], self._hooks["settled"]
         if save_point.live:
-            await save_point.fire(SavePointEvent(), ctx)
+            await save_point.fire(SavePointEvent(), self._context(inbound))
         if settled.live and not lane.waiting:
-            await settled.fire(SettledEvent(), ctx)
+            await settled.fire(SettledEvent(), self._context(inbound))
 
-    async def _end(self, message: Envelope, result: TurnResult, exchange: Exchange | None) -> None:
-        if exchange is not None:
-            await exchange.send(self._hooks, message, result, self._app.context(result.session_id))
+    async def _end(self, inbound: Inbound, result: TurnResult) -> None:
+        await inbound.end(self._hooks, result, self._context(inbound))
+
+    def _context(self, inbound: Inbound) -> HookContext:
+        return self._app.context(inbound.session_id, inbound.identity, inbound.channel)
 
     # --- the stages of a turn --------------------------------------------------------------------
 
-    async def _turn(
-        self,
-        message: Envelope,
-        identity: Identity,
-        session_id: str,
-        stream: Listener | None,
-        *,
-        screened: bool = False,
-    ) -> TurnResult:
-        state: State = await self._hooks["load_state"].fire(message, session_id)
+    async def _turn(self, inbound: Inbound) -> TurnResult:
+        session_id = inbound.session_id
+        state: State = await self._hooks["load_state"].fire(inbound.message, session_id)
         opened = await self._app.sessions.open(session_id)
-        if not screened:
-            message, stopped = await self._input(message, identity, session_id)
+        if not inbound.screened:
+            stopped = await self._input(inbound)
             if stopped is not None:
-                await self._save_state(session_id, state, message, "")
+                await self._save_state(session_id, state, inbound.message, "")
                 return stopped
+        message = inbound.message
         prompt = await self._hooks["build_prompt"].fire(message, session_id, state)
         prompt = prompt or content_of(message)
         result = TurnResult(session_id, prompt=with_context(prompt, opened.added))
         opened.added = ""
-        return await self._answer(result, message, state, stream)
+        return await self._answer(result, inbound, state)
 
-    async def _continue(
-        self, cut: CutOffTurn, message: Envelope, session_id: str, stream: Listener | None
-    ) -> TurnResult:
-        state: State = await self._hooks["load_state"].fire(message, session_id)
+    async def _continue(self, cut: CutOffTurn, inbound: Inbound) -> TurnResult:
+        session_id = inbound.session_id
+        state: State = await self._hooks["load_state"].fire(inbound.message, session_id)
         await self._app.sessions.open(session_id, "resume")
         state["resume"] = cut
         result = TurnResult(session_id, prompt=cut.prompt)
-        return await self._answer(result, message, state, stream)
+        return await self._answer(result, inbound, state)
 
-    async def _input(
-        self, message: Envelope, identity: Identity, session_id: str
-    ) -> tuple[Envelope, TurnResult | None]:
+    async def _input(self, inbound: Inbound) -> TurnResult | None:
         """Let `input` judge what came; a result if it needs no agent turn."""
-        hook = self._hooks["input"]
+        inbound.screened = True
+        message, hook = inbound.message, self._hooks["input"]
         if not hook.live:
-            return message, None
+            return None
         event = InputEvent(content_of(message), address_of(message)[0])
-        verdict = await hook.fire(event, self._app.context(session_id, identity))
+        verdict = await hook.fire(event, self._context(inbound))
         if verdict.denied:
             changes: dict[str, Any] = dict(verdict.deciding.changes or {})
             outcome: Outcome = "handled" if changes.get("action") == "handled" else "blocked"
-            return message, await self._unanswered(session_id, message, outcome, verdict.reason)
+            return await self._unanswered(inbound, outcome, verdict.reason)
         if "text" in verdict.changes:
-            message = with_content(message, verdict.event.text)
-        return message, None
+            inbound.message = with_content(message, verdict.event.text)
+        return None
 
-    async def _answer(
-        self, result: TurnResult, message: Envelope, state: State, stream: Listener | None
-    ) -> TurnResult:
+    async def _answer(self, result: TurnResult, inbound: Inbound, state: State) -> TurnResult:
         """From the prompt to the outbound envelopes."""
-        session_id = result.session_id
+        session_id, message = result.session_id, inbound.message
         state["message"] = message
         status, failure = "failed", None
         try:
             try:
-                result.model_output = await self._run_model(result, state, stream)
+                result.model_output = await self._run_model(result, state, inbound.channel)
             except Cancelled as error:
                 status, result.outcome, result.stopped = "cancelled", "cancelled", str(error)
                 return result
@@ -360,12 +313,12 @@ class Pipeline:
 
     # --- the model's stage --------------------------------------------------------------------
 
-    async def _run_model(self, result: TurnResult, state: State, stream: Listener | None) -> str:
+    async def _run_model(self, result: TurnResult, state: State, channel: Channel) -> str:
         """Read the stream of whoever answers; give the text that may go out."""
         events = await self.run_model_stream(result.prompt, result.session_id, state)
         output = self._hooks["output"]
         held = output.count() > 0 and not self._shows_segments(events.state)
-        answer = StreamedAnswer(stream, held=held)
+        answer = StreamedAnswer(channel.stream if channel.streams else None, held=held)
         try:
             async for event in events:
                 await answer.take(event)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from hookline.agent.errors import Blocked
-from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.events.model import ModelSelectEvent, ThinkingLevelSelectEvent
 from hookline.catalog.events.session import (
     SessionBeforeForkEvent,
@@ -340,14 +339,6 @@ class Sessions(SessionIndex):
     async def _writable(self, session_id: str) -> Tape:
         run = self._app.runs.get(session_id)
         return run.tape if run is not None else await self._app.tape(session_id)
-
-    # --- the person -----------------------------------------------------------------------------
-
-    async def notify(self, session_id: str, kind: str, text: str) -> None:
-        """Tell everybody that the agent waits for a person."""
-        hook = self._app.hooks["notification"]
-        if hook.live:
-            await hook.fire(NotificationEvent(kind, text), self._app.context(session_id))
 
     async def _gate(self, name: str, event: Any, session_id: str, what: str) -> dict[str, Any]:
         """Ask a gate; give what its handlers supply, or raise `Blocked`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -12,6 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 from hookline.catalog.envelope import Envelope, EnvelopeError, address_of, field_of
 from hookline.catalog.parts import AudioPart, ImagePart, Part, Prompt, TextPart
 from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
+from hookline.channel import finished
 
 Listener = Callable[[StreamEvent], Any]
 """Is shown each event of a stream as it comes; may be async."""
@@ -74,7 +74,7 @@ class StreamedAnswer:
             if type(shown) is CoroutineType:
                 await shown
             elif shown is not None:
-                await _settled(shown)
+                await finished(shown)
 
     async def release(self, text: str) -> None:
         """Show what was held back: as it came, or the text that took its place."""
@@ -84,18 +84,7 @@ class StreamedAnswer:
             kept = [StreamEvent("text", {"delta": text}), *final]
         if self._hold and self._listener is not None:
             for event in kept:
-                await _settled(self._listener(event))
-
-
-async def shown_to(listener: Listener, event: StreamEvent) -> None:
-    """Show a listener an event that is not part of an answer's stream."""
-    await _settled(listener(event))
-
-
-async def _settled(answer: Any) -> None:
-    """Wait for what a listener gave, where there is something to wait for."""
-    if inspect.isawaitable(answer):
-        await answer
+                await finished(self._listener(event))
 
 
 def one_chunk(text: str) -> AsyncStreamEvents:

@@ -15,6 +15,7 @@ from hookline.events import ModelResultEventResult
 from hookline.hooks import CallError
 from hookline.models import ModelFailed, ModelUnavailable, ScriptedModel
 from hookline.models.script import Call, Fault, Turn
+from hookline.testing import RecordingChannel
 
 FINAL = StreamEvent("final", {"finish_reason": "stop"})
 
@@ -51,11 +52,9 @@ def judged(app):
     return seen
 
 
-async def say(app, content="hi", shown=None):
+async def say(app, content="hi", channel=None):
     async with app.running():
-        return await app.process_inbound(
-            {"content": content}, stream=shown.append if shown is not None else None
-        )
+        return await app.process({"content": content}, channel)
 
 
 class TestAnotherModel:
@@ -72,9 +71,9 @@ class TestAnotherModel:
             return await call_next(request)
 
         app.hooks.register("around_model_call", around)
-        shown = []
-        assert (await say(app, shown=shown)).model_output == "the small one answers"
-        assert "".join(e.data["delta"] for e in shown if e.kind == "text") == "the small one answers"
+        channel = RecordingChannel()
+        assert (await say(app, channel=channel)).model_output == "the small one answers"
+        assert channel.text == "the small one answers"
         assert (len(first.requests), len(small.requests), asked) == (0, 1, ["small"])
 
     async def test_the_example_of_the_reference_asks_the_model_that_it_names(self, app, scripted):
@@ -82,8 +81,8 @@ class TestAnotherModel:
         app.models.add(local, "local")
         app.hooks.add(Example())
         async with app.running():
-            assert (await app.process_inbound({"content": "hi"})).model_output == "local answers"
-            long = await app.process_inbound({"content": "why? " * 40})
+            assert (await app.process({"content": "hi"})).model_output == "local answers"
+            long = await app.process({"content": "why? " * 40})
         assert long.model_output == "the first one answers"
         assert (len(first.requests), len(local.requests)) == (1, 1)
 
@@ -221,10 +220,10 @@ class TestGuards:
         app.limits = Limits(streaming=Streaming(segment, 8) if segment else WHOLE)
         scripted(Turn(pieces=["SEC", "-", "RET", " fine"]), "again")
         app.hooks.register("around_model_call", around)
-        shown = []
+        channel = RecordingChannel()
         with pytest.raises(Blocked, match="the model's answer was blocked"):
-            await say(app, shown=shown)
-        assert "SECRET" not in "".join(str(event.data) for event in shown)
+            await say(app, channel=channel)
+        assert "SECRET" not in "".join(str(event.data) for event in channel.events)
         async with app.running():
             assert "SECRET" not in str(await app.store().entries("default:default"))
 
@@ -234,9 +233,9 @@ class TestGuards:
         app.hooks.register(
             "model_result", lambda e: ModelResultEventResult(content=e.content.replace("SECRET", "…"))
         )
-        shown = []
-        assert (await say(app, shown=shown)).model_output == "my …"
-        assert "SECRET" not in str(shown)
+        channel = RecordingChannel()
+        assert (await say(app, channel=channel)).model_output == "my …"
+        assert "SECRET" not in str(channel.events)
         assert model.requests == []
 
     @pytest.mark.parametrize("segment", [0, 4])

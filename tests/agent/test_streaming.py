@@ -16,37 +16,35 @@ from hookline.catalog.stream import StreamEvent
 from hookline.events import ModelResultEventResult, OutputEventResult
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.testing import RecordingChannel
 
 SECRET = re.compile(r"sk-[0-9]{6}")
 
 
-class Watch:
+class Watch(RecordingChannel):
     """Everybody who might see a part of an answer."""
 
     def __init__(self, app: Hookline) -> None:
+        super().__init__()
         self.app = app
-        self.shown: list[StreamEvent] = []
+        self.shown = self.events
         self.updates: list[str] = []
-        self.events: list[object] = []
+        self.fired: list[object] = []
         self.dispatches: list[object] = []
         self.tape: list[object] = []
         app.hooks.register("message_update", lambda e: self.updates.append(e.message["content"]))
-        app.hooks.subscribe(lambda e: self.events.append(repr(e)))
+        app.hooks.subscribe(lambda e: self.fired.append(repr(e)))
         app.hooks.trace(lambda d: self.dispatches.append(repr((d.arguments, d.value, d.calls))))
 
     async def say(self, content="hi"):
         async with self.app.running():
             try:
-                return await self.app.process_inbound({"content": content}, stream=self.shown.append)
+                return await self.app.process({"content": content}, self)
             finally:
                 self.tape = await self.app.store().entries("default:default")
 
-    @property
-    def text(self) -> str:
-        return "".join(e.data["delta"] for e in self.shown if e.kind == "text")
-
     def assert_unseen(self, text: str) -> None:
-        for name in ("shown", "updates", "events", "dispatches", "tape"):
+        for name in ("shown", "updates", "fired", "dispatches", "tape"):
             assert text not in str(getattr(self, name)), f"{name} has {text!r}"
 
 

@@ -81,7 +81,7 @@ async def run(home: Path, kind: str, point: str) -> None:
         app.models.add(model)
         app.model = model.name
         if point:
-            await app.process_inbound({"content": "count", "session_id": "s", "channel": "test"})
+            await app.process({"content": "count", "session_id": "s", "channel": "test"})
             raise SystemExit("it was not killed")
         result = await app.resume("s")
         entries = await app.store().entries("s")

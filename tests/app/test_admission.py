@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from hookline.agent.run import Limits
+from hookline.channel import Channel
 from hookline.events import AgentStopEventResult, InputEventResult
-from hookline.exchange import Exchange
 from hookline.hooks import WrongResult
 from hookline.models.script import Call, Turn
 from hookline.tools import tool
@@ -18,7 +18,7 @@ HERE = "default:default"
 
 
 def say(app, text, **options):
-    return asyncio.create_task(app.process_inbound({"content": text}, **options))
+    return asyncio.create_task(app.process({"content": text}, **options))
 
 
 def contents(model, index):
@@ -129,7 +129,7 @@ async def test_a_message_steered_when_the_agent_was_done_keeps_it_at_work(app, s
 
     app.hooks.register("agent_stop", stop)
     async with app.running():
-        result = await app.process_inbound({"content": "a"})
+        result = await app.process({"content": "a"})
         late = await steered[0]
     assert (result.model_output, late.outcome) == ("second", "steered")
     assert contents(model, 1) == ["a", "first", "one more thing"]
@@ -161,7 +161,7 @@ async def test_a_dropped_message_gets_its_reason_and_is_noted_on_the_tape(app, s
     model = scripted("never")
     app.hooks.register("admit_message", lambda: Admission("drop", "closed on Sundays"))
     async with app.running():
-        result = await app.process_inbound({"content": "a"})
+        result = await app.process({"content": "a"})
         (noted,) = await app.store().entries(HERE)
     assert (result.outcome, result.stopped) == ("dropped", "closed on Sundays")
     assert noted.payload == {
@@ -175,7 +175,7 @@ async def test_an_admission_that_means_nothing_is_an_error(app, scripted):
     app.hooks.register("admit_message", lambda: "later")
     async with app.running():
         with pytest.raises(WrongResult, match="takes 'process'"):
-            await app.process_inbound({"content": "a"})
+            await app.process({"content": "a"})
 
 
 class TestTheEndOfAnAnswer:
@@ -190,7 +190,7 @@ class TestTheEndOfAnAnswer:
 
         app.hooks.register("agent_stop", stop)
         async with app.running():
-            result = await app.process_inbound({"content": "a"})
+            result = await app.process({"content": "a"})
         assert result.model_output == "done indeed"
         assert responses == ["done", "really done"]
         assert contents(model, 2) == ["a", "done", "the tests fail", "really done", "the tests fail"]
@@ -200,14 +200,16 @@ class TestTheEndOfAnAnswer:
         for name in ("session_start", "agent_error", "message:send", "save_point", "settled"):
             app.hooks.register(name, lambda e, _n=name: order.append(_n) and None)
 
-        def end(result):
-            order.append("end")
+        class Ends(Channel):
+            def stream(self, event):
+                if event.kind == "end":
+                    order.append("end")
 
         scripted("ok")
-        async with app.running():
-            await app.process_inbound({"content": "a"}, exchange=Exchange(end=end))
+        async with app.running(Ends()):
+            await app.process({"content": "a"})
             with pytest.raises(Exception, match="no turn left"):
-                await app.process_inbound({"content": "b"}, exchange=Exchange(end=end))
+                await app.process({"content": "b"})
         assert order == [
             "session_start", "message:send", "end", "save_point", "settled",
             "agent_error", "save_point", "settled",
@@ -234,7 +236,7 @@ class TestCancelling:
             turns = await app.store().entries(HERE, kinds=["turn"])
             assert turns[-1].payload["status"] == "cancelled"
             assert await app.resume(HERE) is None
-            assert (await app.process_inbound({"content": "b"})).model_output == "two"
+            assert (await app.process({"content": "b"})).model_output == "two"
         assert "interrupted" in contents(model, 1)[2]
 
     async def test_the_message_after_a_cancelled_one_gets_its_turn(self, app, scripted, gate):

@@ -133,9 +133,9 @@ async def test_a_picture_is_still_seen_in_the_next_turn_and_by_another_process(
     model = scripted("A red dot.", "Still red.")
     parts = attachments("What is @dot.png", workspace)
     async with app.running():
-        await app.process_inbound({"content": "What is @dot.png", "attachments": parts})
+        await app.process({"content": "What is @dot.png", "attachments": parts})
     async with app.running():  # the messages are read from the tape again
-        await app.process_inbound({"content": "And now?"})
+        await app.process({"content": "And now?"})
         assert await app.store().search("IHDR") == []  # data is no words
     encoded = b64encode(PNG).decode()
     assert pictures(model.requests[0]) == pictures(model.requests[1]) == [encoded]
@@ -149,8 +149,8 @@ async def test_a_picture_that_a_tool_gave_is_kept_and_one_too_large_is_named(app
     looks = [Call("read_file", {"path": "dot.png"}), Call("read_file", {"path": "large.png"})]
     model = scripted(Turn(tool_calls=looks), "Seen.", "Again.")
     async with app.running():
-        await app.process_inbound({"content": "look"})
-        await app.process_inbound({"content": "again"})
+        await app.process({"content": "look"})
+        await app.process({"content": "again"})
     encoded = b64encode(PNG).decode()
     assert pictures(model.requests[1]) == [encoded, b64encode(large).decode()]
     assert pictures(model.requests[2]) == [encoded]
@@ -166,7 +166,7 @@ async def test_a_gate_that_rewrites_the_text_leaves_the_files(app, scripted, wor
     model = scripted("ok")
     parts = attachments("@notes.txt", workspace)
     async with app.running():
-        await app.process_inbound({"content": "my secret @notes.txt", "attachments": parts})
+        await app.process({"content": "my secret @notes.txt", "attachments": parts})
     said = [part.text for part in model.requests[0].messages[0]["content"]]
     assert said == ["redacted", "notes.txt:\n```\nmilk\nbread\nsalt\n```"]
 

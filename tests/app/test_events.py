@@ -17,6 +17,7 @@ from hookline.events import (
     ToolResultEventResult,
 )
 from hookline.models.script import Call, Turn
+from hookline.testing import RecordingChannel
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
@@ -36,7 +37,7 @@ def echo(app):
 
 async def say(app, content="hi"):
     async with app.running():
-        return await app.process_inbound({"content": content})
+        return await app.process({"content": content})
 
 
 CALL = Turn("Let me see.", tool_calls=[Call("echo", {"text": "x"}, "call_1")])
@@ -101,11 +102,11 @@ class TestRewriting:
         app.hooks.register("system_prompt", lambda: "Be kind.")
         app.hooks.register("bootstrap_files", lambda: ["From a file.", "And another."])
         async with app.running():
-            await app.process_inbound({"content": "a"})
+            await app.process({"content": "a"})
             app.hooks.register(
                 "before_agent_start", lambda e: BeforeAgentStartEventResult(system_prompt="Only this.")
             )
-            await app.process_inbound({"content": "b"})
+            await app.process({"content": "b"})
         first, second = (request.system for request in model.requests)
         assert first.endswith("Be kind.\n\nFrom a file.\n\nAnd another.")
         assert second == "Only this."
@@ -118,8 +119,8 @@ class TestRewriting:
             once=True,
         )
         async with app.running():
-            await app.process_inbound({"content": "a"})
-            await app.process_inbound({"content": "b"})
+            await app.process({"content": "a"})
+            await app.process({"content": "b"})
         assert [m["content"] for m in model.requests[0].messages] == ["other"]
         assert [m["content"] for m in model.requests[1].messages] == ["a", "one", "b"]
 
@@ -148,12 +149,12 @@ class TestRewriting:
     ):
         scripted(CALL)
         app.hooks.register("model_result", lambda e: ModelResultEventResult(block=True, reason="no"))
-        shown = []
+        channel = RecordingChannel()
         async with app.running():
             with pytest.raises(Blocked, match="the model's answer was blocked"):
-                await app.process_inbound({"content": "x"}, stream=shown.append)
+                await app.process({"content": "x"}, channel)
             entries = await app.store().entries("default:default")
-        assert shown == []
+        assert channel.events == []
         assert "Let me see" not in str(entries)
         assert "tool_execution_start" not in fired
         assert "message_update" not in fired
@@ -195,7 +196,7 @@ class TestTools:
         seen = []
         app.hooks.register("authorize_action", lambda action: seen.append(action["arguments"]))
         async with app.running():
-            await app.process_inbound({"content": "x"})
+            await app.process({"content": "x"})
             [call] = await app.store().entries("default:default", kinds=["tool_call"])
         assert seen == [{"text": "x12"}]
         assert call.payload["arguments"] == {"text": "x12"}
@@ -318,8 +319,8 @@ class TestTools:
         model = scripted(CALL, "ok", "later")
         app.hooks.register("tool_result_persist", lambda result: "[kept short]")
         async with app.running():
-            await app.process_inbound({"content": "x"})
-            await app.process_inbound({"content": "y"})
+            await app.process({"content": "x"})
+            await app.process({"content": "y"})
         live, later = (
             [m["content"] for m in model.requests[n].messages if m["role"] == "tool"] for n in (1, 2)
         )
@@ -336,7 +337,7 @@ class TestTools:
 
         app.hooks.register("around_tool_call", retry)
         async with app.running():
-            await app.process_inbound({"content": "x"})
+            await app.process({"content": "x"})
             calls = await app.store().entries("default:default", kinds=["tool_call"])
         assert len(judged) == len(calls) == 2
 
@@ -412,7 +413,7 @@ class TestCancelling:
         app.tools.add(forever)
         scripted(Turn(tool_calls=[Call("forever")]), "after")
         async with app.running():
-            turn = asyncio.create_task(app.process_inbound({"content": "x"}))
+            turn = asyncio.create_task(app.process({"content": "x"}))
             while not (await app.store().entries("default:default", kinds=["tool_call"])):
                 await asyncio.sleep(0.005)
             turn.cancel()
@@ -421,7 +422,7 @@ class TestCancelling:
             await asyncio.wait_for(stopped.wait(), 30)
             last = (await app.store().entries("default:default"))[-1]
             assert last.payload["status"] == "cancelled"
-            assert (await app.process_inbound({"content": "y"})).model_output == "after"
+            assert (await app.process({"content": "y"})).model_output == "after"
 
 
 class TestEveryStageCanBeReplaced:
@@ -432,7 +433,7 @@ class TestEveryStageCanBeReplaced:
         marked = {name: hookimpl(function) for name, function in methods.items()}
         app.hooks.add(type("Other", (), marked)())
         async with app.running():
-            return await app.process_inbound({"content": "hi"})
+            return await app.process({"content": "hi"})
 
     async def test_resolve_session(self, app, scripted):
         result = await self.check(app, scripted, resolve_session=lambda self, message: "mine")
@@ -480,8 +481,8 @@ class TestEveryStageCanBeReplaced:
         model = scripted("one", "two")
         app.hooks.register("build_tape_context", Forgetful)
         async with app.running():
-            await app.process_inbound({"content": "a"})
-            await app.process_inbound({"content": "b"})
+            await app.process({"content": "a"})
+            await app.process({"content": "b"})
         assert [m["content"] for m in model.requests[1].messages] == ["b"]
 
     async def test_provide_tape_store(self, app, scripted):
@@ -500,7 +501,7 @@ class TestEveryStageCanBeReplaced:
 
         app.hooks.add(BuiltinPlugin(app), name="builtin")
         async with app.running():
-            await app.process_inbound({"content": "x"})
+            await app.process({"content": "x"})
         assert model.requests[0].system.startswith("Mine.")
 
     async def test_register_tools(self, app, scripted):

@@ -32,7 +32,7 @@ async def test_no_entry_is_lost_or_crossed(app, scripted):
     )
     async with app.running():
         results = await asyncio.gather(
-            *(app.process_inbound({"content": f"n{n}", "chat_id": n}) for n in range(SESSIONS))
+            *(app.process({"content": f"n{n}", "chat_id": n}) for n in range(SESSIONS))
         )
         assert [r.model_output for r in results] == ["done"] * SESSIONS
         store = app.store()

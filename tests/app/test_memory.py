@@ -17,15 +17,15 @@ async def test_a_todo_list_lasts_over_turns_and_restarts(app, scripted, tmp_path
         Turn(tool_calls=[Call("todo")]), "shown",
     )  # fmt: skip
     async with app.running():
-        await app.process_inbound({"content": "a"})
-        await app.process_inbound({"content": "b"})
+        await app.process({"content": "a"})
+        await app.process({"content": "b"})
     again = Hookline(home=app.home, workspace=app.workspace)
     again.load_hooks(packages=False)
     model = ScriptedModel([Turn(tool_calls=[Call("todo")]), "shown again"])
     again.models.add(model)
     again.model = model.name
     async with again.running():
-        await again.process_inbound({"content": "c"})
+        await again.process({"content": "c"})
         results = await again.store().entries("default:default", kinds=["tool_result"])
         states = await again.store().entries("default:default", kinds=["state"])
     assert all("buy milk" in result.payload["content"] for result in results)
@@ -41,7 +41,7 @@ async def test_a_long_result_is_cut_for_the_model_and_can_be_read_on(app, script
     app.tools.add(novel)
     model = scripted(Turn(tool_calls=[Call("novel")]), "long")
     async with app.running():
-        await app.process_inbound({"content": "x"})
+        await app.process({"content": "x"})
     told = model.requests[1].messages[-1]["content"]
     assert len(told) < 60_000
     assert "read_output" in told
@@ -52,7 +52,7 @@ async def test_background_commands_end_with_the_running_scope(app, scripted):
     call = Call("shell", {"command": f"echo > began; exec {command}", "background": True})
     scripted(Turn(tool_calls=[call]), "started")
     async with app.running():
-        await app.process_inbound({"content": "x"})
+        await app.process({"content": "x"})
         async with asyncio.timeout(30):
             while not (app.workspace / "began").exists():
                 await asyncio.sleep(0.01)

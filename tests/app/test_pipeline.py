@@ -11,6 +11,7 @@ from hookline.agent import Blocked, CutOff, StepLimit
 from hookline.agent.run import Limits
 from hookline.app import NotRunning
 from hookline.catalog.envelope import EnvelopeError
+from hookline.channel import Channel
 from hookline.events import (
     InputEventResult,
     OutputEventResult,
@@ -20,20 +21,21 @@ from hookline.events import (
 )
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.testing import RecordingChannel
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
 
 async def say(app, content="hi", **fields):
     async with app.running():
-        return await app.process_inbound({"content": content, **fields})
+        return await app.process({"content": content, **fields})
 
 
 async def test_an_answer_comes_back_and_goes_out(app, scripted):
     scripted("Hello there.")
-    sent = []
-    app.deliver = lambda envelope: sent.append(envelope) or True
+    app.channel = RecordingChannel()
     result = await say(app, channel="terminal", chat_id="7")
+    sent = app.channel.sent
     assert (result.session_id, result.prompt, result.model_output) == (
         "terminal:7",
         "hi",
@@ -62,8 +64,8 @@ class TestFallbacks:
         app.hooks.remove("builtin")
         app.hooks.add(Answers("ok"))
         async with app.running():
-            assert (await app.process_inbound({"content": "x"})).session_id == "default:default"
-            named = await app.process_inbound({"content": "x", "channel": "c", "chat_id": 3})
+            assert (await app.process({"content": "x"})).session_id == "default:default"
+            named = await app.process({"content": "x", "channel": "c", "chat_id": 3})
             assert named.session_id == "c:3"
 
     async def test_a_falsy_prompt_falls_back_to_the_content_and_keeps_lower_ones_from_running(
@@ -154,11 +156,12 @@ class Streams:
 class TestTheModelStage:
     async def test_a_text_becomes_a_stream_of_one_chunk(self, app):
         app.hooks.add(Answers("whole"))
-        seen = []
+        channel = RecordingChannel()
         async with app.running():
-            result = await app.process_inbound({"content": "x"}, stream=seen.append)
+            result = await app.process({"content": "x"}, channel)
         assert result.model_output == "whole"
-        assert [(e.kind, e.data.get("delta")) for e in seen] == [("text", "whole"), ("final", None)]
+        assert channel.text == "whole"
+        assert channel.kinds() == ["text", "final", "end"]
 
     async def test_the_newest_of_either_kind_decides(self, app):
         app.hooks.add(Answers("text"), name="old")
@@ -245,26 +248,28 @@ class TestTheModelStage:
         app.hooks.add(Louder())
         assert (await say(app)).model_output == "HELLO"
 
-    async def test_a_listener_that_raises_ends_the_run(self, app, scripted):
+    async def test_a_channel_that_raises_ends_the_run(self, app, scripted):
         scripted(Turn("hello there all", chunk=2, delay=0.01))
 
-        def broken(event):
-            raise OSError("the pipe is closed")
+        class Broken(Channel):
+            def stream(self, event):
+                raise OSError("the pipe is closed")
 
         async with app.running():
             with pytest.raises(OSError, match="the pipe is closed"):
-                await app.process_inbound({"content": "x"}, stream=broken)
+                await app.process({"content": "x"}, Broken())
             assert [t for t in asyncio.all_tasks() if t.get_name().startswith("agent ")] == []
             last = (await app.store().entries("default:default"))[-1]
         assert (last.kind, last.payload["status"]) == ("turn", "failed")
 
     async def test_a_stream_is_shown_as_it_comes(self, app, scripted):
         scripted(Turn("one two three", chunk=4, usage={"input_tokens": 5, "output_tokens": 3}))
-        seen = []
+        channel = RecordingChannel()
         async with app.running():
-            result = await app.process_inbound({"content": "x"}, stream=seen.append)
-        assert [e.kind for e in seen if e.kind != "text"] == ["usage", "final"]
-        assert "".join(e.data["delta"] for e in seen if e.kind == "text") == "one two three"
+            result = await app.process({"content": "x"}, channel)
+        assert channel.kinds("usage", "final", "end") == ["usage", "final", "end"]
+        assert channel.text == "one two three"
+        assert channel.events[-1].data["result"] is result
         assert result.usage == {"input_tokens": 5, "output_tokens": 3}
 
 
@@ -337,7 +342,7 @@ class TestErrors:
         )
         async with app.running():
             if door == "delegate":
-                assert (await app.process_inbound({"content": "start"})).model_output == "done"
+                assert (await app.process({"content": "start"})).model_output == "done"
             else:
                 await app.subagents.run("count", parent="default:default", label="counter")
         stage, error, agent = told[0]
@@ -366,7 +371,7 @@ class TestErrors:
         app.hooks.register("dispatch_outbound", lambda message: 1 / 0)
         async with app.running():
             with pytest.raises(ZeroDivisionError):
-                await app.process_inbound({"content": "x"})
+                await app.process({"content": "x"})
             last = (await app.store().entries("default:default"))[-1]
         assert errors == [("dispatch", "ZeroDivisionError")]
         assert last.payload["status"] == "failed"
@@ -377,7 +382,7 @@ class TestErrors:
     async def test_an_envelope_that_cannot_be_read_is_refused_at_the_door(self, app, envelope):
         async with app.running():
             with pytest.raises(EnvelopeError, match="a message"):
-                await app.process_inbound(envelope)
+                await app.process(envelope)
 
     async def test_an_object_with_fields_will_do(self, app, scripted):
         scripted("ok")
@@ -387,7 +392,7 @@ class TestErrors:
             channel = "mail"
 
         async with app.running():
-            assert (await app.process_inbound(Mail())).session_id == "mail:default"
+            assert (await app.process(Mail())).session_id == "mail:default"
 
     async def test_too_many_steps_are_an_error(self, app, scripted):
         scripted(Turn(tool_calls=[Call("list_files")]), repeat=True)
@@ -413,27 +418,28 @@ class TestGates:
         saved = []
         app.hooks.register("save_state", lambda model_output: saved.append(model_output))
         async with app.running():
-            assert (await app.process_inbound({"content": "/help"})).stopped == "handled"
-            assert (await app.process_inbound({"content": "bad"})).stopped == "not here"
+            assert (await app.process({"content": "/help"})).stopped == "handled"
+            assert (await app.process({"content": "bad"})).stopped == "not here"
             assert saved == ["", ""]
-            assert (await app.process_inbound({"content": "hi"})).prompt == "hello"
+            assert (await app.process({"content": "hi"})).prompt == "hello"
         assert [r.messages[-1]["content"] for r in model.requests] == ["hello"]
 
     async def test_output_is_judged_before_any_of_it_is_shown(self, app, scripted):
         scripted("the key is 123", "the key is 123")
-        shown = []
+        channel = RecordingChannel()
+        shown = channel.events
         app.hooks.register(
             "output", lambda e: OutputEventResult(content=e.content.replace("123", "***"))
         )
         async with app.running():
-            result = await app.process_inbound({"content": "x"}, stream=shown.append)
+            result = await app.process({"content": "x"}, channel)
             assert result.model_output == "the key is ***"
-            assert [e.kind for e in shown] == ["text", "final"]
+            assert channel.kinds() == ["text", "final", "end"]
             assert "123" not in str(shown)
             app.hooks.register("output", lambda e: OutputEventResult(block=True, reason="secret"))
             shown.clear()
             with pytest.raises(Blocked, match=r"the answer was blocked by .*: secret"):
-                await app.process_inbound({"content": "x"}, stream=shown.append)
+                await app.process({"content": "x"}, channel)
             assert "123" not in str(shown)
 
     async def test_a_session_can_be_refused(self, app, scripted, fired):
@@ -452,8 +458,8 @@ class TestGates:
             "session_start", lambda e: SessionStartResult(additional_context="It is Monday.")
         )
         async with app.running():
-            assert (await app.process_inbound({"content": "a"})).prompt == "It is Monday.\n\na"
-            assert (await app.process_inbound({"content": "b"})).prompt == "b"
+            assert (await app.process({"content": "a"})).prompt == "It is Monday.\n\na"
+            assert (await app.process({"content": "b"})).prompt == "b"
 
     async def test_what_session_start_adds_waits_for_the_first_prompt(self, app, scripted):
         scripted("ok")
@@ -465,8 +471,8 @@ class TestGates:
             "input", lambda e: InputEventResult(action="handled") if e.text == "/help" else None
         )
         async with app.running():
-            assert (await app.process_inbound({"content": "/help"})).stopped == "handled"
-            prompt = (await app.process_inbound({"content": "a"})).prompt
+            assert (await app.process({"content": "/help"})).stopped == "handled"
+            prompt = (await app.process({"content": "a"})).prompt
         assert prompt == [TextPart("It is Monday."), TextPart("hi")]
 
     @pytest.mark.parametrize("frozen", [True, False])
@@ -480,8 +486,8 @@ class TestGates:
         app.hooks.register("input", lambda e: InputEventResult(action="transform", text="rewritten"))
         mail = Mail("original")
         async with app.running():
-            await app.process_inbound(mail)
-            await app.process_inbound(MappingProxyType({"content": "original"}))
+            await app.process(mail)
+            await app.process(MappingProxyType({"content": "original"}))
             [turn, *_] = await app.store().entries("mail:default")
         assert [r.messages[-1]["content"] for r in model.requests] == ["rewritten", "rewritten"]
         assert mail.content == "original"
@@ -574,7 +580,5 @@ class TestTheRunningScope:
 
         app.hooks.add(Watch())
         async with app.running():
-            await asyncio.gather(
-                *(app.process_inbound({"content": "x", "chat_id": n % 2}) for n in range(6))
-            )
+            await asyncio.gather(*(app.process({"content": "x", "chat_id": n % 2}) for n in range(6)))
         assert overlaps == []

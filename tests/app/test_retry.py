@@ -6,6 +6,7 @@ from hookline.agent.retry import Patience, delay
 from hookline.agent.run import Limits
 from hookline.models import ContextOverflow, ModelFailed
 from hookline.models.script import Fault, Turn
+from hookline.testing import RecordingChannel
 
 
 @pytest.fixture
@@ -14,11 +15,9 @@ def quick(app):
     return app
 
 
-async def say(app, content="hi", shown=None):
+async def say(app, content="hi", channel=None):
     async with app.running():
-        return await app.process_inbound(
-            {"content": content}, stream=shown.append if shown is not None else None
-        )
+        return await app.process({"content": content}, channel)
 
 
 def passing(message="overloaded", **options):
@@ -57,10 +56,10 @@ async def test_a_stream_cut_off_before_anything_was_shown_is_tried_again(quick, 
 
 async def test_a_stream_that_breaks_in_the_middle_is_reported(quick, scripted, fired):
     scripted(Turn("half an answer", chunk=4, error=Fault("gone", transient=True, after=2)), "never")
-    shown = []
+    channel = RecordingChannel()
     with pytest.raises(ModelFailed, match="gone"):
-        await say(quick, shown=shown)
-    assert [e.kind for e in shown] == ["text", "text"]
+        await say(quick, channel=channel)
+    assert channel.kinds() == ["text", "text"]
     assert "retry_start" not in fired
 
 
@@ -84,8 +83,8 @@ async def test_what_does_not_fit_is_asked_once_more_with_a_summary_of_the_earlie
 ):
     model = scripted("first", Turn(error=Fault("too long", kind="overflow")), "They met.", "second")
     async with quick.running():
-        await quick.process_inbound({"content": "a"})
-        result = await quick.process_inbound({"content": "b"})
+        await quick.process({"content": "a"})
+        result = await quick.process({"content": "b"})
         entries = await quick.store().entries(result.session_id)
     assert result.model_output == "second"
     assert [m["content"] for m in model.requests[1].messages] == ["a", "first", "b"]
@@ -100,8 +99,8 @@ async def test_what_does_not_fit_is_left_out_where_no_summary_can_be_had(quick, 
     overflow = Turn(error=Fault("too long", kind="overflow"))
     model = scripted("first", overflow, overflow, "second")
     async with quick.running():
-        await quick.process_inbound({"content": "a"})
-        result = await quick.process_inbound({"content": "b"})
+        await quick.process({"content": "a"})
+        result = await quick.process({"content": "b"})
     assert result.model_output == "second"
     last = [m["content"] for m in model.requests[3].messages]
     assert "left out" in last[0]

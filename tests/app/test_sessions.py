@@ -26,7 +26,7 @@ HERE = "default:default"
 
 
 async def say(app, text="hello", **fields):
-    return await app.process_inbound({"content": text, **fields})
+    return await app.process({"content": text, **fields})
 
 
 def record(app, *names):

@@ -55,7 +55,7 @@ def delegating(app, scripted, ping):
 
 async def start(app):
     async with app.running():
-        return await app.process_inbound({"content": "start"})
+        return await app.process({"content": "start"})
 
 
 def results(model):
@@ -94,8 +94,8 @@ class TestDelegating:
             Turn("you are Ada", match="who am I"),
         )  # fmt: skip
         async with app.running():
-            await app.process_inbound({"content": "my name is Ada"})
-            await app.process_inbound({"content": "start"})
+            await app.process({"content": "my name is Ada"})
+            await app.process({"content": "start"})
         inner = next(r for r in model.requests if "/" in r.session_id)
         assert [m["content"] for m in inner.messages] == [
             "my name is Ada", "noted", "start", "who am I",
@@ -188,7 +188,7 @@ class TestEveryGateHoldsInside:
         delegating()
         register("tool_result_persist", lambda result: "redacted")
         async with app.running():
-            await app.process_inbound({"content": "start"})
+            await app.process({"content": "start"})
             sessions = await app.store().sessions()
             inner = next(info.id for info in sessions if "/" in info.id)
             kept = await app.store().entries(inner, kinds=["tool_result"])
@@ -328,7 +328,7 @@ class TestMany:
             Turn(tool_calls=[Call("work")]),
         )
         async with app.running():
-            turn = asyncio.create_task(app.process_inbound({"content": "start"}))
+            turn = asyncio.create_task(app.process({"content": "start"}))
             while len(working) < 100:
                 await asyncio.sleep(0.01)
             async with asyncio.timeout(30):  # a tenth of a second is usual; a busy machine takes longer

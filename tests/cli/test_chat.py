@@ -21,11 +21,11 @@ from pexpect.fdpexpect import fdspawn
 from rich.console import Console
 
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import exact
 from hookline.cli.chat.blocks import LIMIT, Blocks
 from hookline.cli.chat.completion import files
 from hookline.cli.chat.page import BURST
 from hookline.cli.chat.screen import BATCH, Screen
-from hookline.cli.chat.view import exact
 from hookline.cli.doctor import examine
 from hookline.hooks import hookimpl
 from hookline.person import BadArguments, arguments_of
@@ -82,7 +82,7 @@ if sys.argv[2] == "deny":
 if sys.argv[2] == "follow":
     def follow(event, ctx):
         message = {"content": "after", "session_id": ctx.session_id}
-        app.started = asyncio.create_task(app.process_inbound(message))
+        app.started = asyncio.create_task(app.process(message))
     app.hooks.register("settled", follow, once=True)
 start(app)
 """

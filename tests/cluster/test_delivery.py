@@ -97,19 +97,16 @@ async def test_notifications_reach_the_sender_of_the_turn_that_they_are_about(cl
     told = []
 
     async def notify(inbound, kind, text):
-        told.append((inbound["message_id"], kind, text))
+        told.append((inbound["message_id"], text))
 
     box.notify = notify
     app = cluster.app("done")
 
-    async def start(event, ctx):
-        await app.sessions.notify(ctx.session_id, "weather", "it rains")
-
-    app.hooks.register("agent_start", start)
+    app.hooks.register("agent_start", lambda event, ctx: ctx.notify("it rains"))
     await cluster.worker(app=app)
     await box.handle(letter())
     await box.answers("ada-1")
-    assert told == [("ada-1", "weather", "it rains")]
+    assert told == [("ada-1", "it rains")]
 
 
 async def test_a_turn_that_fails_tells_its_sender_why_and_the_next_one_is_made(cluster):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hookline.plugins.project import project_items
+from hookline.testing import RecordingChannel
 
 RECORD = f"""#!{sys.executable}
 import json, sys
@@ -78,9 +79,8 @@ def places(app, tmp_path) -> Places:
 @pytest.fixture
 def said(app) -> list[str]:
     """What hooks tell the person."""
-    heard: list[str] = []
-    app.hooks.register("notification", lambda event: heard.append(event.text), when="hook")
-    return heard
+    app.channel = RecordingChannel()
+    return app.channel.notes
 
 
 @pytest.fixture

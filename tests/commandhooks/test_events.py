@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from hookline.events import NotificationEvent
 from hookline.models import Call, Turn
 
 
@@ -12,7 +13,7 @@ def calling(*calls: tuple[str, dict], **more) -> Turn:
 
 async def turn(app, text: str = "hi", **more):
     async with app.running():
-        return await app.process_inbound({"content": text, **more})
+        return await app.process({"content": text, **more})
 
 
 class TestPreToolUse:
@@ -260,8 +261,8 @@ class TestUserPromptSubmit:
         places.answering("UserPromptSubmit", {"hookSpecificOutput": specific})
         scripted("done", "done")
         async with app.running():
-            first = await app.process_inbound({"content": "one"})
-            second = await app.process_inbound({"content": "two"})
+            first = await app.process({"content": "one"})
+            second = await app.process({"content": "two"})
         assert (first.prompt, second.prompt) == ("use tabs\n\none", "use tabs\n\ntwo")
 
     async def test_a_block_ends_the_turn_with_its_reason(self, app, scripted, places):
@@ -282,8 +283,8 @@ class TestSessions:
         places.on("SessionStart", places.recording(rest="print('branch main')"), matcher="startup")
         scripted("a", "b")
         async with app.running():
-            first = await app.process_inbound({"content": "one"})
-            second = await app.process_inbound({"content": "two"})
+            first = await app.process({"content": "one"})
+            second = await app.process({"content": "two"})
         assert (first.prompt, second.prompt) == ("branch main\n\none", "two")
         assert [n["source"] for n in places.noted()] == ["startup"]
 
@@ -303,7 +304,7 @@ class TestSessions:
         )
         scripted("a")
         async with app.running():
-            await app.process_inbound({"content": "hi"})
+            await app.process({"content": "hi"})
             await app.sessions.new("default:default")
         noted = [(n["hook_event_name"], n.get("source") or n["reason"]) for n in places.noted()]
         assert noted == [
@@ -329,7 +330,7 @@ class TestSessions:
         app.limits = Limits(compacting=Compacting(keep=100))
         async with app.running():
             for _ in range(3):
-                await app.process_inbound({"content": "more " * 500})
+                await app.process({"content": "more " * 500})
             entry = await app.sessions.compact("default:default", "keep the names")
         assert entry is not None
         before, after = places.noted()
@@ -390,8 +391,8 @@ class TestNotification:
     async def test_a_hook_is_told_and_waited_for_at_the_end(self, app, scripted, places):
         places.on("Notification", places.recording(), matcher="approval")
         async with app.running():
-            await app.sessions.notify("s", "approval", "may it run?")
-            await app.sessions.notify("s", "idle", "still there?")
+            for kind, text in (("approval", "may it run?"), ("question", "which one?")):
+                await app.hooks.call(NotificationEvent(kind, text), app.context("s"))
         (given,) = places.noted()
         assert (given["message"], given["notification_type"]) == ("may it run?", "approval")
 

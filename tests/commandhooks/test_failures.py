@@ -103,7 +103,7 @@ class TestFailMode:
         places.on("UserPromptSubmit", "exit 1", on_failure="deny")
         scripted("done")
         async with app.running():
-            result = await app.process_inbound({"content": "hi"})
+            result = await app.process({"content": "hi"})
         assert result.outcome == "blocked"
 
     async def test_a_result_is_withheld_where_its_guard_fails(self, app, places, scripted):
@@ -112,7 +112,7 @@ class TestFailMode:
         app.hooks.register("tool_execution_end", lambda event: seen.append(event.tool_result))
         scripted(Turn(tool_calls=[Call("shell", {"command": "echo secret"})]), "done")
         async with app.running():
-            await app.process_inbound({"content": "hi"})
+            await app.process({"content": "hi"})
         assert "secret" not in seen[0].content
         assert "withheld" in seen[0].content
 
@@ -128,7 +128,7 @@ class TestOutput:
         places.on("UserPromptSubmit", "head -c 500000 /dev/zero | tr '\\0' x")
         scripted("done")
         async with app.running():
-            result = await app.process_inbound({"content": "hi"})
+            result = await app.process({"content": "hi"})
         assert "490,000 characters left out" in result.prompt
         assert len(result.prompt) < LONGEST + 100
 
@@ -136,7 +136,7 @@ class TestOutput:
         places.on("UserPromptSubmit", "echo '{braces}'")
         scripted("done")
         async with app.running():
-            assert (await app.process_inbound({"content": "hi"})).prompt == "{braces}\n\nhi"
+            assert (await app.process({"content": "hi"})).prompt == "{braces}\n\nhi"
 
     async def test_a_large_input_arrives_whole(self, app, places):
         places.on("PreToolUse", places.recording())

@@ -155,6 +155,6 @@ async def test_the_answer_may_be_json_for_every_event(app, places, scripted):
         places.write({"UserPromptSubmit": [{"hooks": [{"type": "http", "url": url}]}]})
         scripted("done")
         async with app.running():
-            result = await app.process_inbound({"content": "hi"})
+            result = await app.process({"content": "hi"})
     assert result.prompt == "from afar\n\nhi"
     assert json.dumps(sent[0][1]["prompt"]) == '"hi"'

@@ -279,7 +279,7 @@ async def test_the_profiles_instructions_and_skills_reach_the_model(app, scripte
     (app.workspace / "AGENTS.md").write_text("Use tabs.")
     model = scripted("ok")
     async with app.running():
-        await app.process_inbound({"content": "hi"})
+        await app.process({"content": "hi"})
     system = model.requests[0].system
     assert "greet: Greets people." in system
     assert system.index("Always answer in Finnish.") < system.index("Use tabs.")

@@ -198,7 +198,7 @@ async def test_a_turn_that_another_door_left_is_not_continued_here(app, scripted
         begun = asyncio.Event()
         app.hooks.register("agent_start", lambda event: begun.set())
         message = {"content": "hi", "channel": "terminal", "chat_id": "local"}
-        turn = asyncio.create_task(app.process_inbound(message))
+        turn = asyncio.create_task(app.process(message))
         await begun.wait()
         await app.park("terminal:local")
         await turn

@@ -451,7 +451,7 @@ async def test_a_long_conversation_is_shown_from_its_end(tmp_path, chromium):
                 "channel": "web",
                 "chat_id": "web:long",
             }
-            await house.app.process_inbound(said)
+            await house.app.process(said)
         page = await opened(chromium, house, "#session=web:long")
         await page.wait_for_selector("text=Question 149.")
         assert await page.locator(".turn").count() == 60

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from hookline.channel import Channel
 from hookline.gateway import Gateway, GatewaySettings
 from hookline.hooks import hookimpl
 from hookline.inbox import SQLiteInbox, packed
@@ -57,7 +58,7 @@ async def test_a_message_whose_turn_never_began_gets_it_before_what_comes_now(ap
 async def test_a_message_whose_turn_is_over_is_only_marked_done(app, scripted, box):
     scripted("one")
     async with app.running():
-        await app.process_inbound(named("first", "m1"))
+        await app.process(named("first", "m1"))
     await left(app, named("first", "m1"))
     gateway = Gateway(app, enabled=["mail"])
     async with gateway.running():
@@ -75,7 +76,7 @@ async def test_a_turn_that_was_cut_off_is_continued_even_when_resuming_is_off(ap
     begun = asyncio.Event()
     app.hooks.register("agent_start", lambda event: begun.set())
     async with app.running():
-        turn = asyncio.create_task(app.process_inbound(named("first", "m1")))
+        turn = asyncio.create_task(app.process(named("first", "m1")))
         await begun.wait()
         await app.park("mail:ada")
         await turn
@@ -155,13 +156,14 @@ async def test_an_answer_that_is_sent_again_has_the_id_it_had_before(app, script
     scripted("one")
     sent = []
 
-    def deliver(outbound):
-        sent.append((outbound["delivery_id"], outbound["content"]))
-        if len(sent) == 1:
-            raise asyncio.CancelledError  # the process ends between sending and recording
-        return True
+    class Dying(Channel):
+        async def send(self, message):
+            sent.append((message["delivery_id"], message["content"]))
+            if len(sent) == 1:
+                raise asyncio.CancelledError  # the process ends between sending and recording
+            return True
 
-    app.deliver = deliver
+    app.channel = Dying()
     async with app.running():
         tape = await app.tape("mail:ada")
         begun = {"status": "started", "turn_id": "t1", "envelope": named("first", "m1"), "system": ""}

@@ -30,8 +30,8 @@ def worked(app, scripted):
     scripted(READ, "It says milk.", SHELL, "I may not.")
 
     async def work():
-        await app.process_inbound({"content": "What do I need?", "session_id": "s"})
-        await app.process_inbound({"content": "Tidy up.", "session_id": "s"})
+        await app.process({"content": "What do I need?", "session_id": "s"})
+        await app.process({"content": "Tidy up.", "session_id": "s"})
 
     return work
 

@@ -68,7 +68,7 @@ async def worked(house):
     (house.workspace / "other.txt").write_text("milk")
     house.app.hooks.register("tool_call", careful)
     for said in ("What do I need?", "Tidy up."):
-        await house.app.process_inbound({"content": said, "session_id": SESSION})
+        await house.app.process({"content": said, "session_id": SESSION})
 
 
 TURNS = [READ, "It says milk.", SHELL, "I may not."]
@@ -80,7 +80,7 @@ async def test_a_live_turn_appears_and_ends(tmp_path, chromium):
         page = await shown(chromium, house)
         await page.wait_for_selector("text=Nothing was recorded yet")
         envelope = {"content": "Tell me.", "session_id": SESSION}
-        turn = asyncio.create_task(house.app.process_inbound(envelope))
+        turn = asyncio.create_task(house.app.process(envelope))
         await page.click(".row:has-text('Tell me.')")
         await page.click(".row:has-text('Tell me.') >> text=started")
         await page.wait_for_selector(".bars .row:has-text('turn') >> text=running")
@@ -161,7 +161,7 @@ hooks = [("tool_call", strict)]
 async def test_a_replay_is_compared_with_the_original(tmp_path, chromium):
     async with serving(tmp_path, ScriptedModel([READ, "It says milk."])) as house:
         (house.workspace / "notes.txt").write_text("milk")
-        await house.app.process_inbound({"content": "What do I need?", "session_id": SESSION})
+        await house.app.process({"content": "What do I need?", "session_id": SESSION})
         page = await shown(chromium, house, ADDRESS)
         await page.click("text=Compare with a replay")
         await page.click("text=Run the replay")
@@ -196,7 +196,7 @@ async def test_markup_in_what_was_recorded_is_shown_as_text(tmp_path, chromium):
         session = f"web:{HOSTILE}"
         page = await shown(chromium, house, "#/live?hook=tool_call")
         await page.wait_for_selector("#tail-state:has-text('watching')")
-        await house.app.process_inbound({"content": HOSTILE, "session_id": session})
+        await house.app.process({"content": HOSTILE, "session_id": session})
         await page.click(".row:has-text('tool_call')")
         screens = ["", "/events", "/tree", "/turn/1"]
         address = f"#/session/{quote(session, safe='')}"
@@ -451,7 +451,7 @@ async def test_a_question_that_waits_is_seen(tmp_path, chromium):
             "channel": "web",
             "chat_id": SESSION,
         }
-        turn = asyncio.create_task(house.app.process_inbound(envelope))
+        turn = asyncio.create_task(house.app.process(envelope))
         while not house.app.approvals.pending():
             await asyncio.sleep(0.01)
         page = await shown(chromium, house, "#/decisions")

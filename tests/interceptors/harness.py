@@ -32,6 +32,7 @@ from hookline.agent.segments import WHOLE, Streaming
 from hookline.app import Hookline
 from hookline.catalog.events.message import MessageUpdateEvent
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Channel
 from hookline.config import Config
 from hookline.hooks import Dispatch
 from hookline.interceptors.host import surface
@@ -63,7 +64,7 @@ class Seen:
     """What observers of the model's results were shown."""
 
 
-class HooklineHarness:
+class HooklineHarness(Channel):
     """What the kit drives: one app for each vector."""
 
     tool_seam_host_error = "continue"
@@ -171,7 +172,7 @@ class HooklineHarness:
         try:
             async with app.running():
                 try:
-                    result = await app.process_inbound(said, stream=self._listen)
+                    result = await app.process(said, self)
                 finally:
                     entries = await app.store().entries(SESSION)
                     self.seen.persisted = repr([(entry.payload, entry.meta) for entry in entries])
@@ -212,7 +213,8 @@ class HooklineHarness:
         app.hooks.subscribe(subscribed)
         app.hooks.trace(traced)
 
-    def _listen(self, event: StreamEvent) -> None:
+    def stream(self, event: StreamEvent) -> None:
+        """Keep the text that is released."""
         if event.kind == "text":
             self.seen.released.append(event.data["delta"])
 

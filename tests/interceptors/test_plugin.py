@@ -15,6 +15,7 @@ from hookline.events import ToolCallEventResult
 from hookline.interceptors.errors import InterceptorError
 from hookline.models.script import Call, Turn
 from hookline.subagents import Task
+from hookline.testing import RecordingChannel
 from hookline.tools import tool
 
 from .. import forks
@@ -57,7 +58,7 @@ def judged_by(app):
 
 async def say(app, content="hi", **options):
     async with app.running():
-        return await app.process_inbound({"content": content}, **options)
+        return await app.process({"content": content}, **options)
 
 
 def points(seen):
@@ -98,7 +99,7 @@ async def test_a_deny_of_a_call_is_told_to_the_model_and_on_the_tape(app, script
     model = scripted(CALL, "I may not.")
     judged_by("no_echo")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
         entries = await app.store().entries("default:default")
     assert echo == []
     assert model.requests[1].messages[-1]["content"] == "no echo today"
@@ -113,7 +114,7 @@ async def test_what_interceptors_judge_is_what_other_handlers_left(
     judged_by("allow")
     async with app.running():
         app.hooks.register("tool_call", lambda e: ToolCallEventResult(input={"text": "later"}))
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     (judged,) = [c for c in seen if c["interception_point"] == "pre_tool_call"]
     assert judged["target"] == {"text": "later"}
     assert echo == ["later"]
@@ -136,7 +137,7 @@ async def test_a_tool_that_is_run_once_more_is_judged_once_more(app, scripted, j
 
     async with app.running():
         app.hooks.register("around_tool_call", twice)
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     assert points(seen).count("pre_tool_call") == 2
     assert echo == ["x", "x"]
 
@@ -151,7 +152,7 @@ async def test_a_second_run_that_is_denied_does_not_happen(app, scripted, judged
 
     async with app.running():
         app.hooks.register("around_tool_call", twice)
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     assert echo == ["x"]
 
 
@@ -162,7 +163,7 @@ async def test_a_call_that_policy_refuses_later_has_its_end_all_the_same(
     judged_by("allow")
     async with app.running():
         app.hooks.register("authorize_action", lambda action: False)
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     assert echo == []
     (end,) = [c for c in seen if c["interception_point"] == "post_tool_call"]
     assert end["tool_result"]["is_error"] is True
@@ -200,7 +201,7 @@ async def test_labels_are_kept_on_the_tape(app, scripted, judged_by, echo):
     scripted(CALL, "done")
     judged_by("label")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
         (entry,) = await app.store().entries("default:default", kinds={"labels"})
     assert entry.payload["labels"] == ["pii"]
     assert entry.payload["point"] == "post_tool_call"
@@ -237,11 +238,11 @@ async def test_a_redactor_redacts_while_an_answer_streams(app, scripted, judged_
     scripted(Turn("the key sk-1 is yours", chunk=2))
     judged_by("redact")
     app.limits = Limits(streaming=Streaming(segment=4, overlap=4))
-    shown = []
-    result = await say(app, stream=lambda e: shown.append(e) if e.kind == "text" else None)
+    channel = RecordingChannel()
+    result = await say(app, channel=channel)
     assert result.model_output == "the key [key] is yours"
-    assert "".join(e.data["delta"] for e in shown) == result.model_output
-    assert len(shown) > 2
+    assert channel.text == result.model_output
+    assert len(channel.kinds("text")) > 2
 
 
 async def test_only_recording_changes_nothing(app, scripted, judged_by, echo):
@@ -264,7 +265,7 @@ async def test_a_session_whose_last_turn_was_denied_ends_in_error(
     judged_by("no_secrets")
     async with app.running():
         for content in said:
-            await app.process_inbound({"content": content})
+            await app.process({"content": content})
     assert seen[-1]["summary"]["reason"] == reason
 
 
@@ -283,7 +284,7 @@ class TestApproval:
 
         async with app.running():
             app.hooks.register("resolve_approval", resolve)
-            await app.process_inbound({"content": "go", "channel": "terminal"})
+            await app.process({"content": "go", "channel": "terminal"})
         assert echo == runs
         (request,) = asked
         assert (request["tool"], request["arguments"]) == ("echo", {"text": "x"})

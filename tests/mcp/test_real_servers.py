@@ -22,7 +22,7 @@ async def test_a_model_calls_a_tool_of_the_time_server(servers):
     app.models.add(model)
     app.model = model.name
     async with app.running():
-        result = await app.process_inbound({"content": "nine in Tokyo?"})
+        result = await app.process({"content": "nine in Tokyo?"})
     assert result.model_output == "Midnight."
     offered = {tool["name"]: tool for tool in model.requests[0].tools}
     assert offered["time.convert_time"]["description"] == "Convert time between timezones"

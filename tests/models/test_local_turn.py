@@ -18,7 +18,7 @@ def local_app(tmp_path, models_home):
 
 async def test_a_message_is_answered_with_text(local_app):
     async with local_app.running():
-        result = await local_app.process_inbound({"content": "Say hello."})
+        result = await local_app.process({"content": "Say hello."})
     assert result.model_output.strip()
     assert result.usage["output_tokens"] > 0
 
@@ -35,7 +35,7 @@ async def test_a_forced_call_runs_its_tool_and_the_model_goes_on(local_app):
     local_app.tools.add(weather)
     local_app.tool_choice = {"name": "weather"}
     async with local_app.running():
-        result = await local_app.process_inbound({"content": "What is the weather in Paris?"})
+        result = await local_app.process({"content": "What is the weather in Paris?"})
         entries = await local_app.store().entries(result.session_id)
     assert len(cities) == 1
     assert [e.payload["content"] for e in entries if e.kind == "tool_result"] == ["sunny"]

@@ -83,7 +83,7 @@ hooks = [
         trust_everything(app)
         scripted(Turn(tool_calls=[Call("list_files")]), "Nothing there.")
         async with app.running():
-            await app.process_inbound({"content": "look"})
+            await app.process({"content": "look"})
         assert capsys.readouterr().out == "Tool 'list_files' finished\nDone: 4 messages\n"
 
     async def test_every_kind_of_result_works_from_a_file(self, app, scripted, profile):
@@ -123,7 +123,7 @@ hooks = [
 """)
         model = scripted(Turn(tool_calls=[Call("shell", {"command": "ls"})]), "ok")
         async with app.running():
-            await app.process_inbound({"content": "hi", "session_id": "s"})
+            await app.process({"content": "hi", "session_id": "s"})
         assert not app.failures
         first, second = model.requests
         assert first.system == "Be brief."
@@ -220,7 +220,7 @@ class TestWhereTheyComeFrom:
         )
         model = scripted("ok")
         async with app.running():
-            await app.process_inbound({"content": "hi"})
+            await app.process({"content": "hi"})
         assert "- both: the user's\n- mine: the user's\n- other: more" in model.requests[0].system
 
     async def test_without_the_project_its_files_are_not_even_looked_at(self, app, project):
@@ -392,10 +392,10 @@ class TestReload:
         (profile / "a.py").write_text(says("old") + begins)
         model = scripted("one", "two")
         async with app.running():
-            await app.process_inbound({"content": "first"})
+            await app.process({"content": "first"})
             (profile / "a.py").write_text(says("new") + begins)
             done = await app.hook_files.reload()
-            await app.process_inbound({"content": "second"})
+            await app.process({"content": "second"})
         assert SEEN == ["startup", "old", "reload", "new"]
         assert [m["content"] for m in model.requests[1].messages] == ["first", "one", "second"]
         assert str(done) == "3 hook files, 4 handlers"  # with those that are shipped

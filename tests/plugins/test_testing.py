@@ -177,7 +177,7 @@ async def test_the_record_tells_who_changed_what(app, scripted, changes):
         "Done.",
     )
     async with app.running():
-        await app.process_inbound({"content": "go", "chat_id": "7"})
+        await app.process({"content": "go", "chat_id": "7"})
     assert {str(change) for change in changes.of("tool_call")} == {
         "careful denied tool_call: not as root",
         "careful rewrote tool_call: input",

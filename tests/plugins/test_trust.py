@@ -127,7 +127,7 @@ class TestTheRecord:
         (app.home / "trust.json").write_text("{")
         scripted("ok")
         async with app.running():
-            assert (await app.process_inbound({"content": "hi"})).model_output == "ok"
+            assert (await app.process({"content": "hi"})).model_output == "ok"
         assert "delete it and run `hookline trust` again" in failures(app)["trust"]
         assert (SEEN, names(app.hook_files.inert())) == ([], [".hookline/hooks/a.py"])
 
@@ -276,11 +276,11 @@ class TestSkills:
         folder = skill(app, "scripted", "run.py")
         model = scripted("one", "two")
         async with app.running():
-            await app.process_inbound({"content": "hi"})
+            await app.process({"content": "hi"})
             assert names(app.hook_files.inert()) == [".agents/skills/scripted"]
             grant(app)
             await app.hook_files.reload()
-            await app.process_inbound({"content": "hi"})
+            await app.process({"content": "hi"})
         first, second = (request.system for request in model.requests)
         assert ("- text: Do it." in first, "- scripted: Do it." in first) == (True, False)
         assert "- scripted: Do it." in second

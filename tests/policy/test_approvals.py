@@ -515,8 +515,8 @@ async def test_the_session_is_one_for_subagents_at_depth_two(app, counted, scrip
         repeat=True,
     )
     async with app.running():
-        await app.process_inbound({"content": "go", "session_id": "s"})
-        await app.process_inbound({"content": "again", "session_id": "s"})
+        await app.process({"content": "go", "session_id": "s"})
+        await app.process({"content": "again", "session_id": "s"})
     assert counted.runs == ["a", "a"]
     assert depths == [0, 1, 2, 0]
     assert [(one["depth"], one["lineage"][-1]) for one in asked] == [(2, "s")]
@@ -555,7 +555,7 @@ async def main():
         if mode == "resume":
             await app.resume("s")
         else:
-            await app.process_inbound({"content": "go", "session_id": "s"})
+            await app.process({"content": "go", "session_id": "s"})
 
 
 asyncio.run(main())
@@ -720,7 +720,7 @@ async def test_one_setting_closes_every_gate(tmp_path, monkeypatch, how):
 
     app.hooks.register("input", broken)
     async with app.running():
-        result = await app.process_inbound({"content": "hello"})
+        result = await app.process({"content": "hello"})
     assert result.outcome == "blocked"
 
 

@@ -69,7 +69,7 @@ def wrote(path, content="x"):
 
 async def say(app, text="go"):
     async with app.running():
-        return await app.process_inbound({"content": text, "session_id": "s", "sender_id": "ada"})
+        return await app.process({"content": text, "session_id": "s", "sender_id": "ada"})
 
 
 # --- the chain ------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ async def test_what_cannot_be_recorded_does_not_run(tmp_path):
     app.safeguards.audit_path.parent.parent.mkdir(exist_ok=True)
     app.safeguards.audit_path.parent.write_text("a file where the folder should be")
     async with app.running():
-        await app.process_inbound({"content": "go", "session_id": "s"})
+        await app.process({"content": "go", "session_id": "s"})
         result = (await app.store().entries("s", kinds=["tool_result"]))[0]
     assert not (app.workspace / "a.txt").exists()
     assert "could not be recorded" in result.payload["content"]

@@ -168,7 +168,7 @@ async def test_who_decided_is_on_the_tape_with_the_rules_id(app, scripted, count
     app.runner.judge = Policy(packs=[load_pack(write_pack(tmp_path / "p", rule))]).judge
     scripted(Turn(tool_calls=[Call("put", {"path": "a"}), Call("get", {"path": "b"})]), "done")
     async with app.running():
-        result = await app.process_inbound({"content": "go"})
+        result = await app.process({"content": "go"})
         entries = await app.store().entries(result.session_id, kinds=["tool_result"])
     refused, ran = (entry.meta["rulings"] for entry in entries)
     assert {"by": "mine/no", "decision": "deny", "reason": "not here", "changed": []} in refused

@@ -98,13 +98,13 @@ GATES = [nobody, a_tool_call_handler, authorize_action, a_pack, the_floor]
 async def by_the_model(app, scripted, tmp_path, gate):
     scripted(Turn(tool_calls=[Call("act")]), "done")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
 
 
 async def in_a_parallel_batch(app, scripted, tmp_path, gate):
     scripted(Turn(tool_calls=[Call("act"), Call("act"), Call("shell", {"command": "x"})]), "done")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
 
 
 async def by_a_slash_command(app, scripted, tmp_path, gate):
@@ -125,7 +125,7 @@ async def by_a_subagent(app, scripted, tmp_path, gate):
         Turn("done", match="inner"),
     )
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
 
 
 async def by_a_subagents_subagent(app, scripted, tmp_path, gate):
@@ -138,7 +138,7 @@ async def by_a_subagents_subagent(app, scripted, tmp_path, gate):
         Turn("done", match="inner"),
     )
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
 
 
 async def in_a_resumed_turn(app, scripted, tmp_path, gate):
@@ -165,7 +165,7 @@ async def in_a_resumed_turn(app, scripted, tmp_path, gate):
         each.models.add(ScriptedModel([Turn(tool_calls=[Call("act")]), "done"]))
         each.model = "scripted"
     async with before.running():
-        await before.process_inbound({"content": "go"})
+        await before.process({"content": "go"})
     app.home = left
     async with app.running():
         assert await app.resume(HERE) is not None
@@ -205,7 +205,7 @@ async def by_an_mcp_servers_tool(app, scripted, tmp_path, gate):
     scripted(Turn(tool_calls=[Call("far.fine")]), "done")
     async with app.running():
         await app.hooks.pm.get_plugin("mcp").ready()
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
 
 
 async def by_a_hook_files_tool(app, scripted, tmp_path, gate):
@@ -219,7 +219,7 @@ async def by_a_hook_files_tool(app, scripted, tmp_path, gate):
     )
     scripted(Turn(tool_calls=[Call("filed")]), "done")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
 
 
 async def over_http(app, scripted, tmp_path, gate):
@@ -371,7 +371,7 @@ async def test_a_rewrite_after_the_gates_has_nothing_to_hold_on_to(app, scripted
     app.hooks.register("around_tool_call", around)
     scripted(Turn(tool_calls=[Call("act", {"words": ["one"]})]), "done")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
         (kept,) = await app.store().entries(HERE, kinds=["tool_call"])
     assert seen == [["one"]]
     assert kept.payload["arguments"] == {"words": ["one"]}

@@ -211,7 +211,7 @@ async def test_a_budget_of_calls_holds_in_a_running_app(app, scripted):
     app.runner.judge = Policy.load(said, spending=Meter(read).spent).judge
     scripted(Turn(tool_calls=[Call("list_files")] * 4), "done")
     async with app.running():
-        result = await app.process_inbound({"content": "go"})
+        result = await app.process({"content": "go"})
         entries = await app.store().entries(result.session_id, kinds=["tool_result"])
     assert [entry.payload["ran"] for entry in entries].count(True) == 2
 
@@ -236,16 +236,16 @@ async def test_a_session_that_used_up_its_budget_asks_no_model(app, scripted, bu
     scripted("one", "two", repeat=True)
     async with app.running():
         if told is None or "tokens" in told:
-            await app.process_inbound({"content": "some words to count"})
+            await app.process({"content": "some words to count"})
             tape = await app.tape("default:default")
             usage = {"input_tokens": 20, "output_tokens": 1}
             message = {"role": "assistant", "content": "long"}
             await tape.append("message", {"message": message}, meta={"usage": usage})
         if told is None:
-            await app.process_inbound({"content": "go on"})
+            await app.process({"content": "go on"})
         else:
             with pytest.raises(Blocked, match=told):
-                await app.process_inbound({"content": "go on"})
+                await app.process({"content": "go on"})
 
 
 async def test_without_the_pack_a_budget_stops_no_model(app, scripted):
@@ -255,7 +255,7 @@ async def test_without_the_pack_a_budget_stops_no_model(app, scripted):
     app.config.reload()
     scripted("one")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
 
 
 async def test_where_nobody_can_tell_what_was_spent_no_model_is_asked(app, scripted):
@@ -263,7 +263,7 @@ async def test_where_nobody_can_tell_what_was_spent_no_model_is_asked(app, scrip
     scripted("one")
     async with app.running():
         with pytest.raises(Blocked, match="nobody counts it"):
-            await app.process_inbound({"content": "go"})
+            await app.process({"content": "go"})
 
 
 async def test_a_project_can_tighten_and_not_loosen(tmp_path):

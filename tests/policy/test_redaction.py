@@ -149,7 +149,7 @@ def telling(app, text):
 
 async def go(app, text="go"):
     async with app.running():
-        await app.process_inbound({"content": text, "session_id": "s"})
+        await app.process({"content": text, "session_id": "s"})
         return await app.store().entries("s")
 
 
@@ -226,7 +226,7 @@ async def test_exports_are_redacted_and_can_be_read_again(tmp_path):
     app = app_with(tmp_path, ON.replace("true", "false"), turns())
     telling(app, "nothing")
     async with app.running():
-        await app.process_inbound({"content": f"mail ada@lovelace.org {KEY}", "session_id": "s"})
+        await app.process({"content": f"mail ada@lovelace.org {KEY}", "session_id": "s"})
         redactor, store = app.safeguards.exporting, app.store()
         lines = await exported(store, ["s"], html=False, redactor=redactor)
         page = await exported(store, None, html=True, redactor=redactor)
@@ -244,7 +244,7 @@ async def test_exports_are_redacted_and_can_be_read_again(tmp_path):
 async def test_the_command_exports_redacted_unless_told_otherwise(tmp_path):
     app = app_with(tmp_path, ON.replace("true", "false"), ["Hello."])
     async with app.running():
-        await app.process_inbound({"content": "I am ada@lovelace.org", "session_id": "s"})
+        await app.process({"content": "I am ada@lovelace.org", "session_id": "s"})
     done = hookline(app.home, "tape", "export", "-")
     assert done.returncode == 0, done.stderr
     assert "ada@lovelace.org" not in done.stdout
@@ -256,7 +256,7 @@ async def test_the_command_exports_redacted_unless_told_otherwise(tmp_path):
 async def test_exports_hide_secrets_where_nothing_is_configured(tmp_path):
     app = app_with(tmp_path, '[policy]\ndefault = "allow"\n', ["Hello."])
     async with app.running():
-        await app.process_inbound({"content": f"{KEY} ada@lovelace.org", "session_id": "s"})
+        await app.process({"content": f"{KEY} ada@lovelace.org", "session_id": "s"})
     done = hookline(app.home, "tape", "export", "-")
     assert KEY not in done.stdout
     assert "[redacted aws access key] ada@lovelace.org" in done.stdout

@@ -55,7 +55,7 @@ def record(app, scripted, tools):
         scripted(*turns)
         async with app.running():
             for message in messages:
-                await app.process_inbound({"content": message})
+                await app.process({"content": message})
             entries = await app.store().entries(HERE)
         tools.runs.clear()
         return entries

@@ -234,7 +234,7 @@ async def test_the_decision_is_the_one_that_the_runner_makes(tmp_path_factory, c
         app.models.add(ScriptedModel([turn, "done"]))
         app.model = "scripted"
         async with app.running():
-            await app.process_inbound({"content": "go"})
+            await app.process({"content": "go"})
         return app
 
     def attach(app, hooks):
@@ -338,7 +338,7 @@ def six(kept, scripted):
         refuse = kept.hooks.register("tool_call", lambda e, ctx: no if ctx.session_id == "s0" else None)
         async with kept.running():
             for number in range(6):
-                await kept.process_inbound({"content": "go"}, session_id=f"s{number}")
+                await kept.process({"content": "go"}, session_id=f"s{number}")
             opened, stored = opens(kept.store()), await StoredTraffic.read(kept.store(), 0.0, None)
         refuse()
         return opened, stored

@@ -350,7 +350,7 @@ async def test_a_message_that_joined_a_turn_joins_it_again(app, record, replayin
 
     app.hooks.register("around_tool_call", steer)
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     assert await joined[0]
     comparison = await replaying()
     assert comparison.same, comparison.data()
@@ -421,7 +421,7 @@ async def test_a_fork_is_replayed_with_what_it_was_forked_from(app, record, repl
     scripted("third")
     async with app.running():
         child = await app.sessions.fork(HERE, into="child")
-        await app.process_inbound({"content": "more"}, session_id=child)
+        await app.process({"content": "more"}, session_id=child)
         inherited = await app.store().entries(HERE, kinds=["turn"])
     seen = []
 

@@ -410,7 +410,7 @@ async def test_an_answer_with_too_many_calls_runs_none_and_the_model_learns_why(
 ):
     model = scripted(calls(number), "fewer then")
     async with app.running():
-        result = await app.process_inbound({"content": "go"})
+        result = await app.process({"content": "go"})
     assert result.model_output == "fewer then"
     assert echoed == []
     told = model.requests[1].messages[-1]
@@ -422,7 +422,7 @@ async def test_an_answer_with_too_many_calls_runs_none_and_the_model_learns_why(
 async def test_as_many_calls_as_are_allowed_run(app, scripted, echoed):
     scripted(calls(128), "done")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     assert sorted(echoed) == list(range(128))
 
 
@@ -441,7 +441,7 @@ async def test_the_limit_is_the_configured_one_whatever_looks_at_answers(app, sc
         app.hooks.register("around_model_call", around)
     scripted(calls(201), calls(200), "done")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     assert len(echoed) == 200
 
 
@@ -450,7 +450,7 @@ async def test_a_model_that_never_stops_asking_for_too_much_meets_the_step_limit
     scripted(*[calls(3) for _ in range(5)])
     async with app.running():
         with pytest.raises(Exception, match="3 model turns"):
-            await app.process_inbound({"content": "go"})
+            await app.process({"content": "go"})
     assert echoed == []
 
 
@@ -476,7 +476,7 @@ async def test_ids_that_could_be_mistaken_are_replaced_and_each_call_has_its_own
         Turn(tool_calls=[Call("take", {"value": n}, id=i) for n, i in enumerate(ids)]), "ok"
     )
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     assert sorted(echoed) == list(range(len(ids)))
     sent = model.requests[1].messages
     asked = [call["id"] for message in sent for call in message.get("tool_calls", ())]
@@ -493,7 +493,7 @@ async def test_one_call_with_arguments_without_end_ends_the_answer_not_the_turn(
     turn = Turn(tool_calls=[Call("take", {"value": 1}), Call("take", {"value": "x" * 3_000_000})])
     scripted(turn, "smaller then")
     async with app.running():
-        result = await app.process_inbound({"content": "go"})
+        result = await app.process({"content": "go"})
     assert result.model_output == "smaller then"
     assert echoed == []
 
@@ -506,7 +506,7 @@ async def test_deep_arguments_of_a_model_are_a_result_it_can_read(app, scripted,
     text = '{"value":' + "[" * depth + "]" * depth + "}"
     model = scripted(Turn(tool_calls=[Call("take", text, id="deep")]), "I see")
     async with app.running():
-        result = await app.process_inbound({"content": "go"})
+        result = await app.process({"content": "go"})
     assert result.model_output == "I see"
     assert echoed == []
     assert "deeper than 64" in model.requests[1].messages[-1]["content"]

@@ -22,7 +22,7 @@ async def served(tmp_path_factory):
         assert (await found.say(ADA, "web:diary", DIARY)).status == 200
         assert (await found.say(OWNER, "web:owner", OWNERS)).status == 200
         said = {"content": TELEGRAM, "channel": "telegram", "chat_id": "1", "sender_id": "7"}
-        await found.app.process_inbound(said)
+        await found.app.process(said)
         yield found
 
 

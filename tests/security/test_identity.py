@@ -83,7 +83,7 @@ async def test_a_subagent_of_any_depth_acts_for_the_user_of_the_turn(
 ):
     scripted(*delegating(levels, **({"knows": knows} if knows else {})))
     async with app.running():
-        await app.process_inbound({**GUEST, "sender_id": user, "content": "level 0."})
+        await app.process({**GUEST, "sender_id": user, "content": "level 0."})
     assert gate.ran == ([] if user == "guest" else ["x"])
     assert gate.users() == [user]
     assert gate.places() == {(user, "telegram", "7")}
@@ -103,8 +103,8 @@ async def test_a_named_subagent_acts_for_the_user_of_this_turn_not_of_an_earlier
         Turn(tool_calls=[Call("act")], match="help"), Turn("done", match="help"),
     )  # fmt: skip
     async with app.running():
-        await app.process_inbound({**ADMIN, "content": "start"})
-        await app.process_inbound({**GUEST, "content": "again"})
+        await app.process({**ADMIN, "content": "start"})
+        await app.process({**GUEST, "content": "again"})
     assert gate.users() == ["admin", "guest"]
     assert gate.ran == ["x"]
 
@@ -142,7 +142,7 @@ async def test_a_subagent_that_code_starts_acts_for_the_user_behind_that_code(ap
         if how == "given":
             await start(identity=Identity.of(GUEST))
         else:
-            await app.process_inbound({**GUEST, "content": "level 0."})
+            await app.process({**GUEST, "content": "level 0."})
             for task in later:
                 if isinstance(task, asyncio.Task):
                     await task
@@ -153,7 +153,7 @@ async def test_a_subagent_that_code_starts_acts_for_the_user_behind_that_code(ap
 async def test_outside_of_turns_a_subagent_acts_for_the_sessions_latest_user(app, scripted, gate):
     scripted("hello", Turn(tool_calls=[Call("act")], match="level 1"), Turn("done", match="level 1"))
     async with app.running():
-        await app.process_inbound({**GUEST, "content": "hi"})
+        await app.process({**GUEST, "content": "hi"})
         await app.subagents.run("level 1.", parent=HERE)
     assert gate.users() == ["guest"]
 
@@ -170,7 +170,7 @@ async def test_an_identity_given_to_a_subagent_adds_to_its_turns_own(app, script
         Turn(tool_calls=[Call("act")], match="level 1"), Turn("done", match="level 1"),
     )  # fmt: skip
     async with app.running():
-        await app.process_inbound({**GUEST, "content": "level 0."})
+        await app.process({**GUEST, "content": "level 0."})
     assert gate.ran == []
 
 
@@ -263,7 +263,7 @@ async def test_what_a_plugin_writes_does_not_change_who_is_judged(app, scripted,
     scripted(*delegating(levels))
     forgery(app)
     async with app.running():
-        await app.process_inbound({**GUEST, "content": "level 0."}, session_id=HERE)
+        await app.process({**GUEST, "content": "level 0."}, session_id=HERE)
     assert gate.users() == ["guest"]
     assert gate.ran == []
 
@@ -338,7 +338,7 @@ async def test_a_steered_turn_is_judged_for_everyone_and_the_strictest_counts(
     @tool(side_effects="none", registry=Registry())
     async def wait() -> str:
         message = {**GUEST, "sender_id": second, "content": f"level {levels and 0}. too"}
-        steered.append(asyncio.create_task(app.process_inbound(message)))
+        steered.append(asyncio.create_task(app.process(message)))
         while not app.runs[HERE].steering:
             await asyncio.sleep(0)
         return "waited"
@@ -353,7 +353,7 @@ async def test_a_steered_turn_is_judged_for_everyone_and_the_strictest_counts(
         ]  # fmt: skip
     scripted(Turn(tool_calls=[Call("wait")]), *last)
     async with app.running():
-        await app.process_inbound({**GUEST, "sender_id": first, "content": "go"})
+        await app.process({**GUEST, "sender_id": first, "content": "go"})
         await asyncio.gather(*steered)
     assert len(gate.ran) == runs
     if runs:
@@ -374,7 +374,7 @@ async def test_the_audit_names_everyone_who_steered(app, scripted, gate):
     @tool(side_effects="none", registry=Registry())
     async def wait() -> str:
         message = {**ADMIN, "sender_id": "other", "content": "too"}
-        steered.append(asyncio.create_task(app.process_inbound(message)))
+        steered.append(asyncio.create_task(app.process(message)))
         while not app.runs[HERE].steering:
             await asyncio.sleep(0)
         return "waited"
@@ -383,7 +383,7 @@ async def test_the_audit_names_everyone_who_steered(app, scripted, gate):
     app.hooks.register("admit_message", lambda message: Admission("steer"))
     scripted(Turn(tool_calls=[Call("wait")]), Turn(tool_calls=[Call("act")]), "done")
     async with app.running():
-        await app.process_inbound({**ADMIN, "content": "go"})
+        await app.process({**ADMIN, "content": "go"})
         await asyncio.gather(*steered)
     assert recorded[0]["user"] == "admin"
     assert "participants" not in recorded[0]
@@ -396,7 +396,7 @@ async def test_queued_messages_are_each_judged_for_their_own_sender(app, scripte
     async with app.running():
         await asyncio.gather(
             *(
-                app.process_inbound({**GUEST, "sender_id": user, "content": "go"})
+                app.process({**GUEST, "sender_id": user, "content": "go"})
                 for user in ("admin", "guest", "other")
             )
         )
@@ -420,7 +420,7 @@ async def interrupted(app, scripted, gate, user, levels=0, steered_by=None):
 
     app.tools.add(stop)
     scripted(Turn(tool_calls=[Call("stop")]))
-    running = asyncio.create_task(app.process_inbound({**GUEST, "sender_id": user, "content": "go"}))
+    running = asyncio.create_task(app.process({**GUEST, "sender_id": user, "content": "go"}))
     await at.wait()
     if steered_by:
         run = app.runs[HERE]
@@ -451,7 +451,7 @@ async def test_a_resumed_turn_acts_for_those_whom_the_tape_names(
 async def test_the_tape_names_the_user_of_each_turn_and_call_of_a_user(app, scripted, gate):
     scripted(*delegating(1))
     async with app.running():
-        await app.process_inbound({**ADMIN, "content": "level 0."})
+        await app.process({**ADMIN, "content": "level 0."})
         await call_tool(app, HERE, "act", {}, identity=Identity.of(GUEST))
         sessions = [info.id for info in await app.store().sessions()]
         entries = [e for name in sessions for e in await app.store().entries(name)]
@@ -466,7 +466,7 @@ async def test_a_backtest_judges_each_call_for_the_user_it_was_made_for(app, scr
 
     scripted(*delegating(1))
     async with app.running():
-        await app.process_inbound({**ADMIN, "content": "level 0."})
+        await app.process({**ADMIN, "content": "level 0."})
         await call_tool(app, HERE, "act", {}, identity=Identity("other", "telegram"))
         source = await StoredTraffic.read(app.store(), 0.0, None)
     found = {}
@@ -510,8 +510,6 @@ async def test_a_user_who_delegates_by_command_is_the_subagents_user(app, script
 
 @pytest.mark.parametrize("forged", [False, True], ids=["as sent", "forged on the way"])
 async def test_a_slash_command_on_a_channel_is_judged_for_its_sender(app, gate, forged):
-    from hookline.exchange import Exchange
-
     if forged:
         forge_in_place("admit_message")(app)
 
@@ -521,7 +519,7 @@ async def test_a_slash_command_on_a_channel_is_judged_for_its_sender(app, gate, 
 
     async with app.running():
         message = {**GUEST, "content": "/act", "session_id": HERE}
-        await app.process_inbound(message, exchange=Exchange(command=command))
+        await app.process(message, command=command)
     assert set(gate.users()) <= {"guest"}
     assert gate.ran == []
 
@@ -544,13 +542,11 @@ HOOKS = [
 
 @pytest.mark.parametrize("hook", HOOKS)
 async def test_every_hook_of_a_turn_can_see_whose_turn_it_is(app, scripted, gate, hook):
-    from hookline.exchange import Exchange
-
     seen = []
     app.hooks.register(hook, lambda event, ctx: seen.append(ctx.identity))
     scripted(Turn(tool_calls=[Call("act")]), "done")
     async with app.running():
-        await app.process_inbound({**ADMIN, "content": "go"}, exchange=Exchange())
+        await app.process({**ADMIN, "content": "go"})
     assert seen
     assert set(seen) == {Identity("admin", "telegram", "7")}
 
@@ -566,7 +562,7 @@ async def test_a_command_hook_is_told_the_user(app, scripted, gate, levels, tmp_
     )
     scripted(*delegating(levels))
     async with app.running():
-        await app.process_inbound({**ADMIN, "content": "level 0."})
+        await app.process({**ADMIN, "content": "level 0."})
     told = json.loads(file.read_text())
     assert (told["user"], told["channel"]) == ("admin", "telegram")
 
@@ -585,7 +581,7 @@ async def test_an_approval_request_names_the_user_below_a_subagent(app, scripted
     app.hooks.register("resolve_approval", resolve)
     scripted(*delegating(2))
     async with app.running():
-        await app.process_inbound({**GUEST, "content": "level 0."})
+        await app.process({**GUEST, "content": "level 0."})
     assert asked == [("guest", "telegram", "7")]
 
 
@@ -601,7 +597,7 @@ async def test_the_audit_log_names_the_user_below_a_subagent(tmp_path):
     app.model = model.name
     gate = Gate(app)
     async with app.running():
-        await app.process_inbound({**GUEST, "content": "level 0."})
+        await app.process({**GUEST, "content": "level 0."})
     lines = [json.loads(line) for line in (home / "audit/audit.jsonl").read_text().splitlines()]
     decided = [line for line in lines if line.get("kind") == "decision"]
     assert [line["tool"] for line in decided] == ["delegate", "delegate", "act"]
@@ -621,7 +617,7 @@ async def steered_turn(app, scripted, first="admin", second="other"):
     @tool(side_effects="none", registry=Registry())
     async def wait() -> str:
         message = {**GUEST, "sender_id": second, "content": "too"}
-        steered.append(asyncio.create_task(app.process_inbound(message)))
+        steered.append(asyncio.create_task(app.process(message)))
         while not app.runs[HERE].steering:
             await asyncio.sleep(0)
         return "waited"
@@ -630,7 +626,7 @@ async def steered_turn(app, scripted, first="admin", second="other"):
     app.hooks.register("admit_message", lambda message: Admission("steer"))
     scripted(Turn(tool_calls=[Call("wait")]), Turn(tool_calls=[Call("act")]), "done")
     async with app.running():
-        await app.process_inbound({**GUEST, "sender_id": first, "content": "go"})
+        await app.process({**GUEST, "sender_id": first, "content": "go"})
         await asyncio.gather(*steered)
 
 
@@ -765,7 +761,7 @@ async def preview_of(app, scripted, preview):
     app.hooks.register("resolve_approval", lambda request: shown.append(request["diff"]) or "reject")
     scripted(Turn(tool_calls=[Call("change")]), "done")
     async with app.running():
-        await app.process_inbound({**GUEST, "content": "go"})
+        await app.process({**GUEST, "content": "go"})
     return shown
 
 
@@ -812,7 +808,7 @@ async def test_why_names_the_user_of_a_call_and_of_a_turn(app, scripted, gate):
 
     scripted(Turn(tool_calls=[Call("act")]), "done")
     async with app.running():
-        await app.process_inbound({**ADMIN, "content": "go"})
+        await app.process({**ADMIN, "content": "go"})
         await call_tool(app, HERE, "act", {}, identity=Identity("other", "terminal"))
         entries = await app.store().entries(HERE, kinds=["tool_call"])
         traces = await app.tracing.store()
@@ -857,7 +853,7 @@ async def test_a_model_cannot_pass_its_calls_off_as_a_users(app, scripted, gate,
 
     scripted(Turn(tool_calls=[Call("act", id=call_id)]), "done")
     async with app.running():
-        await app.process_inbound({**ADMIN, "content": "go"})
+        await app.process({**ADMIN, "content": "go"})
         await call_tool(app, HERE, "act", {}, identity=Identity("other", "terminal"))
         source = await StoredTraffic.read(app.store(), 0.0, None)
     found = [row.source for row in traffic(source, HERE) if isinstance(row, Recorded)]

@@ -162,7 +162,7 @@ async def test_a_turn_with_everything_on_leaves_nothing_open(tmp_path, umask):
     app.models.add(model)
     app.model = model.name
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
         assert [name for name in open_to_others(home) if "config.toml" not in name] == []
     assert mode(home) == 0o700
     assert (home / "tape.db").exists()

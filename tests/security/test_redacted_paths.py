@@ -57,7 +57,7 @@ def adds(app: Hookline, function) -> None:
 
 
 async def say(app: Hookline, text: str = "go", **more) -> None:
-    await app.process_inbound({"content": text, "session_id": "s", "sender_id": "ada", **more})
+    await app.process({"content": text, "session_id": "s", "sender_id": "ada", **more})
 
 
 async def message(app):

@@ -22,7 +22,7 @@ def app(places) -> Hookline:
 
 async def turn(app):
     async with app.running():
-        return await app.process_inbound({"content": "go"})
+        return await app.process({"content": "go"})
 
 
 async def calls(app, scripted, *wanted):

@@ -46,7 +46,7 @@ async def results(app, scripted, *calls):
     app.hooks.register("resolve_approval", lambda request: "approve")
     model = scripted(Turn(tool_calls=list(calls)), "done")
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     return [m["content"] for m in model.requests[1].messages if m["role"] == "tool"]
 
 
@@ -110,7 +110,7 @@ async def test_an_agent_that_a_tool_starts_is_not_bound_by_that_tools_permission
     app.tools.add(ask)
     scripted(Turn(tool_calls=[Call("ask")]), "done")  # the subagent has no such tool
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
         assert await app.stores.get("notes").collections() == {"turns": 4}
 
 

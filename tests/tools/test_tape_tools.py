@@ -17,7 +17,7 @@ def calls(tool, /, **arguments):
 async def say(app, *texts):
     async with app.running():
         for text in texts:
-            await app.process_inbound({"content": text})
+            await app.process({"content": text})
 
 
 def result(model, request=-1):
@@ -91,7 +91,7 @@ async def test_reading_goes_back_and_forward_by_id(app, scripted):
 async def test_nothing_is_told_of_other_sessions(app, scripted):
     model = scripted("secret plan", repeat=True)
     async with app.running():
-        await app.process_inbound({"content": "tell", "session_id": "other"})
+        await app.process({"content": "tell", "session_id": "other"})
         other = await (await app.tape("other")).store.entries("other", kinds={"message"})
     model = scripted(
         calls("tape_search", words="plan"), calls("tape_read", entry=other[-1].id), "Done.", name="nosy"

@@ -56,4 +56,4 @@ def traced(app, scripted):
 
 
 async def one_turn(app, session="s"):
-    return await app.process_inbound({"content": "what is here?", "session_id": session})
+    return await app.process({"content": "what is here?", "session_id": session})

@@ -208,7 +208,7 @@ async def test_a_trace_that_cannot_be_written_is_logged_and_the_turn_goes_on(tra
 async def test_what_is_redacted_is_not_in_the_trace(traced):
     app = traced("full", redaction={"enabled": True, "detectors": ["emails"]})
     async with app.running():
-        await app.process_inbound({"content": "write to ada@lovelace.org", "session_id": "s"})
+        await app.process({"content": "write to ada@lovelace.org", "session_id": "s"})
         kept = await records(app)
     text = str([r.as_json() for r in kept])
     assert "[redacted email]" in text
@@ -243,7 +243,7 @@ async def test_what_changes_after_a_dispatch_is_kept_as_it_was(traced):
 async def test_a_payload_that_is_too_long_is_cut_and_still_has_its_names(traced):
     app = traced("full", trace={"level": "full", "payload": 200})
     async with app.running():
-        await app.process_inbound({"content": "long " * 100, "session_id": "s"})
+        await app.process({"content": "long " * 100, "session_id": "s"})
         kept = await records(app)
     prompt = next(r for r in kept if r.name == "build_prompt").payload
     assert set(prompt) == {"message", "session_id", "state"}
@@ -288,7 +288,7 @@ async def test_a_generator_in_a_payload_is_named_and_left_as_it_is(traced):
     app = traced()
     numbers = (number for number in range(3))
     async with app.running():
-        await app.process_inbound({"content": "hi", "session_id": "s", "extra": {"numbers": numbers}})
+        await app.process({"content": "hi", "session_id": "s", "extra": {"numbers": numbers}})
         kept = await records(app)
     assert list(numbers) == [0, 1, 2]
     assert any("<generator>" in str(r.payload) for r in kept)
@@ -325,7 +325,7 @@ async def test_values_of_all_kinds_are_kept_as_what_they_are(traced):
     }
     async with app.running():
         for name, each in said.items():
-            await app.process_inbound({"content": name, "session_id": "s", "extra": each})
+            await app.process({"content": name, "session_id": "s", "extra": each})
         kept = await records(app)
     prompts = [r.payload["message"] for r in kept if r.name == "build_prompt"]
     found = {prompt["content"]: prompt["extra"] for prompt in prompts}
@@ -337,7 +337,7 @@ async def test_a_payload_that_raises_is_logged_and_the_turn_goes_on(traced, capl
     hostile = MappingProxyType(Broken(a=1))
     async with app.running():
         envelope = {"content": "hi", "session_id": "s", "extra": hostile}
-        result = await app.process_inbound(envelope)
+        result = await app.process(envelope)
         kept = await records(app)
     assert result.model_output == "Done."
     assert "hook.trace_failed hook=build_prompt" in caplog.text
@@ -404,9 +404,7 @@ async def test_a_payload_that_json_cannot_hold_is_named(traced):
     loop["self"] = loop
     app.hooks.register("input", lambda event: None)
     async with app.running():
-        await app.process_inbound(
-            {"content": "hi", "session_id": "s", "extra": [loop, b"xy", float("nan")]}
-        )
+        await app.process({"content": "hi", "session_id": "s", "extra": [loop, b"xy", float("nan")]})
         kept = await records(app)
     assert any("2 bytes" in str(r.payload) for r in kept)
 

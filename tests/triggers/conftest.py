@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from hookline.channel import Channel
 from hookline.triggers import Triggers
 
 from .. import postgres
@@ -34,13 +35,14 @@ def sent(app):
     """What was delivered to channels, as `(channel, chat, text)`."""
     found = []
 
-    def deliver(outbound):
-        if outbound["channel"].startswith("trigger:"):
-            return False  # no channel has this name
-        found.append((outbound["channel"], outbound["chat_id"], outbound["content"]))
-        return True
+    class Elsewhere(Channel):
+        async def send(self, message):
+            if message["channel"].startswith("trigger:"):
+                return False  # no channel has this name
+            found.append((message["channel"], message["chat_id"], message["content"]))
+            return True
 
-    app.deliver = deliver
+    app.channel = Elsewhere()
     return found
 
 

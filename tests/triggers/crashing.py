@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from hookline.app import Hookline
+from hookline.channel import Channel
 from hookline.models import ScriptedModel
 from hookline.triggers import TriggerEvent, Triggers
 
@@ -23,16 +24,17 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def deliver(outbound) -> bool:
-    if outbound["channel"] == "telegram":
-        sent.append(outbound["content"])
-    return outbound["channel"] == "telegram"
+class Telegram(Channel):
+    async def send(self, message):
+        if message["channel"] == "telegram":
+            sent.append(message["content"])
+        return message["channel"] == "telegram"
 
 
 async def main() -> None:
     app = Hookline(home=home, workspace=home)
     app.load_hooks(packages=False)
-    app.deliver = deliver
+    app.channel = Telegram()
     model = ScriptedModel(["Thank you."], repeat=True)
     app.models.add(model)
     app.model = model.name

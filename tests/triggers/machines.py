@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hookline.app import Hookline
+from hookline.channel import Channel
 from hookline.models import ScriptedModel
 from hookline.policy import Policy
 from hookline.testing import VirtualClock
@@ -21,7 +22,7 @@ def write_settings(home: Path, schema: str, text: str, url: str | None = None) -
     (home / "config.toml").write_text(tape + text)
 
 
-class Machine:
+class Machine(Channel):
     """One of several, with triggers that are running."""
 
     def __init__(self, home: Path, now: float, *answers: str) -> None:
@@ -32,13 +33,14 @@ class Machine:
         self.app.models.add(self.model)
         self.app.model = self.model.name
         self.sent: list[str] = []
-        self.app.deliver = self._deliver
+        self.app.channel = self
         self.triggers = Triggers(self.app, clock=self.clock)
 
-    def _deliver(self, outbound) -> bool:
-        if outbound["channel"] == "telegram":
-            self.sent.append(outbound["content"])
-        return outbound["channel"] == "telegram"
+    async def send(self, message) -> bool:
+        """Deliver to the one chat that there is."""
+        if message["channel"] == "telegram":
+            self.sent.append(message["content"])
+        return message["channel"] == "telegram"
 
     @asynccontextmanager
     async def running(self):

@@ -212,7 +212,7 @@ class Watcher:
         await receipt.settled()
 
     async def by_message(self, session):
-        await self.app.process_inbound({"content": "a.txt changed", "session_id": session})
+        await self.app.process({"content": "a.txt changed", "session_id": session})
 
 
 @pytest.fixture

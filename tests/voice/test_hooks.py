@@ -8,8 +8,8 @@ import pytest
 
 from hookline.app import Hookline
 from hookline.catalog.parts import AudioPart, ImagePart, TextPart
+from hookline.channel import Channel
 from hookline.events import MessageReceiveEvent, MessageSendEvent
-from hookline.exchange import Exchange
 from hookline.models import ScriptedModel
 from hookline.plugins.hookfiles import get_builtins_hooks_dir
 from hookline.voice import VoiceProvider, VoiceUnavailable
@@ -17,12 +17,20 @@ from hookline.voice import VoiceProvider, VoiceUnavailable
 from .recordings import is_sentence, recorded
 
 
-class Door:
-    """A channel's side of an exchange: what it was given, in order."""
+class Door(Channel):
+    """A channel that keeps the parts it was sent and the end, in order."""
 
     def __init__(self) -> None:
         self.given: list[object] = []
-        self.exchange = Exchange(publish=self.given.append, end=lambda result: self.given.append("end"))
+
+    async def send(self, message):
+        if message.get("parts"):
+            self.given.append(message["parts"])
+        return True
+
+    def stream(self, event):
+        if event.kind == "end":
+            self.given.append("end")
 
 
 @pytest.fixture
@@ -47,7 +55,7 @@ async def turn(app, *parts, content=""):
         message = {"content": content, "channel": "web", "chat_id": "1"}
         if parts:
             message["parts"] = list(parts)
-        result = await app.process_inbound(message, exchange=door.exchange)
+        result = await app.process(message, door)
     return result, door.given
 
 
@@ -209,7 +217,6 @@ logging.basicConfig(format="%(message)s")
 
 from hookline.app import Hookline
 from hookline.catalog.parts import AudioPart
-from hookline.exchange import Exchange
 from hookline.models import ScriptedModel
 
 async def main(folder):
@@ -221,10 +228,10 @@ async def main(folder):
     wav = Path(sys.argv[2]).read_bytes()
     async with app.running():
         spoken = {"content": "", "parts": [AudioPart(wav)]}
-        heard = await app.process_inbound(spoken, exchange=Exchange())
+        heard = await app.process(spoken)
         print(heard.outcome, heard.stopped)
         for _ in range(2):
-            said = await app.process_inbound({"content": "hi"}, exchange=Exchange())
+            said = await app.process({"content": "hi"})
             print(said.outcome, said.parts)
 
 asyncio.run(main(Path(sys.argv[1])))
@@ -250,7 +257,6 @@ LIGHT = """
 import asyncio, sys
 from pathlib import Path
 from hookline.app import Hookline
-from hookline.exchange import Exchange
 from hookline.models import ScriptedModel
 
 async def main(folder):
@@ -260,7 +266,7 @@ async def main(folder):
     app.models.add(model)
     app.model = model.name
     async with app.running():
-        await app.process_inbound({"content": "hi"}, exchange=Exchange())
+        await app.process({"content": "hi"})
     print([file.name for file in app.hook_files.files])
     heavy = ("hookline.voice", "av", "numpy", "moonshine_voice", "espeakng_loader")
     print([name for name in heavy if name in sys.modules])

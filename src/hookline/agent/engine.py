@@ -110,7 +110,11 @@ class Engine:
 
     async def _run(self, run: AgentRun, emit: Emit) -> None:
         journal = TapeJournal(run.tape)
-        turn = Place(run.ctx.session_id, run.resume.turn_id if run.resume else run.turn_id)
+        turn = Place(
+            run.ctx.session_id,
+            run.resume.turn_id if run.resume else run.turn_id,
+            channel=run.ctx.channel,
+        )
         move_to(turn)
         await self._prepare(run, journal)
         step: Step = "ended" if await self._take_up(run, journal, emit) else "more"
@@ -124,7 +128,7 @@ class Engine:
                     f"the agent stopped after {run.limits.steps} model turns without an answer"
                 )
             await self._let_in(run, journal, emit)
-            move_to(Place(turn.session_id, turn.turn_id, index))
+            move_to(Place(turn.session_id, turn.turn_id, index, channel=turn.channel))
             step = await self._step(run, journal, emit, index, watch)
             index += 1
             move_to(turn)

@@ -9,22 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from os import urandom
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from hookline.channel import Channel
 
 
 class Place:
     """A turn of a session, and how far in it: a model turn, a tool call."""
 
-    __slots__ = ("call_id", "session_id", "step", "turn_id")
+    __slots__ = ("call_id", "channel", "session_id", "step", "turn_id")
 
     def __init__(
-        self, session_id: str = "", turn_id: str = "", step: int | None = None, call_id: str = ""
+        self,
+        session_id: str = "",
+        turn_id: str = "",
+        step: int | None = None,
+        call_id: str = "",
+        channel: Channel | None = None,
     ) -> None:
         self.session_id = session_id
         self.turn_id = turn_id
         self.step = step
         """The index of the model turn."""
         self.call_id = call_id
+        self.channel = channel
+        """The channel of the message that this happens for."""
 
 
 _HERE: ContextVar[Place | None] = ContextVar("hookline_place", default=None)
@@ -55,9 +65,9 @@ class at:  # noqa: N801  # read as a preposition; a generator costs more
         _HERE.reset(self._token)
 
 
-def new_turn() -> Place:
+def new_turn(channel: Channel | None = None) -> Place:
     """The place of a turn that begins; its session becomes known on the way."""
-    return Place(turn_id=urandom(16).hex())
+    return Place(turn_id=urandom(16).hex(), channel=channel)
 
 
 def call(session_id: str, call_id: str) -> Place:
@@ -65,4 +75,4 @@ def call(session_id: str, call_id: str) -> Place:
     outer = _HERE.get()
     if outer is None:
         return Place(session_id, call_id=call_id)
-    return Place(session_id, outer.turn_id, outer.step, call_id)
+    return Place(session_id, outer.turn_id, outer.step, call_id, outer.channel)

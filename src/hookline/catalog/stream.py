@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 StreamKind: TypeAlias = Literal[
-    "text", "reasoning", "tool_call", "tool_result", "user", "usage", "error", "final"
-]
-"""`user` is a message that joined a running answer."""
+    "text", "reasoning", "tool_call", "tool_result", "user", "usage", "error", "final",
+    "progress", "end",
+]  # fmt: skip
+"""`user` is a message that joined a running answer. A channel also gets `progress` (a model is being
+downloaded) and `end`, the last event of a message, with its `TurnResult` in `data["result"]`."""
 
 
 @dataclass(frozen=True, slots=True)

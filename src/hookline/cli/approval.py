@@ -1,4 +1,4 @@
-"""Approvals on the command line: who answers a `run`, and what was allowed or waits for a person."""
+"""`hookline policy approvals` and its relatives: what waits for a person, and what was allowed."""
 
 from __future__ import annotations
 
@@ -7,37 +7,20 @@ from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime
 from getpass import getuser
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.policy.answers import Answer
+from hookline.channel import exact
 from hookline.policy.errors import ApprovalError
 from hookline.processes import hookline_above
 from hookline.text import printable
 
-from .chat.view import exact
 from .json_output import print_json
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.policy.approvals import Grant
-
-
-def approve(request: Any) -> str:
-    """Yes to everything that is asked, as `--yes` said."""
-    return "approve"
-
-
-def tell_how(request: Any) -> None:
-    """Leave the question open, which denies, and say what could be done."""
-    call = printable(exact(request["tool"], request["arguments"]))
-    typer.echo(
-        f"hookline: not run, since nobody is here to approve it: {call}\n"
-        f"  {printable(request['question'])}\n"
-        "  `hookline run --yes` approves, `hookline chat` asks, and [policy] of the settings decides",
-        err=True,
-    )
 
 
 def list_approvals(app: Hookline, *, everything: bool = False, as_json: bool = False) -> None:
@@ -81,7 +64,6 @@ def revoke_approval(app: Hookline, grant_id: str) -> None:
 
 def answer_question(app: Hookline, question: str, said: str) -> None:
     """Answer a question that waits in another process, unless that process started this one."""
-    answer = Answer.read(said)
     above = hookline_above(app.home)
     if above is not None:
         auditor = app.safeguards.auditor
@@ -92,8 +74,9 @@ def answer_question(app: Hookline, question: str, said: str) -> None:
             "started it; answer from a terminal of your own"
         )
     with closing(app.approvals) as approvals:
-        approvals.answer(question, answer, by=person())
-    typer.echo(f"{question}: {printable(answer.told)}")
+        approvals.answer(question, said, by=person())
+        answered = approvals.answered(question)
+    typer.echo(f"{question}: {printable(answered[0].told if answered else said)}")
 
 
 def person() -> str:

@@ -14,17 +14,16 @@ import typer
 
 from hookline.attachments import AttachmentError, attachments
 from hookline.catalog.context import HookContext
-from hookline.catalog.envelope import field_of
-from hookline.catalog.events.misc import NotificationEvent
+from hookline.catalog.envelope import Envelope, field_of
 from hookline.catalog.events.session import SessionStartEvent
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
-from hookline.exchange import Exchange
+from hookline.channel import Channel, Note, Question, Reply
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+from hookline.text import visible
 
 from . import FAILED, REFUSED, TERMINATED
-from .approval import approve, tell_how
 from .json_output import print_json
 from .models import Progress
 from .orphans import adopting
@@ -32,6 +31,8 @@ from .terminal import direct, diverted, style, unguarded
 
 if TYPE_CHECKING:
     from hookline.app import Hookline, TurnResult
+
+    from .chat.plain import Lines
 
 
 class BadInput(HooklineError, ValueError):
@@ -58,9 +59,7 @@ class Order:
 
 def run_once(app: Hookline, order: Order) -> None:
     """Make one turn and leave with its exit code."""
-    printer = Printer(quiet=order.as_json or not order.stream, raw=order.raw, as_json=order.as_json)
-    app.deliver = printer.deliver if not order.as_json else None
-    app.progress = Progress()
+    printer = Printer(as_json=order.as_json, stream=order.stream, raw=order.raw, yes=order.yes)
     try:
         check_order(order)
         message = None if order.resume else envelope_of(order, app.workspace)
@@ -73,7 +72,7 @@ def run_once(app: Hookline, order: Order) -> None:
         raise typer.Exit(TERMINATED) from None
     printer.end()
     if order.as_json:
-        print_json(as_data(result, printer.parts))
+        print_json(as_data(result))
     elif result.stopped is not None:
         typer.echo(f"hookline: {result.stopped}", err=True)
 
@@ -81,10 +80,6 @@ def run_once(app: Hookline, order: Order) -> None:
 async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
     """One turn inside a running scope; being asked to end cancels it, and its tools with it."""
     end_when_asked()
-    answer = approve if order.yes else tell_how
-    app.hooks.register("resolve_approval", answer, trylast=True)
-    app.hooks.register("notification", printer.note, when="hook")
-
     async def started(event: SessionStartEvent, ctx: HookContext) -> None:
         await tell_history(app, ctx.session_id)
 
@@ -96,14 +91,13 @@ async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> T
 
 async def answered(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
     """Answer the message, or continue a turn that was cut off."""
-    async with adopting(), app.running():
+    async with adopting(), app.running(printer):
         if message is not None:
             name = await session_of(app, order)
             message = {**message, "session_id": name} if name else message
-            exchange = Exchange(publish=printer.publish)
-            return await app.process_inbound(message, stream=printer.show, exchange=exchange)
+            return await app.process(message, printer)
         session_id = order.session_id or await app.sessions.cut_off()
-        result = await app.resume(session_id, stream=printer.show) if session_id else None
+        result = await app.resume(session_id, printer) if session_id else None
         if result is None:
             where = f"session {order.session_id!r} has" if order.session_id else "there is"
             raise BadInput(f"{where} no turn that was cut off; nothing to resume")
@@ -143,21 +137,26 @@ def end_when_asked() -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
-class Printer:
-    """Shows an answer on the terminal: text on standard output, what happens beside it on the other."""
+class Printer(Channel):
+    """Prints the answer to standard output, and everything else to standard error."""
 
-    def __init__(self, *, quiet: bool, raw: bool = False, as_json: bool = False) -> None:
-        self.quiet = quiet
-        self.as_json = as_json
-        self.parts: list[Part] = []
-        """What handlers added to the answer."""
+    def __init__(
+        self, *, as_json: bool = False, stream: bool = True, raw: bool = False, yes: bool = False
+    ) -> None:
+        self.quiet = as_json or not stream
+        self._as_json = as_json
+        self._yes = yes
         self._out = unguarded(sys.stdout) if raw else direct(sys.stdout)
         """With `raw` the answer is written as it is; a terminal would act on what is in it."""
+        self._progress = Progress()
+        self._terminal: Lines | None = None
         self.said = ""
         self.open_line = False
 
-    def show(self, event: StreamEvent) -> None:
+    def stream(self, event: StreamEvent) -> None:
         """Show one piece of the stream."""
+        if event.kind == "progress":
+            self._progress(**event.data)
         if self.quiet:
             return
         if event.kind == "text":
@@ -171,17 +170,18 @@ class Printer:
         elif event.kind == "tool_result" and event.data["is_error"]:
             beside(f"✗ {event.data['name']}: {event.data['content']}")
 
-    def note(self, event: NotificationEvent) -> None:
-        """Tell what a hook has to say to the person."""
-        self.end()
-        beside(f"hookline: {event.text}")
-
-    def deliver(self, outbound: Any) -> bool:
-        """Print an outbound envelope that was not shown already as it came."""
-        content = field_of(outbound, "content", "")
-        if content != self.said:
+    async def send(self, message: Envelope) -> bool:
+        """Print a message that was not shown already as it came; parts that are no text are named."""
+        if self._as_json:  # it is in the result
+            return True
+        parts: list[Part] = field_of(message, "parts") or []
+        content = field_of(message, "content", "")
+        if content != self.said and (content or not parts):
             self.end()
             self._print(content)
+        for part in parts:
+            self.end()
+            self._print(part.text if isinstance(part, TextPart) else f"[{part.type}]")
         return True
 
     def printed(self, line: str, is_error: bool) -> None:
@@ -189,14 +189,29 @@ class Printer:
         self.end()
         print(line, file=direct(sys.stderr) if is_error else self._out, flush=True)
 
-    def publish(self, parts: list[Part]) -> None:
-        """Print what handlers add to the answer; what is no text is named."""
-        self.parts.extend(parts)
-        if self.as_json:
-            return
+    def notify(self, note: Note) -> None:
+        """Print a note."""
         self.end()
-        for part in parts:
-            self._print(part.text if isinstance(part, TextPart) else f"[{part.type}]")
+        beside(f"hookline: {note.text}")
+
+    async def ask(self, question: Question) -> str | None:
+        """Ask on the terminal, if there is one; with `--yes`, approve."""
+        from .chat.plain import Lines
+
+        self.end()
+        if question.is_approval and self._yes:
+            return Reply("approve", "--yes")
+        out = direct(sys.stderr)
+        if not (Lines.is_terminal() and out.isatty()):
+            beside(f"hookline: {question.unanswered}")
+            if question.is_approval:
+                beside(f"  {visible(question.text)}\n  {HOW_TO_APPROVE}")
+            return None
+        self._terminal = self._terminal or Lines(out)
+        try:
+            return await self._terminal.answer(question)
+        except EOFError:
+            return question.default
 
     def end(self) -> None:
         """Finish the line that was streamed."""
@@ -206,6 +221,12 @@ class Printer:
 
     def _print(self, text: str, end: str = "\n") -> None:
         print(text, end=end, file=self._out, flush=True)
+
+
+HOW_TO_APPROVE = (
+    "`hookline run --yes` approves, a terminal or `hookline chat` asks, and [policy] of the settings "
+    "decides"
+)
 
 
 def beside(text: str) -> None:
@@ -283,7 +304,7 @@ def tell(error: Exception, *, as_json: bool) -> int:
     return REFUSED if isinstance(error, known) else FAILED
 
 
-def as_data(result: TurnResult, parts: list[Part]) -> dict[str, Any]:
+def as_data(result: TurnResult) -> dict[str, Any]:
     """A turn's result as JSON, with the parts that handlers added to the answer."""
     from hookline.agent.journal import plain_part
 
@@ -294,7 +315,7 @@ def as_data(result: TurnResult, parts: list[Part]) -> dict[str, Any]:
             {"content": field_of(o, "content", ""), "channel": field_of(o, "channel")}
             for o in result.outbounds
         ],
-        "parts": [plain_part(part) for part in parts],
+        "parts": [plain_part(part) for part in result.parts],
         "usage": result.usage,
         "stopped": result.stopped,
     }

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from hookline.channel import Channel
 from hookline.config import ConfigError
 from hookline.foreign_json import parse_json
 from hookline.triggers import TriggerError, Triggers
 
-from .approval import approve, tell_how
 from .orphans import adopting
-from .run import BadInput, tell
+from .run import BadInput, Printer, tell
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -44,16 +44,14 @@ def fire(
 ) -> None:
     """Make a turn of a trigger now, and print the answer."""
     given = None if payload is None else _json(payload)
-    app.hooks.register("resolve_approval", approve if yes else tell_how, trylast=True)
-
+    printer = Printer(yes=yes)
     try:
-        result = _with(app, lambda triggers: triggers.fire(name, given, message))
+        result = _with(app, lambda triggers: triggers.fire(name, given, message), printer)
     except (ConfigError, TriggerError):
         raise
     except Exception as error:
         raise typer.Exit(tell(error, as_json=False)) from None
-    if result.model_output:
-        typer.echo(result.model_output)
+    printer.end()
     if result.stopped is not None:
         typer.echo(f"hookline: {result.stopped}", err=True)
 
@@ -92,12 +90,14 @@ def _json(text: str) -> Any:
         raise BadInput(f"{text!r} is not JSON: {error}") from None
 
 
-def _with(app: Hookline, action: Callable[[Triggers], Awaitable[T]]) -> T:
+def _with(
+    app: Hookline, action: Callable[[Triggers], Awaitable[T]], channel: Channel | None = None
+) -> T:
     """Do something with the triggers of the running app, without starting them."""
 
     async def run() -> T:
         triggers = Triggers(app)
-        async with adopting(), app.running():
+        async with adopting(), app.running(channel):
             try:
                 return await action(triggers)
             finally:

@@ -65,7 +65,7 @@ class Asking:
         body = Body(partial(self._body, event, ctx, about), shared=len(chosen) > 1)
         for hook in chosen:
             if hook.background:
-                self.later(self._told(hook, body, ctx.session_id))
+                self.later(self._told(hook, body, ctx))
         waited = [hook for hook in chosen if not hook.background]
         if len(waited) == 1:
             answers = [await self._one(waited[0], body)]
@@ -73,7 +73,7 @@ class Asking:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._one(hook, body)) for hook in waited]
             answers = [task.result() for task in tasks]
-        await self._tell(answers, ctx.session_id)
+        self._tell(answers, ctx)
         return answers
 
     def later(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -191,20 +191,17 @@ class Asking:
             "read": self._readable[hook.place],
         }
 
-    async def _told(self, hook: CommandHook, body: Body, session_id: str) -> None:
-        await self._tell([await self._one(hook, body)], session_id)
+    async def _told(self, hook: CommandHook, body: Body, ctx: HookContext) -> None:
+        self._tell([await self._one(hook, body)], ctx)
 
-    async def _tell(self, answers: list[Answer], session_id: str) -> None:
+    def _tell(self, answers: list[Answer], ctx: HookContext) -> None:
         """Tell the person what hooks have to say to them, and which failed."""
         for answer in answers:
             if answer.failure:
                 log.warning("command_hook.failed %s: %s", answer.hook.place, answer.failure)
-                await self._note(session_id, f"{answer.hook.place} failed: {answer.failure}")
+                ctx.notify(f"{answer.hook.place} failed: {answer.failure}")
             if answer.message:
-                await self._note(session_id, answer.message)
-
-    async def _note(self, session_id: str, text: str) -> None:
-        await self._app.sessions.notify(session_id, NOTE, text)
+                ctx.notify(answer.message)
 
 
 class Body:
@@ -222,10 +219,6 @@ class Body:
         if self._made is None:
             self._made = asyncio.create_task(self._make())
         return await asyncio.shield(self._made)
-
-
-NOTE = "hook"
-"""The kind of `notification` by which hooks speak to the person; no hook hears it."""
 
 
 def confines(app: Hookline) -> bool:

@@ -45,7 +45,7 @@ from hookline.catalog.parts import Content, TextPart
 
 from . import names
 from .answer import Answer
-from .asking import NOTE, Asking
+from .asking import Asking
 from .settings import CommandHook
 
 if TYPE_CHECKING:
@@ -288,9 +288,8 @@ class Handlers:
 
     async def notification(self, event: NotificationEvent, ctx: HookContext) -> None:
         """Notification: told in the background, so that the question is not held up."""
-        if event.kind != NOTE:
-            about = {"message": event.text, "notification_type": event.kind}
-            self._asking.later(self._asking.ask("Notification", ctx, (event.kind,), about))
+        about = {"message": event.text, "notification_type": event.kind}
+        self._asking.later(self._asking.ask("Notification", ctx, (event.kind,), about))
 
 
 def _reason(answers: list[Answer], otherwise: str) -> str:

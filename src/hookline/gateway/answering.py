@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hookline.agent.journal import CutOffTurn, cut_off_turn
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
-from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.stream import StreamEvent
-from hookline.exchange import Exchange
+from hookline.channel import Channel as TurnChannel
+from hookline.channel import Note, Question
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.inbox import key_of, keys_of
@@ -88,6 +87,10 @@ class House(Protocol):
         """Stop a session's running turn; whether there was one."""
         ...
 
+    async def deliver(self, outbound: Envelope) -> bool:
+        """Hand an outbound envelope to its channel; whether it was sent."""
+        ...
+
 
 class Answering:
     """Takes messages through the app of a house."""
@@ -103,12 +106,6 @@ class Answering:
         self._debounced = debounce > 0
         self._debounce = Debounce(debounce, self._spawn, self._joined)
         self._parking = False
-
-    def attach(self, stack: AsyncExitStack) -> None:
-        """Let people be asked and told through the channels that their messages came by."""
-        hooks = self._app.hooks
-        stack.callback(hooks.register("resolve_approval", self._approve, trylast=True))
-        stack.callback(hooks.register("notification", self._notified))
 
     async def drain(self, seconds: float) -> None:
         """Let what runs finish, and park what takes longer than some seconds."""
@@ -205,25 +202,18 @@ class Answering:
         """One message to its end: exactly one outcome, whatever happens."""
         inbound.set(message)
         channel, began = self._house.channel_of(message), time.monotonic()
-        exchange, ends = self._exchange(channel, message)
-        if not address_of(message)[0].startswith(TRIGGER):  # what an event brings gives no commands
-            exchange.command = self.commands.run
-        entrance, outcome = self._entrances.of(message), "failed"
+        is_trigger = address_of(message)[0].startswith(TRIGGER)  # an event gives no commands
+        outcome = "failed"
         try:
-            await entrance.acquire()
-            exchange.placed = entrance.release
-            try:
-                result = await self._app.process_inbound(
+            async with self._entrances.enter(message) as leave:
+                result = await self._app.process(
                     message,
-                    stream=partial(self._show, channel, message),
+                    MessageChannel(self._house, channel, message),
                     session_id=self._house.session_of(message),
-                    exchange=exchange,
+                    command=None if is_trigger else self.commands.run,
+                    on_placed=leave,
                 )
-            finally:
-                exchange.place()
             outcome = result.outcome
-            if not ends:  # a rejected message never gets as far
-                await channel.end(message, result)
         except Exception as error:
             await self._house.failed(channel.name, error)
             if await self._house.keeps(message, error):
@@ -242,11 +232,10 @@ class Answering:
         message: Envelope = cut.envelope
         inbound.set(message)
         channel, began = self._house.channel_of(message), time.monotonic()
-        exchange, _ = self._exchange(channel, message)
         outcome = "failed"
         try:
-            show = partial(self._show, channel, message)
-            result = await self._app.resume(session_id, stream=show, exchange=exchange)
+            reply = MessageChannel(self._house, channel, message)
+            result = await self._app.resume(session_id, reply)
             outcome = result.outcome if result else "handled"
         except Exception as error:
             await self._house.failed(channel.name, error)
@@ -259,42 +248,57 @@ class Answering:
         if not self._parking:  # the tape knows what is parked, and whoever goes on asks it
             await self._house.settled(message, outcome, time.monotonic() - began)
 
-    def _exchange(self, channel: Channel, message: Envelope) -> tuple[Exchange, list[TurnResult]]:
-        """The exchange of a message, and what will be the results that were sent."""
-        ends: list[TurnResult] = []
-
-        async def end(result: TurnResult) -> None:
-            ends.append(result)
-            await channel.end(message, result)
-
-        return Exchange(publish=partial(channel.publish, message), end=end), ends
-
-    async def _show(self, channel: Channel, message: Envelope, event: StreamEvent) -> None:
-        try:
-            await channel.stream(message, event)
-        except Exception as error:  # the turn goes on: it is recorded, and its end is still told
-            await self._house.failed(channel.name, error)
-
     async def _tell(self, channel: Channel, message: Envelope, text: str) -> None:
         try:
             await channel.error(message, text)
         except Exception as error:
             await self._house.failed(channel.name, error)
 
-    # --- waiting for a person ---------------------------------------------------------------------
 
-    async def _approve(self, request: dict[str, Any]) -> str | None:
-        """Ask whoever sent the message that the call is made for."""
-        message = inbound.get()
-        if message is None:
-            return None
-        await self._app.sessions.notify(request["session_id"], "approval", request["question"])
-        return await self._house.channel_of(message).ask(message, request)
+class Outgoing(TurnChannel):
+    """The channel of what happens outside of messages: an envelope goes where its address says."""
 
-    async def _notified(self, event: NotificationEvent) -> None:
-        message = inbound.get()
-        if message is not None:
-            await self._house.channel_of(message).notify(message, event.kind, event.text)
+    def __init__(self, house: House) -> None:
+        self._house = house
+
+    async def send(self, message: Envelope) -> bool:
+        """Deliver a message to the channel that it names."""
+        return await self._house.deliver(message)
+
+
+class MessageChannel(TurnChannel):
+    """The channel of one message. A turn goes on where its channel fails: it is recorded."""
+
+    def __init__(self, house: House, channel: Channel, message: Envelope) -> None:
+        self._house = house
+        self._channel = channel
+        self._message = message
+
+    async def send(self, message: Envelope) -> bool:
+        """Deliver a message: what handlers added to the answer, or an envelope to any channel."""
+        parts = field_of(message, "parts")
+        if parts:
+            await self._channel.publish(self._message, list(parts))
+            return True
+        return await self._house.deliver(message)
+
+    async def stream(self, event: StreamEvent) -> None:
+        """Show a piece of the answer, or mark its end."""
+        if event.kind == "end":
+            await self._channel.end(self._message, event.data["result"])
+            return
+        try:
+            await self._channel.stream(self._message, event)
+        except Exception as error:
+            await self._house.failed(self._channel.name, error)
+
+    async def notify(self, note: Note) -> None:
+        """Show a note to the sender."""
+        await self._channel.notify(self._message, "note", note.text)
+
+    async def ask(self, question: Question) -> str | None:
+        """Ask the sender."""
+        return await self._channel.ask(self._message, dict(question.request or {}))
 
 
 def told_sender(error: Exception) -> str:

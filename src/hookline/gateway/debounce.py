@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
-from hookline.exchange import parts_of, with_parts
+from hookline.inbound import parts_of, with_parts
 from hookline.inbox.inbox import JOINED
 from hookline.turn import with_content
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from asyncio import Lock
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 from hookline.catalog.envelope import Envelope, address_of
@@ -25,3 +27,21 @@ class Entrances:
         if lock is None:
             lock = self._locks[address] = Lock()
         return lock
+
+    @asynccontextmanager
+    async def enter(self, message: Envelope) -> AsyncGenerator[Callable[[], None]]:
+        """Wait for the entrance; calling what this yields, or leaving the block, lets the next in."""
+        lock = self.of(message)
+        await lock.acquire()
+        is_inside = True
+
+        def leave() -> None:
+            nonlocal is_inside
+            if is_inside:
+                is_inside = False
+                lock.release()
+
+        try:
+            yield leave
+        finally:
+            leave()

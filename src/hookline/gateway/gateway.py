@@ -26,7 +26,7 @@ from hookline.hooks.errors import suggestion
 from hookline.inbox import Fate, Inbox, fates_of, key_of
 from hookline.tape.opening import postgres_of
 
-from .answering import Answering, told
+from .answering import Answering, Outgoing, told
 from .approvals import Approvals
 from .channel import Channel
 from .commands import Commands
@@ -177,7 +177,7 @@ class Gateway:
     async def running(self) -> AsyncGenerator[Gateway]:
         """Run the app and the channels in it."""
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self.app.running())
+            await stack.enter_async_context(self.app.running(Outgoing(self)))
             stack.push_async_callback(self.stop)
             await self.start()
             if has_triggers(self.app):
@@ -197,13 +197,10 @@ class Gateway:
     async def start(self) -> None:
         """Start the channels; from then on messages are taken. What was left undone comes first."""
         app = self.app
-        self._attached.callback(setattr, app, "deliver", app.deliver)
         cut: list[tuple[str, CutOffTurn]] = []
         if postgres := postgres_of(app.store()):
             await self._join_cluster(postgres)
         else:
-            self.answering.attach(self._attached)
-            app.deliver = self.deliver
             await self.intake.open()
             self._attached.push_async_callback(self.intake.close)
             cut = await self._cut_off_turns()

@@ -23,6 +23,7 @@ from hookline.hooks import HooklineError
 from hookline.tape.errors import TapeError, TapeTooNew, TapeTooOld
 from hookline.tape.opening import postgres_of
 
+from .answering import Outgoing
 from .lines import Lines
 from .settings import has_triggers
 
@@ -95,14 +96,13 @@ class Worker:
             name=TASK, queue=queue_of(store), pass_context=True, retry=_Again()
         )
         job(self._job)
-        self.lines.answering.attach(stack)
         if has_triggers(self.app):
             from hookline.triggers import Triggers
 
             answer = Triggers(self.app).answer
             stack.callback(self.app.hooks.register("dispatch_outbound", answer))
-        stack.callback(setattr, self.app, "deliver", self.app.deliver)
-        self.app.deliver = self.lines.deliver
+        stack.callback(setattr, self.app, "channel", self.app.channel)
+        self.app.channel = Outgoing(self.lines)
         stack.push_async_callback(_ended, self._start(self._sweeping()))
         self._working = self._start(self._work())
 

@@ -1,4 +1,4 @@
-"""`ApprovalDoor`: a deny that may be lifted is put to whoever answers through `resolve_approval`."""
+"""`ApprovalDoor`: a deny that may be lifted becomes an approval, asked like that of a tool call."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ class ApprovalDoor:
 
     async def resolve(self, request: ApprovalRequest) -> ApprovalResolution:
         """What was granted before, or what a person says now; silence is a no."""
-        hook = self.app.hooks["resolve_approval"]
-        ruling = await self.app.runner.approve(
-            self._question(request), hook.fire if hook.live else None
-        )
+        question, runner = self._question(request), self.app.runner
+        ctx = self.app.context(question["session_id"])
+        ruling = await runner.approve(question, runner.resolver(ctx))
         identity = request.context_identity
         if ruling.decision is Decision.ALLOW:
             return ApprovalResolution(ApprovalOutcome.APPROVE, identity, Verdict.allow())

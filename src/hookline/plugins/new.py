@@ -174,7 +174,7 @@ def test_the_agent_uses_the_tool_and_the_answer_is_signed(app, scripted, changes
 
     async def turn():
         async with app.running():
-            return await app.process_inbound({"content": "How many words?"})
+            return await app.process({"content": "How many words?"})
 
     assert asyncio.run(turn()).model_output == f"Two words. {SIGNATURE}"
     assert model.requests[1].messages[-1]["content"] == "2"

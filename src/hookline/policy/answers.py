@@ -32,6 +32,8 @@ class Answer:
     """How long it holds, where it holds for a time."""
     reason: str = ""
     """What the model is told with a no."""
+    text: str = ""
+    """What was answered, where it is the question of a hook."""
 
     @classmethod
     def read(cls, said: str) -> Answer:
@@ -53,6 +55,8 @@ class Answer:
     @property
     def told(self) -> str:
         """The answer in a few words."""
+        if self.text:
+            return self.text
         if not self.approved:
             return f"no: {self.reason}" if self.reason else "no"
         if self.scope == "until":

@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
+from hookline.channel import ASK, Question
+
 from .answers import Answer, Scope
 from .approval_storage import ApprovalStorage, ApprovalTransaction, SQLiteApprovals
 from .errors import ApprovalError
@@ -45,8 +47,8 @@ GRANT = "id, hash, tool, call, session_id, call_id, workspace, scope, until, by,
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A call that waits for a person."""
+class Waiting:
+    """A question that waits for a person."""
 
     id: str
     request: dict[str, Any]
@@ -124,9 +126,12 @@ class Approvals:
     def ask(self, request: Mapping[str, Any]) -> str:
         """Keep a question until it is answered or its time is over; give its id.
 
-        A call that is asked about again, as after a restart, has the id that it had.
+        A call that is asked about again, as after a restart, has the id that it had. So has a hook's
+        question, also if it was answered meanwhile.
         """
         now = self._clock()
+        is_asked_by_hook = request.get("kind") == ASK
+        seconds = (is_asked_by_hook and request["arguments"]["timeout"]) or self.seconds
         bound = bound_to(request)
         call = (bound, request["session_id"], request["call_id"])
         with self.storage.transaction(alone=True) as db:
@@ -135,7 +140,7 @@ class Approvals:
             db.write("delete from {grants} where coalesce(revoked, used, until) < ?", (old,))
             known = db.read(
                 "select id from {questions} where (hash, session_id, call_id) = (?, ?, ?) "
-                "and answered is null",
+                + ("" if is_asked_by_hook else "and answered is null"),
                 call,
             )
             name = str(known[0][0]) if known else str(request.get("id") or new_id("ask"))
@@ -144,11 +149,11 @@ class Approvals:
                 "insert into {questions} (id, asked, expires, hash, session_id, call_id, request) "
                 "values (?, ?, ?, ?, ?, ?, ?) "
                 "on conflict (id) do update set expires = excluded.expires",
-                (name, now, now + self.seconds, *call, kept),
+                (name, now, now + seconds, *call, kept),
             )
         return name
 
-    def pending(self, session_id: str | None = None) -> list[Question]:
+    def pending(self, session_id: str | None = None) -> list[Waiting]:
         """The questions that wait, the oldest first; of one session and its subagents, or all."""
         if self.storage.empty:
             return []
@@ -157,7 +162,7 @@ class Approvals:
             "where answered is null and expires > ? order by asked, rowid",
             (self._clock(),),
         )
-        found = [Question(row[0], json.loads(row[1]), row[2], row[3]) for row in rows]
+        found = [Waiting(row[0], json.loads(row[1]), row[2], row[3]) for row in rows]
         return [one for one in found if session_id is None or session_id in sessions_of(one.request)]
 
     def as_asked(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -169,10 +174,13 @@ class Approvals:
         return next(waiting, request)
 
     def answer(self, question: str, answer: Answer | str, *, by: str = "") -> Grant | None:
-        """Answer a question; the grant, where it is a yes. The first answer counts."""
-        answer = Answer.read(answer) if isinstance(answer, str) else answer
+        """Answer a question; the grant, where it is a yes. The first answer counts.
+
+        The answer to a hook's question must be one of its choices, if it has some.
+        """
         now = self._clock()
         with self.storage.transaction() as db:
+            answer = self._read(db, question, answer) if isinstance(answer, str) else answer
             # Only one of two who answer at once changes the row, whatever both read before.
             first = db.write(
                 "update {questions} set answered = ?, approved = ?, answer = ?, reason = ?, by = ? "
@@ -191,7 +199,26 @@ class Approvals:
                 raise ApprovalError(f"the question {question!r} is over: it was denied in the meantime")
             asked = json.loads(request)
             self._forget_arguments(db, question, asked)
+            if asked.get("kind") == ASK:
+                return None
             return self._grant(db, question, asked, answer, by, now)
+
+    @staticmethod
+    def _read(db: ApprovalTransaction, question: str, said: str) -> Answer:
+        rows = db.read("select request from {questions} where id = ?", (question,))
+        request = json.loads(rows[0][0]) if rows else {}
+        if request.get("kind") != ASK:
+            return Answer.read(said)
+        asked = Question.of(request)
+        text = asked.read(said)
+        if text is None:
+            raise ApprovalError(f"{said!r} is no answer to {question}; choose {asked.prompt}")
+        return Answer(True, text=text)
+
+    def forget(self, question: str) -> None:
+        """Drop a hook's question: it was answered, and the hook has the answer."""
+        with self.storage.transaction() as db:
+            db.write("delete from {questions} where id = ?", (question,))
 
     def answered(self, question: str) -> tuple[Answer, str] | None:
         """What was answered, and by whom; None as long as nobody did."""

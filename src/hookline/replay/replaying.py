@@ -354,7 +354,7 @@ async def _inbound(app: ReplayApp, session: str, item: Item, edited: str | None)
 
     app.playback.model.join = join
     try:
-        await app.process_inbound(message, session_id=session)
+        await app.process(message, session_id=session)
     finally:
         app.playback.model.join = None
         for task in joining:

@@ -8,7 +8,7 @@
         app.hooks.add(MyPlugin())
         scripted("Hello.")
         async with app.running():
-            result = await app.process_inbound({"content": "hi"})
+            result = await app.process({"content": "hi"})
         assert result.model_output == "Hello."
         assert "tool_call" not in fired
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hookline.models import ScriptedModel
 
     from .changes import Change, Changes
+    from .channel import RecordingChannel
     from .clock import VirtualClock
     from .firing import Fire
     from .tables import Row, decisions, rows
@@ -37,7 +38,7 @@ else:
         """What tests use besides the fixtures, imported when it is used."""
         from importlib import import_module
 
-        for module in ("changes", "clock", "firing", "tables") if name in __all__ else ():
+        for module in ("changes", "channel", "clock", "firing", "tables") if name in __all__ else ():
             found = getattr(import_module(f".{module}", __name__), name, None)
             if found is not None:
                 return found
@@ -112,6 +113,7 @@ __all__ = [
     "Change",
     "Changes",
     "Fire",
+    "RecordingChannel",
     "Row",
     "VirtualClock",
     "app",

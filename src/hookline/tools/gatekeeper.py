@@ -10,14 +10,17 @@ import asyncio
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hookline.catalog.calls import ToolCall
 from hookline.catalog.context import HookContext
+from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.events.tool import ToolCallEvent, ToolExecutionStartEvent
 from hookline.catalog.identity import Identity
 from hookline.catalog.place import at
 from hookline.catalog.place import call as call_place
+from hookline.channel import OneWay, Question, Reply
 from hookline.hooks import Decision, HooklineError, Hooks, Ruling, Verdict
 from hookline.hooks.errors import error_text
 
@@ -52,6 +55,7 @@ class Gatekeeper:
         self._gate = hooks["tool_call"]
         self._authorize = hooks["authorize_action"]
         self._approve = hooks["resolve_approval"]
+        self._notification = hooks["notification"]
 
     async def admit(self, requested: Requested, caller: Caller) -> Admitted:
         """Pass a call through the gates; one that is let through is on the tape afterwards."""
@@ -216,18 +220,33 @@ class Gatekeeper:
                 tool.validate(copied(admitted.call.arguments)), self._context(admitted, caller)
             ),
         }
-        ruling = await self.approve(request, self._resolve if self._approve.live else None)
+        ruling = await self.approve(request, self.resolver(caller.ctx))
         admitted.rulings.append(ruling)
         if ruling.decision is not Decision.ALLOW:
             raise ToolRefused(f"{admitted.call.name} {ruling.reason}")
 
-    async def _resolve(self, request: dict[str, Any]) -> Any:
-        """Put a question to whoever answers; what is answered counts for exactly this question."""
-        asked, alone = deepcopy(request), self._approve.count() < 2
-        answer = await self._approve.fire(request)
-        if answer is None or (type(answer) is str and (alone or request == asked)):
+    def resolver(self, ctx: HookContext) -> Resolve | None:
+        """Asks `resolve_approval`, then the person at the channel; None if there is neither."""
+        return partial(self._resolve, ctx) if self._approve.live or ctx.channel.asks else None
+
+    async def _resolve(self, ctx: HookContext, request: dict[str, Any]) -> Any:
+        """Get an approval answered; the answer counts for exactly this request."""
+        asked = deepcopy(request)
+        if self._approve.live:
+            alone = self._approve.count() < 2
+            answer = await self._approve.fire(request)
+            if answer is not None:
+                is_sound = type(answer) is str and (alone or request == asked)
+                return answer if is_sound else "reject"
+        if not ctx.channel.asks:
+            return None
+        if self._notification.live:
+            event = NotificationEvent("approval", asked["question"])
+            await self._notification.fire(event, replace(ctx, channel=OneWay(ctx.channel)))
+        answer = await ctx.channel.ask(Question.of(asked))
+        if answer is None or isinstance(answer, Reply):
             return answer
-        return "reject"
+        return Reply(answer, asked.get("user") or "human")
 
     async def _admit_again(self, admitted: Admitted, caller: Caller) -> dict[str, Any]:
         """Judge a further run as a call of its own, and ask again; give the values it runs with."""

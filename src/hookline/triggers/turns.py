@@ -12,7 +12,6 @@ from uuid import uuid4
 from hookline.agent.journal import cut_off_turn
 from hookline.catalog.envelope import Envelope, address_of, field_of
 from hookline.catalog.trigger import TriggerEvent
-from hookline.exchange import Exchange
 from hookline.hooks.errors import HooklineError, error_text
 from hookline.inbox import fates_of
 from hookline.turn import TurnResult
@@ -180,7 +179,7 @@ class Turns:
         return False
 
     async def _through_the_app(self, envelope: Envelope) -> TurnResult:
-        return await self._app.process_inbound(envelope, exchange=Exchange())
+        return await self._app.process(envelope)
 
     # --- after a crash ------------------------------------------------------------------------
 
@@ -213,7 +212,7 @@ class Turns:
         if fate == "started":
             cut = await cut_off_turn(await self._app.tape(session_id))
             if cut is not None and _is_of(cut.envelope, envelope):  # not a turn of somebody else
-                result = await self._app.resume(session_id, exchange=Exchange())
+                result = await self._app.resume(session_id)
                 if result is not None:
                     return result
         return TurnResult(session_id, outcome="handled", stopped="its turn was over already")

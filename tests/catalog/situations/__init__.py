@@ -71,7 +71,7 @@ class Stage:
         """Run one turn in an app that runs; without answers, the model goes on with its script."""
         if answers:
             self.script(*answers)
-        return await self.app.process_inbound({"content": content, "session_id": "s", **fields})
+        return await self.app.process({"content": content, "session_id": "s", **fields})
 
     async def turn(
         self, content: str = "hello", *answers: Any, then: type[Exception] | None = None, **fields: Any

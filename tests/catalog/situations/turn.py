@@ -54,7 +54,7 @@ async def the_model_reads_who_is_speaking(stage: Stage) -> None:
 async def the_plugin_answers_in_place_of_the_model(stage: Stage) -> None:
     seen: list[str] = []
     async with stage.app.running():
-        result = await stage.app.process_inbound(
+        result = await stage.app.process(
             {"content": "hello there"}, stream=lambda event: seen.append(event.data.get("delta", ""))
         )
     assert result.model_output.split() == ["hello", "there"]

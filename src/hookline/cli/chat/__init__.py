@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 def start(app: Hookline, session_id: str | None = None, *, latest: bool = False) -> None:
     """Chat until the person leaves; on a pipe or a dumb terminal, in plain lines."""
     from .. import INTERRUPTED, TERMINATED
-    from ..models import Progress
     from ..run import BadInput
 
     if session_id is not None and not session_id.strip():
         raise BadInput("--session needs the name of a session")
     if latest and session_id is not None:
         raise BadInput("--session and --continue each choose the session: give one of them")
-    app.progress = Progress()
     app.models.get(app.model)  # one that is unknown is told before anything is typed
     app.policy  # noqa: B018  # so is a policy that cannot be used
     try:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.buffer import Buffer
@@ -24,10 +24,11 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import StdoutProxy
 from prompt_toolkit.styles import Style
 
+from hookline.channel import Question
 from hookline.private import private_file, private_folder
 
-from .approval import PROMPT
 from .history import ChatHistory
+from .plain import forget_typed
 from .view import Stopped
 
 if TYPE_CHECKING:
@@ -70,14 +71,15 @@ class Keyboard:
         with self._above():
             return await self._session.prompt_async()
 
-    async def ask(self, question: str, call: str, diff: str = "") -> str:
-        """Ask for a yes; what was typed before the question is no answer to it."""
+    async def ask(self, question: Question) -> str:
+        """Show a question and read a line; what was typed before the question is no answer to it."""
         self._screen.pause()
         try:
-            self._screen.approval(question, call, diff)
-            forget_typed(self._asking)
+            self._screen.question(question)
+            clear_typeahead(self._asking.input)
+            forget_typed(self._asking.input.fileno())
             with self._above():
-                return await self._asking.prompt_async(f"  {PROMPT}")
+                return await self._asking.prompt_async(f"  {question.prompt} ")
         finally:
             self._screen.resume()
 
@@ -152,18 +154,6 @@ def private(path: Path) -> Path:
     private_folder(path.parent)
     private_file(path)
     return path
-
-
-def forget_typed(session: PromptSession[Any]) -> None:
-    """Drop what was typed and not read yet."""
-    clear_typeahead(session.input)
-    if sys.platform != "win32":
-        import termios
-
-        try:
-            termios.tcflush(session.input.fileno(), termios.TCIFLUSH)
-        except termios.error:
-            pass  # not a terminal: there is nothing to forget
 
 
 @contextmanager

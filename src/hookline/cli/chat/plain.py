@@ -6,14 +6,15 @@ import asyncio
 import os
 import sys
 import threading
+from typing import TextIO
 
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Question, exact
 from hookline.hooks import HooklineError
 from hookline.text import printable, visible
 
 from ..terminal import direct
-from .approval import PROMPT
-from .view import exact, one_line, text_of
+from .view import one_line, text_of
 
 
 class Plain:
@@ -90,6 +91,17 @@ class Plain:
         print(text, file=self._err, flush=True)
 
 
+def forget_typed(fd: int) -> None:
+    """Drop what was typed on a terminal and not read yet."""
+    if sys.platform != "win32":
+        import termios
+
+        try:
+            termios.tcflush(fd, termios.TCIFLUSH)
+        except termios.error:
+            pass  # not a terminal: there is nothing to forget
+
+
 class NotText(HooklineError, ValueError):
     """A line of standard input that is not UTF-8."""
 
@@ -97,9 +109,10 @@ class NotText(HooklineError, ValueError):
 class Lines:
     """Reads messages from standard input, one a line; where a person types them, it prompts."""
 
-    def __init__(self) -> None:
-        self.person = sys.stdin is not None and sys.stdin.isatty()
-        self._out = direct(sys.stdout)
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.person = self.is_terminal()
+        self._out = out or direct(sys.stdout)
+        """Where questions are shown."""
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._reading = False
 
@@ -115,12 +128,30 @@ class Lines:
                 f"this line is not UTF-8 text (byte {error.start}): it was left out"
             ) from None
 
-    async def ask(self, question: str, call: str, diff: str = "") -> str:
-        """What a person says; nobody is asked on a pipe."""
-        shown = f"\n{visible(diff)}" if diff else ""
-        print(f"{visible(question)}\n  {call}{shown}", file=self._out, flush=True)
-        typed = await self._line(PROMPT)
-        return (typed or b"").decode("utf-8", "replace")
+    @staticmethod
+    def is_terminal() -> bool:
+        """Whether a person types on standard input."""
+        return sys.stdin is not None and sys.stdin.isatty()
+
+    async def answer(self, question: Question) -> str:
+        """Ask until the answer is one that the question takes."""
+        while (answer := question.read(await self.ask(question))) is None:
+            pass
+        return answer
+
+    async def ask(self, question: Question) -> str:
+        """Show a question and read a line; what was typed before the question is no answer to it."""
+        shown = [visible(question.text)]
+        if question.is_approval:
+            shown += [f"  {question.call}", *([visible(question.diff)] if question.diff else [])]
+        print("\n".join(shown), file=self._out, flush=True)
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        forget_typed(0)
+        typed = await self._line(f"{question.prompt} ")
+        if typed is None:
+            raise EOFError
+        return typed.decode("utf-8", "replace")
 
     async def _line(self, prompt: str) -> bytes | None:
         if self.person:

@@ -12,12 +12,13 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Question, exact
 from hookline.text import printable, visible
 
 from .blocks import Blocks
 from .page import Allowance, page
 from .region import Region
-from .view import exact, one_line, text_of
+from .view import one_line, text_of
 
 FRAME = 1 / 15
 """Seconds between two drawings of what is still growing."""
@@ -178,14 +179,15 @@ class Screen:
         """Wipe the terminal."""
         self.console.clear()
 
-    def approval(self, question: str, call: str, diff: str = "") -> None:
-        """Show a call that somebody wants to be asked about, all of it, and what it would change."""
+    def question(self, question: Question) -> None:
+        """Show a question; for an approval all of the call, and what it would change."""
         shown = Text("? ")
         shown.stylize("yellow")
-        shown.append(f"{visible(question)}\n", "bold")
-        shown.append(f"  {call}")
-        if diff:
-            changes = Text("".join(f"\n    {line}" for line in visible(diff).split("\n")))
+        shown.append(visible(question.text), "bold")
+        if question.is_approval:
+            shown.append(f"\n  {question.call}")
+        if question.diff:
+            changes = Text("".join(f"\n    {line}" for line in visible(question.diff).split("\n")))
             colour_diff(changes)
             shown.append_text(changes)
         self._add(shown)

@@ -6,32 +6,30 @@ import asyncio
 import signal
 import sys
 from collections.abc import Coroutine, Generator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.attachments import attachments, mentions
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
-from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.events.tool import ToolExecutionUpdateEvent
 from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Channel, Note, Question
+from hookline.cli.models import Progress
 from hookline.cli.orphans import adopting
 from hookline.cli.run import latest_session
 from hookline.delivery import is_channel
-from hookline.exchange import Exchange
 from hookline.hookfiles import inert_text
 from hookline.models.thinking import LEVELS
 from hookline.person import arguments_of, call_tool, run_shell
-from hookline.policy.answers import Answer
-from hookline.policy.approvals import ApprovalError
 from hookline.session_index import TERMINAL
 from hookline.slash import written
 
 from .commands import Commands
 from .sessions import Places
-from .view import Reader, Stopped, View, exact, text_of, told
+from .view import Reader, Stopped, View, text_of, told
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -47,8 +45,8 @@ SETTLING = 0.02
 T = TypeVar("T")
 
 
-class Chat:
-    """One person's conversation with the app."""
+class Chat(Channel):
+    """One person's conversation with the app, and their channel."""
 
     def __init__(
         self, app: Hookline, session_id: str | None, view: View, *, latest: bool = False
@@ -70,6 +68,9 @@ class Chat:
         self._delivered: list[Envelope] = []
         self._work: asyncio.Task[Any] | None = None
         self._asking = asyncio.Lock()
+        self._is_busy = False
+        """Whether something is under way that is shown as it goes; if not, the person is typing."""
+        self._downloading = Progress()
         self._reader: Reader | None = None
 
     # --- the loop -----------------------------------------------------------------------------
@@ -82,7 +83,7 @@ class Chat:
         servers = self.app.hooks.pm.get_plugin("mcp")
         if servers is not None:
             servers.tell = self._news.append
-        async with adopting(), self.app.running(), self.app.hook_files.watching(self._reloaded):
+        async with adopting(), self.app.running(self), self.app.hook_files.watching(self._reloaded):
             if self._latest:
                 self.session_id = await latest_session(self.app, TERMINAL)
             await self.enter(self.session_id)
@@ -93,21 +94,21 @@ class Chat:
             inert = len(self.app.hook_files.inert())
             if inert > (self.app.hook_files.announced or 0):  # what plugins point to comes late
                 self.view.note(inert_text(inert))
-            with self._attached():
-                with quiet():
-                    await self._do(self._take_up())
-                while not self.leaving:
-                    try:
-                        text = await self._stoppable(reader.read())
-                    except (EOFError, Stopped):
-                        return
-                    except ValueError as error:
-                        self.view.error(told(error))
-                        continue
-                    self._tell_news()
-                    if text.strip():
-                        with quiet():
-                            await self._do(self._take(text))
+            self.app.hooks.register("tool_execution_update", self._progress)
+            with quiet():
+                await self._do(self._take_up())
+            while not self.leaving:
+                try:
+                    text = await self._stoppable(reader.read())
+                except (EOFError, Stopped):
+                    return
+                except ValueError as error:
+                    self.view.error(told(error))
+                    continue
+                self._tell_news()
+                if text.strip():
+                    with quiet():
+                        await self._do(self._take(text))
 
     def _reloaded(self, text: str) -> None:
         """Hook files changed while the chat waits: told when it shows something next."""
@@ -172,16 +173,19 @@ class Chat:
         if not await self.app.is_cut_off(self.session_id):
             return
         self.view.note("the last turn was cut off; going on with it")
-        await self._show(self.app.resume(self.session_id, stream=self._event))
+        await self._show(self.app.resume(self.session_id, self))
 
     async def _do(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something that Ctrl-C stops; an error is told, and the chat goes on."""
+        self._is_busy = True
         try:
             await self._stoppable(work)
         except Stopped:
             self.view.note("stopped")
         except Exception as error:
             self.view.error(told(error))
+        finally:
+            self._is_busy = False
 
     async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for something that Ctrl-C stops; when it is the chat that ends, it ends as well."""
@@ -214,8 +218,7 @@ class Chat:
         if parts:
             envelope["attachments"] = parts
             self.view.note(f"attached: {', '.join(m.path for m in mentions(text, self.app.workspace))}")
-        exchange = Exchange(publish=self._publish)
-        await self._show(self.app.process_inbound(envelope, stream=self._event, exchange=exchange))
+        await self._show(self.app.process(envelope, self))
 
     async def _show(self, turn: Awaitable[TurnResult | None]) -> None:
         """A turn as it goes, then what it came to."""
@@ -235,10 +238,6 @@ class Chat:
             content = str(field_of(outbound, "content", ""))
             if content != result.model_output:
                 self.view.say(content)
-
-    def _publish(self, parts: list[Part]) -> None:
-        for part in parts:
-            self.view.say(part.text if isinstance(part, TextPart) else f"[{part.type}]")
 
     async def _shell(self, text: str) -> None:
         """A command of the person's own."""
@@ -274,13 +273,6 @@ class Chat:
         finally:
             self.view.end()
 
-    def _event(self, event: StreamEvent) -> None:
-        if event.kind == "usage":
-            self._usage.update(event.data)
-        elif event.kind == "tool_result":
-            self._count()
-        self.view.event(event)
-
     def _count(self) -> None:
         """One model call's usage is complete."""
         self.tokens += total(self._usage)
@@ -288,64 +280,62 @@ class Chat:
         self.turn_cost += price(self._usage)
         self._usage = {}
 
-    # --- what is attached while chatting --------------------------------------------------------
+    # --- the channel --------------------------------------------------------------------------
 
-    @contextmanager
-    def _attached(self) -> Generator[None]:
-        """Progress is shown and approval asked here, as long as the chat lasts."""
-        hooks = self.app.hooks
-        with ExitStack() as stack:
-            stack.callback(hooks.register("tool_execution_update", self._progress))
-            limit = self.app.approvals.seconds + 5  # the question's own limit comes first
-            stack.callback(hooks.register("resolve_approval", self._approve, timeout=limit))
-            stack.callback(hooks.register("notification", self._hook_note, when="hook"))
-            stack.callback(setattr, self.app, "deliver", self.app.deliver)
-            self.app.deliver = self._deliver
-            yield
-
-    def _deliver(self, outbound: Envelope) -> bool:
-        session_id = field_of(outbound, "session_id")
-        if is_channel(address_of(outbound)[0]) or not session_id:
-            self._delivered.append(outbound)
+    async def send(self, message: Envelope) -> bool:
+        """Show a message: that of a turn after its end, unless it was streamed; anything else at once."""
+        parts: list[Part] = field_of(message, "parts") or []
+        for part in parts:
+            self.view.say(part.text if isinstance(part, TextPart) else f"[{part.type}]")
+        session_id = field_of(message, "session_id")
+        if is_channel(address_of(message)[0]) or not session_id:
+            if not parts:
+                self._delivered.append(message)
             return True
         if session_id != self.session_id:
             return False
-        self.view.say(content_of(outbound))  # of a turn that a plugin started
+        if not parts:
+            self.view.say(content_of(message))  # of a turn that a plugin started
         return True
 
-    def _progress(self, event: ToolExecutionUpdateEvent) -> None:
-        self.view.progress(text_of(event.partial_tool_result.content))
+    def stream(self, event: StreamEvent) -> None:
+        """Show one piece of an answer."""
+        if event.kind == "progress":
+            self._downloading(**event.data)
+        elif self._is_busy:
+            if event.kind == "usage":
+                self._usage.update(event.data)
+            elif event.kind == "tool_result":
+                self._count()
+            self.view.event(event)
 
-    def _hook_note(self, event: NotificationEvent) -> None:
-        self.view.note(event.text)
+    def notify(self, note: Note) -> None:
+        """Show a note; while the person types, it waits for what is shown next."""
+        if self._is_busy:
+            self.view.note(note.text)
+        else:
+            self._news.append(note.text)
 
-    async def _approve(self, request: Any) -> str | None:
-        """Ask the person, one question at a time; what they say is kept with how far it goes."""
+    async def ask(self, question: Question) -> str | None:
+        """Ask the person, one question at a time; Ctrl-C and Ctrl-D give the default, and stop."""
         if self._reader is None or not self._reader.person:
+            if not question.is_approval:
+                self.view.note(question.unanswered)
             return None
-        request = await asyncio.to_thread(self.app.approvals.as_asked, request)
-        call = exact(request["tool"], request["arguments"])
-        await self.app.sessions.notify(request["session_id"], "approval", request["question"])
         try:
             async with self._asking:
                 await asyncio.sleep(SETTLING)  # what the model said before the call is shown first
-                typed = await self._reader.ask(request["question"], call, request.get("diff") or "")
+                while (answer := question.read(await self._reader.ask(question))) is None:
+                    self.view.note(f"please answer with one of {question.prompt}")
+                return answer
         except (Stopped, EOFError):
             self.interrupt()
-            return "reject"
+            return question.default
         finally:
             self._listen()
-        answer = Answer.read(typed)
-        await self._keep(request, answer)
-        return "approve" if answer.approved else "reject"
 
-    async def _keep(self, request: Any, answer: Answer) -> None:
-        """Write an answer down, so that it counts as long as was said."""
-        by = request.get("user") or "human"
-        try:
-            await asyncio.to_thread(self.app.approvals.answer, request["id"], answer, by=by)
-        except ApprovalError as error:  # answered elsewhere in the meantime, or too late: that counts
-            self.view.note(told(error))
+    def _progress(self, event: ToolExecutionUpdateEvent) -> None:
+        self.view.progress(text_of(event.partial_tool_result.content))
 
     # --- Ctrl-C -------------------------------------------------------------------------------
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from hookline.catalog.parts import Content
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Question
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
-from hookline.text import printable, visible
+from hookline.text import printable
 
 
 class Stopped(Exception):
@@ -80,8 +79,8 @@ class Reader(Protocol):
         """The next message; EOFError at the end, Stopped where the person wants to leave."""
         ...
 
-    async def ask(self, question: str, call: str, diff: str = "") -> str:
-        """What the person says to a call, and to what it would change. Stopped is no answer."""
+    async def ask(self, question: Question) -> str:
+        """Show a question and return what the person types; EOFError or Stopped is no answer."""
         ...
 
 
@@ -89,12 +88,6 @@ def one_line(text: str, width: int) -> str:
     """The text in one line, cut where it is too long."""
     line = " ".join(printable(text[: width * 4]).split())
     return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def exact(name: str, arguments: Any) -> str:
-    """A call as it will be made, with nothing left out or hidden."""
-    written = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments
-    return visible(f"{name} {written}", line=True)
 
 
 def text_of(content: Content | Any) -> str:

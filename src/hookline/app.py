@@ -520,9 +520,9 @@ class Hookline:
 
     async def ask(self, ctx: HookContext, question: Question) -> str | None:
         """Ask the person at a channel; the question is kept until it is answered, as approvals are."""
-        from hookline.policy.approving import ask
+        from hookline.policy.approving import Approving, ask
 
-        return await ask(self.safeguards.approve, self.hooks, ctx, question)
+        return await ask(Approving(self.approvals), self.hooks, ctx, question)
 
     def _progress(self, step: str, done: int, total: int) -> None:
         channel = self.current_channel()

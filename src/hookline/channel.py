@@ -70,8 +70,11 @@ class Question:
     @classmethod
     def of(cls, request: Mapping[str, Any], timeout: float | None = None) -> Question:
         """The question of a stored request: an approval, or what `HookContext.ask` asked."""
-        named = {"id": str(request.get("id") or ""), "hash": str(request.get("hash") or "")}
-        session_id = str(request["session_id"])
+        named: dict[str, Any] = {
+            "id": str(request.get("id") or ""),
+            "session_id": str(request["session_id"]),
+            "hash": str(request.get("hash") or ""),
+        }
         if request.get("kind") == ASK:
             asked = request["arguments"]
             return cls(
@@ -79,18 +82,10 @@ class Question:
                 tuple(asked["choices"]),
                 asked["default"],
                 asked["timeout"],
-                session_id=session_id,
                 **named,
             )
-        return cls(
-            str(request["question"]),
-            tuple(APPROVAL),
-            "reject",
-            timeout,
-            session_id=session_id,
-            request=request,
-            **named,
-        )
+        text = str(request["question"])
+        return cls(text, tuple(APPROVAL), "reject", timeout, request=request, **named)
 
     @property
     def is_approval(self) -> bool:

@@ -688,7 +688,7 @@ def test_a_question_in_a_chat_is_answered_from_another_terminal(terminal, place,
 
 def test_a_headless_run_is_denied_and_told_how_to_allow(place, hookline):
     done = hookline("run", "put", "--model", place.model)
-    assert "nobody is here to approve it: write_file" in done.stderr
+    assert "no one is here to approve it: write_file" in done.stderr
     assert "`hookline run --yes` approves" in done.stderr
     assert (place.workspace / "notes.txt").read_text() == "one\ntwo\nthree\n"
     assert hookline("policy", "approvals").stdout.startswith("nothing waits")

@@ -297,7 +297,7 @@ def test_a_question_of_one_machine_is_answered_on_another_and_the_grant_holds_on
     [grant] = json.loads(hookline(one, "policy", "approvals", "--json").stdout)["granted"]
     assert hookline(one, "policy", "approvals", "--revoke", grant["id"]).returncode == 0
     notes.unlink()
-    assert "nobody is here to approve it" in hookline(other, *said).stderr
+    assert "no one is here to approve it" in hookline(other, *said).stderr
     assert not notes.exists()
     assert not any((machine.home / "approvals.db").exists() for machine in machines)
 

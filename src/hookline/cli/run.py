@@ -80,6 +80,7 @@ def run_once(app: Hookline, order: Order) -> None:
 async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
     """One turn inside a running scope; being asked to end cancels it, and its tools with it."""
     end_when_asked()
+
     async def started(event: SessionStartEvent, ctx: HookContext) -> None:
         await tell_history(app, ctx.session_id)
 

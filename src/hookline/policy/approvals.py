@@ -206,7 +206,7 @@ class Approvals:
     @staticmethod
     def _read(db: ApprovalTransaction, question: str, said: str) -> Answer:
         rows = db.read("select request from {questions} where id = ?", (question,))
-        request = json.loads(rows[0][0]) if rows else {}
+        request: dict[str, Any] = json.loads(rows[0][0]) if rows else {}
         if request.get("kind") != ASK:
             return Answer.read(said)
         asked = Question.of(request)

@@ -283,7 +283,7 @@ class Chat(Channel):
     # --- the channel --------------------------------------------------------------------------
 
     async def send(self, message: Envelope) -> bool:
-        """Show a message: that of a turn after its end, unless it was streamed; anything else at once."""
+        """Show a message at once; that of a turn after its end, unless it was streamed."""
         parts: list[Part] = field_of(message, "parts") or []
         for part in parts:
             self.view.say(part.text if isinstance(part, TextPart) else f"[{part.type}]")

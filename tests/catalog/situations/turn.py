@@ -11,6 +11,7 @@ from hookline.cli.onboard import Answers, onboard
 from hookline.gateway import Gateway
 from hookline.models.script import Turn
 from hookline.tape import SQLiteStore
+from hookline.testing import RecordingChannel
 
 from . import Stage, situation
 
@@ -52,13 +53,11 @@ async def the_model_reads_who_is_speaking(stage: Stage) -> None:
 
 @situation("run_model_stream")
 async def the_plugin_answers_in_place_of_the_model(stage: Stage) -> None:
-    seen: list[str] = []
+    channel = RecordingChannel()
     async with stage.app.running():
-        result = await stage.app.process(
-            {"content": "hello there"}, stream=lambda event: seen.append(event.data.get("delta", ""))
-        )
-    assert result.model_output.split() == ["hello", "there"]
-    assert [word.strip() for word in seen if word] == ["hello", "there"]
+        result = await stage.app.process({"content": "hello there"}, channel)
+    assert result.model_output.split() == channel.text.split() == ["hello", "there"]
+    assert len(channel.kinds("text")) == 2
 
 
 @situation("run_model")

@@ -635,9 +635,9 @@ class TestDeclaredTools:
 
         model = scripted("one", "two")
         async with app.running():
-            await app.process_inbound({"content": "hi"})
+            await app.process({"content": "hi"})
             app.tools.add(declared_in_a_script)
-            await app.process_inbound({"content": "hi"})
+            await app.process({"content": "hi"})
         before, after = ({t["name"] for t in request.tools} for request in model.requests)
         assert after - before == {"declared_in_a_script"}
 

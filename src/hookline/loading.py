@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hookline.hooks import HooklineError
-from hookline.hooks.footprint import Footprint
 from hookline.plugins.arrangement import arranged, owners, tied
 from hookline.plugins.candidate import Candidate, candidates
 from hookline.plugins.errors import BadRequirement, PluginError
@@ -242,8 +241,8 @@ class Plugins(Registrations):
         trace("importing", name, candidate.entry.value)
         tools = _declared_so_far()
         try:
-            with Footprint(hooks) as footprint:
-                self.undo_with(name, footprint.undo)
+            self.undo_with(name, partial(hooks.remove_owned, name))
+            with hooks.owner(name):
                 plugin = made(candidate.entry.load(), self._app)
                 hooks.add(plugin, name=name)
         except (Exception, SystemExit) as error:

@@ -76,7 +76,7 @@ class Tracing:
         for name, plugin in plugins.items():
             app.hooks.add(plugin, name=name)
             stack.callback(app.hooks.remove, name)
-        stack.callback(app.hooks.watch(tracer.watch))
+        stack.callback(app.hooks.observe(tracer.observer))
 
     async def store(self) -> TraceStore:
         """The trace of the tape, with all that happened so far."""

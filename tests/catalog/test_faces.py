@@ -15,7 +15,7 @@ from hookline.catalog import CATALOG, TurnHooks, bases
 from hookline.catalog.events import FAMILIES
 from hookline.events import HookContext, MessageReceiveResult, ToolCallEvent
 from hookline.hooks import Catalog, Family, RegistrationError, first
-from hookline.hooks.spec import plain_result
+from hookline.hooks.annotations import plain_result
 
 EVENT_SPECS = [spec for spec in CATALOG.values() if spec.event]
 

@@ -25,6 +25,8 @@ class Dispatch:
         self.arguments = {"ctx": None, **arguments} if spec.event else dict(arguments)
         self.reducer, self.errors = reducer_and_errors(spec, face, denies)
         self.how = self.reducer.name
+        if self.how == "around" and self.sync:
+            raise hl.CallError("middleware is awaited")
         self.values, self.listed, self.logged = [], [], []  # to reduce, to emit, for the log
         self.verdict = Verdict(arguments.get("event"))
         self.stopped = False
@@ -102,21 +104,12 @@ class Dispatch:
         """What the rest of a middleware chain returns; the caller's own function is innermost."""
         passing = [self.reducer.passing] if self.reducer.passing else []
         if not order:
-            value = arguments["call_next"](*(arguments[name] for name in passing))
-            return value if self.sync else await value
-        inside = []
+            return await arguments["call_next"](*(arguments[name] for name in passing))
 
         def call_next(*values):
-            rest = self.around(order[1:], {**arguments, **dict(zip(passing, values, strict=True))})
-            if self.sync:
-                inside.append(finish(rest))
-            return inside[-1] if self.sync else rest
+            return self.around(order[1:], {**arguments, **dict(zip(passing, values, strict=True))})
 
-        try:
-            value = await self.ask(order[0], {**arguments, "call_next": call_next})
-        except hl.NotAwaited:
-            self.log("async_not_supported", order[0])
-            value = inside[-1] if inside else ABSENT
+        value = await self.ask(order[0], {**arguments, "call_next": call_next})
         return await self.around(order[1:], arguments) if value is ABSENT else value
 
     async def core(self):

@@ -444,8 +444,7 @@ class TestLeftOutWhole:
             app.hooks.report(),
             list(app.hooks.catalog),
             [hook.count() for hook in map(app.hooks.__getitem__, app.hooks.catalog)],
-            len(app.hooks.subscribers),
-            len(app.hooks.sinks),
+            len(app.hooks.observers),
         )
 
     def test_a_plugin_that_fails_while_it_is_made_leaves_nothing(self, site, fresh):

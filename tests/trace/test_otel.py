@@ -23,7 +23,7 @@ async def test_spans_are_nested_session_turn_model_turn_tool_call_hook(traced):
     plugin = SpansPlugin(app, tracer.epoch, (spans,))
     tracer.pass_over([plugin])
     app.hooks.add(plugin, name="spans")
-    app.hooks.watch(tracer.watch)
+    app.hooks.observe(tracer.observer)
     async with app.running():
         await one_turn(app)
     spans._provider.force_flush()  # what `close` does before it ends the exporter

@@ -13,7 +13,6 @@ import pytest
 from hookline import Hooks
 from hookline.config import ConfigError
 from hookline.events import ModelResultEventResult, ToolCallEvent
-from hookline.hooks.observers import Watch
 from hookline.tape import MemoryStore, SQLiteStore
 from hookline.tape.postgres import PostgresStore
 from hookline.trace import session_trace
@@ -89,7 +88,7 @@ async def test_a_trace_that_is_off_leaves_the_compiled_code_as_it_is(traced):
     async with app.running():
         assert app.tracing.tracer is None
         assert gate.function().__code__ is before
-        assert not app.hooks.watches
+        assert not app.hooks.observers
         assert not app.hooks.pm.has_plugin("trace")
 
 
@@ -102,11 +101,11 @@ async def test_decisions_leave_the_code_of_other_hooks_as_it_is(traced):
         assert not app.hooks["message_update"].live
 
 
-def test_a_watch_sees_only_what_it_chose():
+def test_a_trace_sees_only_the_hooks_it_wants():
     hooks = Hooks()
     hooks.register("tool_call", lambda event: None)
     seen = []
-    hooks.watch(Watch(lambda d: seen.append(d.hook), lambda spec, attached: spec.name == "tool_call"))
+    hooks.trace(lambda d: seen.append(d.hook), lambda spec, attached: spec.name == "tool_call")
     asyncio.run(hooks.call(ToolCallEvent(tool_name="x")))
     assert seen == ["tool_call"]
     assert not hooks["tool_result"].live

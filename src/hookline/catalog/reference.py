@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from hookline.hooks import REDUCERS, Catalog, Errors, HookSpec
+from hookline.hooks import DENY, REDUCERS, Catalog, Errors, HookSpec
+from hookline.hooks.annotations import type_name
 from hookline.hooks.reducers import Reducer
-from hookline.hooks.spec import type_name
 
 from .lifecycle import walk
 
@@ -157,7 +157,7 @@ def rules() -> Iterator[str]:
 def reducer_row(reducer: type[Reducer]) -> str:
     """One reducer as a table row."""
     policies = ", ".join(e.value for e in Errors if e in reducer.errors)
-    guards = "yes" if reducer.guarded else "where a value denies" if reducer.name == "first" else "no"
+    guards = "yes" if reducer.guarded else "where a value denies" if DENY in reducer.errors else "no"
     wrappers = "yes" if reducer.wrappable else "no"
     stops = "yes" if reducer.stops else "no"
     return f"| `{reducer.name}` | {reducer.returns} | {stops} | {policies} | {guards} | {wrappers} |"

@@ -1,24 +1,44 @@
-"""`Hook`: one declared hook with what is attached to it, compiled for the ways it is called."""
+"""`Hook`: one declared hook with what is attached to it, compiled for each way it is called."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .around import middleware, wrapped
-from .code import by_scope, named
-from .dispatch import compile_dispatch
+from .dispatch import Fire, by_scope, compile_dispatch, forward, readable_source
 from .errors import CallError, suggestion
+from .faces import FACES, awaitable, face_reducer
 from .implementation import Implementation
-from .observers import Watch, observed, watching
-from .plan import Plan, require
-from .reducers import CAPTURE, DENY, SKIP, Collect, Errors, First, Reducer
+from .observers import Observed, observed, telling
+from .source import Plan
 from .spec import HookSpec
 
 if TYPE_CHECKING:
     from .registry import Hooks
 
-Fire = Callable[..., Any]
+
+class Selection(NamedTuple):
+    """Some of a hook's implementations."""
+
+    only: frozenset[int] | None = None
+    """The ids of the implementations; None for all."""
+    without: frozenset[int] = frozenset()
+    """The ids of plugins whose implementations are left out."""
+
+    def keeps(self, impl: Implementation) -> bool:
+        """Return whether an implementation is one of them."""
+        return id(impl.plugin) not in self.without and (self.only is None or id(impl) in self.only)
+
+
+class Way(NamedTuple):
+    """One way of calling a hook; each has a function of its own."""
+
+    face: str
+    sync: bool
+    passed: tuple[str, ...]
+    selection: Selection = Selection()
 
 
 class Hook:
@@ -30,44 +50,50 @@ class Hook:
     """
 
     __slots__ = (
-        "_emit", "_functions", "_hooks", "_scopes", "fire", "implementations", "live", "names", "spec",
+        "_functions", "_hooks", "_scopes", "emit", "fire", "implementations", "live", "named", "names",
+        "spec",
     )  # fmt: skip
+
+    fire: Fire
+    emit: Fire
+    """Dispatches an event and returns what each handler returned."""
 
     def __init__(self, hooks: Hooks, spec: HookSpec) -> None:
         self._hooks = hooks
         self.spec = spec
         self.implementations: list[Implementation] = []
         self._scopes: dict[Any, list[Implementation]] = {}
-        self._functions: dict[Any, dict[Any, Fire]] = {}
-        """The compiled functions: by scope key, then by the way of calling."""
+        self._functions: dict[Any, dict[Way, Fire]] = {}
+        """The compiled functions, by scope key."""
+        self.named: dict[str, dict[tuple[str, ...], Fire]] = {}
+        """The functions for calls by name: by face, then by the names of the arguments."""
         self.names = frozenset(spec.params)
         self.live = False
         self.changed()
 
-    fire: Fire
-    _emit: Fire
+    # --- what is attached -----------------------------------------------------------------------
 
     def run_order(self, key: Any = None) -> list[Implementation]:
-        """Everything attached, wrappers first, in the order in which it runs."""
+        """Return everything attached, wrappers first, in the order in which it runs."""
         attached = [*self.implementations]
         for scope in self._hooks.line_of(key):
             attached += self._scopes.get(scope, ())
         return sorted(attached, key=lambda impl: (not impl.wrapper, impl.sort_key))
 
     def count(self) -> int:
-        """How many implementations are attached, scoped ones too."""
+        """Return how many implementations are attached, including scoped ones."""
         return len(self.implementations) + sum(map(len, self._scopes.values()))
 
-    def without(self, plugins: Iterable[object]) -> Caller:
-        """A caller for what remains when these plugins are left out."""
-        return Caller(self, without=frozenset(map(id, plugins)))
+    def scoped(self, key: Any) -> list[Implementation]:
+        """Return what is attached under one scope key."""
+        return self._scopes.get(key, [])
 
-    def only(self, implementations: Iterable[Implementation]) -> Caller:
-        """A caller for these of its implementations alone."""
-        return Caller(self, only=frozenset(map(id, implementations)))
+    def scope_keys(self) -> list[Any]:
+        """Return the scopes that have a handler here."""
+        return list(self._scopes)
 
     def attach(self, impl: Implementation, key: Any = None) -> None:
-        """Add one; the hook's functions are made anew when next called."""
+        """Add an implementation, for all dispatches or those under one scope key."""
         if key is None:
             self.implementations.append(impl)
             self.changed()
@@ -77,78 +103,41 @@ class Hook:
         self._changed_under(key, everywhere=first_scope)
 
     def detach(self, keep: Callable[[Implementation], bool], key: Any = None) -> int:
-        """Remove what is not to be kept, under one scope key or from the shared ones."""
-        if key is None:
-            kept = [impl for impl in self.implementations if keep(impl)]
-            removed = len(self.implementations) - len(kept)
-            self.implementations = kept
-            if removed:
-                self.changed()
-            return removed
-        own = self._scopes.get(key, [])
-        kept = [impl for impl in own if keep(impl)]
-        if len(kept) == len(own):
+        """Remove the implementations that `keep` rejects, and return how many there were."""
+        attached = self.implementations if key is None else self._scopes.get(key, [])
+        kept = [impl for impl in attached if keep(impl)]
+        removed = len(attached) - len(kept)
+        if not removed:
             return 0
+        if key is None:
+            self.implementations = kept
+            self.changed()
+            return removed
         self._scopes[key] = kept
         if not kept:
             del self._scopes[key]
         self._changed_under(key, everywhere=not self._scopes)
-        return len(own) - len(kept)
+        return removed
 
     def exchange(self, old: Iterable[Implementation], new: Iterable[Implementation]) -> None:
-        """Put some in the place of others, in one step: no dispatch sees neither."""
+        """Replace implementations atomically."""
         gone = set(map(id, old))
         self.implementations = [*(i for i in self.implementations if id(i) not in gone), *new]
         self.changed()
 
-    def scoped(self, key: Any) -> list[Implementation]:
-        """What is attached under one scope key alone."""
-        return self._scopes.get(key, [])
-
-    def scope_keys(self) -> list[Any]:
-        """The scopes that have a handler here."""
-        return list(self._scopes)
-
     def changed(self) -> None:
-        """Forget the compiled functions; the next call makes what it needs."""
+        """Forget the compiled functions; the next call compiles what it needs."""
         self._functions = {}
-        hooks = self._hooks
-        observed = hooks.sinks or (self.spec.event is not None and hooks.subscribers)
+        self.named = {}
+        observers = self._hooks.observers
+        observed = any(observer.wants(self.spec, ()) for observer in observers) if observers else False
         self.live = bool(self.implementations or self._scopes or observed)
         self.fire = self._first_fire
-        self._emit = self._first_emit
+        self.emit = self._first_emit
 
-    def function(
-        self,
-        face: str = "call",
-        *,
-        sync: bool | None = None,
-        passed: tuple[str, ...] | None = None,
-        key: Any = None,
-        without: frozenset[int] = frozenset(),
-        only: frozenset[int] | None = None,
-    ) -> Fire:
-        """The compiled function for one way of calling this hook."""
-        sync = self.spec.sync if sync is None else sync
-        passed = self.spec.params if passed is None else passed
-        variant = (face, sync, passed, without, only)
-        found = self._functions.get(key, {}).get(variant)
-        if found is None:
-            with self._hooks.lock:
-                found = self._build(face, sync, passed, without, only, key)
-                self._functions.setdefault(key, {})[variant] = found
-        return found
-
-    def by_name(self, arguments: Iterable[str]) -> tuple[str, ...]:
-        """The parameters among these names, in the hook's order; another name is an error."""
-        given = set(arguments)
-        params = self.spec.params
-        for name in given.difference(params):
-            takes = ", ".join(params) or "no arguments"
-            raise CallError(
-                f"hook {self.spec.name!r} takes {takes}, not {name!r}{suggestion(name, params)}"
-            )
-        return tuple(p for p in params if p in given)
+    def forget(self, key: Any) -> None:
+        """Drop what was compiled under a scope key that is no longer used."""
+        self._functions.pop(key, None)
 
     def _changed_under(self, key: Any, *, everywhere: bool) -> None:
         if everywhere:
@@ -158,94 +147,120 @@ class Hook:
             if key in self._hooks.line_of(known):
                 del self._functions[known]
 
-    def forget(self, key: Any) -> None:
-        """Drop what was compiled under a scope key that is no longer used."""
-        self._functions.pop(key, None)
+    # --- calling --------------------------------------------------------------------------------
+
+    def without(self, plugins: Iterable[object]) -> Caller:
+        """Return a caller that leaves out these plugins."""
+        return Caller(self, Selection(without=frozenset(map(id, plugins))))
+
+    def only(self, implementations: Iterable[Implementation]) -> Caller:
+        """Return a caller for these of its implementations."""
+        return Caller(self, Selection(only=frozenset(map(id, implementations))))
+
+    def by_name(self, face: str, names: Iterable[str]) -> Fire:
+        """Return the function for a method of `Hooks`, called with arguments of these names."""
+        names = tuple(names)
+        which, sync = FACES[face]
+        with self._hooks.lock:
+            fire = self.function(Way(which, sync or self.spec.sync, self.passed(names)))
+            if self.spec.sync and not sync:
+                fire = awaitable(fire)
+            self.named.setdefault(face, {})[names] = fire
+        return fire
+
+    def passed(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the parameters with these names, in the hook's order; another name is an error."""
+        params = self.spec.params
+        given = set(names)
+        for name in given.difference(params):
+            takes = ", ".join(params) or "no arguments"
+            raise CallError(
+                f"hook {self.spec.name!r} takes {takes}, not {name!r}{suggestion(name, params)}"
+            )
+        if self.spec.event is not None:
+            given.add("ctx")  # which has a default
+        return tuple(p for p in params if p in given)
+
+    def function(self, way: Way | None = None, key: Any = None) -> Fire:
+        """Return the compiled function for one way of calling this hook, under a scope key."""
+        way = way or self._way()
+        found = self._functions.get(key, {}).get(way)
+        if found is None:
+            with self._hooks.lock:
+                found = self._compile(way, key)
+                self._functions.setdefault(key, {})[way] = found
+                if key is None and way == self._way():
+                    self.fire = found
+        return found
+
+    def source(self) -> str:
+        """Return the generated code that dispatches this hook now, for people to read."""
+        with self._hooks.lock:
+            plan, wrappers, observers = self._plan(self._way())
+            spec = self.spec
+            about = [f"{spec.reducer}, {spec.order.value} first, errors: {plan.errors.value}"]
+            if wrappers:
+                about.append(f"wrapped by: {', '.join(impl.name for impl in wrappers)}")
+            if observers:
+                about.append(f"observers: {len(observers)}")
+            if self._scopes:
+                about.append(f"scopes with handlers of their own: {len(self._scopes)}")
+            head = "".join(f"# {line}\n" for line in about)
+            if not spec.reducer.nested:
+                return head + readable_source(plan)
+            nested = (f"# {impl.name} ({impl.location})\n" for impl in plan.implementations)
+            return f"{head}# each calls the next one, through call_next:\n{''.join(nested)}"
+
+    def _way(self, face: str = "call") -> Way:
+        return Way(face, self.spec.sync, self.spec.params)
 
     def _first_fire(self, *args: Any, **kwargs: Any) -> Any:
-        with self._hooks.lock:
-            fire = self.fire = self.function()
-        return fire(*args, **kwargs)
+        return self.function()(*args, **kwargs)
 
     def _first_emit(self, *args: Any) -> Any:
         with self._hooks.lock:
-            emit = self._emit = self.function("emit")
+            emit = self.emit = self.function(self._way("emit"))
         return emit(*args)
 
-    def emit(self, event: Any, ctx: Any) -> Any:
-        """Dispatch an event and give what each handler returned."""
-        return self._emit(event, ctx)
-
-    def _build(
-        self,
-        face: str,
-        sync: bool,
-        passed: tuple[str, ...],
-        without: frozenset[int],
-        only: frozenset[int] | None,
-        key: Any,
-    ) -> Fire:
-        chosen = [i for i in self.run_order(key) if id(i.plugin) not in without]
-        if only is not None:
-            chosen = [i for i in chosen if id(i) in only]
-        reducer, errors = self._face(face)
-        sinks = self._sinks(chosen)
-        wrappers = tuple(i for i in chosen if i.wrapper) if face in ("call", "emit") else ()
-        subscribers = self._hooks.subscribers if self.spec.event is not None else ()
-        layered_on = wrappers or subscribers or face == "emit" or reducer.name == "around"
+    def _plan(self, way: Way, key: Any = None) -> tuple[Plan, list[Implementation], list[Any]]:
+        """Return what decides the function for a way, the wrappers around it and the observers."""
+        spec, reducer, errors = self.spec, *face_reducer(self.spec, way.face, self._hooks.on_gate_error)
+        if way.sync and reducer.nested:
+            raise CallError(f"hook {spec.name!r} cannot be called synchronously; use hooks.call")
+        for name in ("event" if spec.event else None, reducer.carries, reducer.nested and "call_next"):
+            if name and name not in way.passed:
+                raise CallError(f"a call of hook {spec.name!r} needs the argument {name!r}")
+        chosen = [impl for impl in self.run_order(key) if way.selection.keeps(impl)]
+        emits = way.face == "emit"
+        wrappers = [i for i in chosen if i.wrapper] if emits or way.face == "call" else []
+        observers = [each for each in self._hooks.observers if each.wants(spec, chosen)]
+        traced = any(each.notes for each in observers)
+        layered = wrappers or emits or reducer.nested or any(each.waits for each in observers)
         plan = Plan(
-            self.spec,
+            spec,
             tuple(i for i in chosen if not i.wrapper),
             reducer,
             errors,
-            sync=sync,
-            passed=passed,
-            emits=face == "emit",
-            traced=bool(sinks),
-            watched=watching(self.spec, passed, sinks) if sinks and not layered_on else None,
+            sync=way.sync,
+            passed=way.passed,
+            emits=emits,
+            traced=traced,
+            told=telling(observers, Observed(spec, way.passed)) if traced and not layered else None,
         )
-        require(plan)
-        core = middleware(plan) if reducer.name == "around" else compile_dispatch(plan)
-        layered = wrapped(core, plan, wrappers) if wrappers else core
-        if plan.emits or subscribers or (sinks and plan.watched is None):
-            layered = observed(layered, plan, tuple(subscribers), sinks)
-        base = (
-            layered
-            if layered is core and reducer.name != "around"
-            else named(layered, self.spec, passed)
-        )
-        if key is not None or not self._scopes or self._scope_parameter() not in passed:
-            return base
+        return plan, wrappers, observers
 
-        def under(key: Any) -> Fire:
-            return self.function(face, sync=sync, passed=passed, key=key, without=without, only=only)
-
-        return by_scope(self.spec, passed, base, self._scopes, self._hooks.nested, under)
-
-    def _sinks(self, attached: list[Implementation]) -> tuple[Watch, ...]:
-        """Who looks on where these are attached."""
-        watches = self._hooks.watches if attached else ()
-        picked = (w for w in watches if w.chosen is None or w.chosen(self.spec, attached))
-        return (*map(Watch, self._hooks.sinks), *picked)
-
-    def _scope_parameter(self) -> str:
-        return (self.spec.scope or "").partition(".")[0]
-
-    def _face(self, face: str) -> tuple[Reducer, Errors]:
-        """The reducer and error policy of one way of calling."""
-        spec = self.spec
-        errors = spec.errors
-        if spec.reducer.name == "gate" and self._hooks.on_gate_error == "deny":
-            errors = DENY
-        if face in ("call", "emit") or (face == "run" and spec.reducer.name == "chain"):
-            return spec.reducer, errors
-        if spec.reducer.folds or spec.reducer.name == "around":
-            raise CallError(
-                f"hook {spec.name!r} is a {spec.reducer.name}: its verdict would be lost; "
-                "use hooks.call"
-            )
-        reducer = First() if face == "first" else Collect(keep_none=face == "many")
-        return reducer, SKIP if errors is CAPTURE else errors
+    def _compile(self, way: Way, key: Any) -> Fire:
+        plan, wrappers, observers = self._plan(way, key)
+        core = middleware(plan) if plan.reducer.nested else compile_dispatch(plan)
+        fire = wrapped(core, plan, wrappers) if wrappers else core
+        if plan.emits or (observers and plan.told is None):
+            fire = observed(fire, plan, observers)
+        if fire is not core or plan.reducer.nested:  # it takes any arguments: name the parameters
+            fire = forward(fire, way.passed, ", ".join(way.passed), self.spec)
+        if key is not None or not self._scopes or self.spec.scope_source[0] not in way.passed:
+            return fire
+        under = partial(self.function, way)
+        return by_scope(self.spec, way.passed, fire, self._scopes, self._hooks.nested, under)
 
     def __repr__(self) -> str:
         return f"<Hook {self.spec.name}: {self.count()} attached>"
@@ -254,23 +269,14 @@ class Hook:
 class Caller:
     """Calls one hook with some of its implementations, by name or by position."""
 
-    def __init__(
-        self,
-        hook: Hook,
-        *,
-        without: frozenset[int] = frozenset(),
-        only: frozenset[int] | None = None,
-    ) -> None:
+    def __init__(self, hook: Hook, selection: Selection) -> None:
         self._hook = hook
-        self._without = without
-        self._only = only
+        self._selection = selection
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The hook's reduced value; awaitable on async hooks."""
+        """Return the hook's reduced value; awaitable on async hooks."""
+        spec = self._hook.spec
         if args:
-            kwargs = {**dict(zip(self._hook.spec.params, args, strict=False)), **kwargs}
-        if self._hook.spec.event is not None:
-            kwargs.setdefault("ctx", None)
-        passed = self._hook.by_name(kwargs)
-        fire = self._hook.function(passed=passed, without=self._without, only=self._only)
-        return fire(**kwargs)
+            kwargs = {**dict(zip(spec.params, args, strict=False)), **kwargs}
+        passed = self._hook.passed(kwargs)
+        return self._hook.function(Way("call", spec.sync, passed, self._selection))(**kwargs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from re import Pattern
 from types import CoroutineType, FunctionType, MethodType
@@ -185,7 +185,7 @@ class Implementation:
             )
         if self.wrapper:
             self._check_wrapper(options)
-        elif reducer.name == "around" and not self._takes("call_next"):
+        elif reducer.nested and not self._takes("call_next"):
             raise self.refuse("does not take call_next, so it could never call on")
 
     def _takes(self, parameter: str) -> bool:
@@ -350,17 +350,30 @@ def matcher(pattern: str | Pattern[str]) -> Callable[[Any], Any]:
 
 
 def is_awaitable(value: Any) -> TypeGuard[Awaitable[Any]]:
-    """Whether a value must be awaited to become a result."""
+    """Return whether a value must be awaited to become a result."""
     return type(value) is CoroutineType or isinstance(value, Awaitable)  # the first is quicker
 
 
 async def awaited(value: Any) -> Any:
-    """The value, or what it comes to."""
+    """Return the value, awaited if it must be."""
     return await value if is_awaitable(value) else value
 
 
 def discard(value: Any) -> None:
-    """Close a coroutine that is not going to run, so that nothing warns of it later."""
+    """Close a coroutine that will not run, so that Python does not warn about it."""
     close = getattr(value, "close", None)
     if close is not None:
         close()
+
+
+def finish(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine that never has to wait, and return its result."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    except RuntimeError as error:
+        if isinstance(error.__cause__, StopIteration):  # which a coroutine cannot raise itself
+            raise error.__cause__ from None
+        raise
+    raise AssertionError("a synchronous dispatch waited for something")

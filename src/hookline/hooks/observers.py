@@ -1,4 +1,10 @@
-"""The trace: what one dispatch did, implementation by implementation."""
+"""Observers: what `hooks.subscribe`, `hooks.trace` and `hooks.observe` see of each dispatch.
+
+There is one mechanism. An `Observer` says which hooks it wants. When one of them is compiled, it is
+asked for a function, and that function is called at the end of each dispatch with the arguments, the
+notes on what each implementation did, and the value or error. Hooks without observers are compiled
+exactly as if observers did not exist.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +16,195 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .errors import HookTimeout, NotAwaited, error_text
-from .implementation import awaited, discard, is_awaitable
+from .implementation import discard, finish, is_awaitable
 from .verdict import Decision, Ruling, Verdict, as_released, emptied
 
 if TYPE_CHECKING:
     from .implementation import Implementation
-    from .plan import Plan
+    from .source import Plan
     from .spec import HookSpec
 
 log = logging.getLogger("hookline.hooks")
 
+Told = Callable[..., Any]
+"""Called at the end of a dispatch: `told(args, started, notes, value=None, error=None)`."""
+Note = tuple["Implementation", float, float, Any, Ruling | BaseException | None, int]
+"""Who, from when to when, what it returned, its ruling or error, and the place of the ruling."""
+Wants = Callable[["HookSpec", Sequence["Implementation"]], bool]
+"""Whether to observe a hook that has these implementations; asked when the hook is compiled."""
 Did = Literal["value", "none", "raised", "timed out", "denied", "asked", "rewrote", "skipped"]
+
+
+class Observer(NamedTuple):
+    """Something that observes dispatches. Neither function may raise."""
+
+    observe: Callable[[Observed], Told]
+    """Called once for each dispatch function; returns what is called at the end of each dispatch."""
+    wants: Wants
+    notes: bool = True
+    """Whether it needs to know what each implementation did."""
+    waits: bool = False
+    """Whether what it returns may have to be awaited."""
+
+
+class Observed:
+    """What all dispatches of one compiled function have in common."""
+
+    __slots__ = ("key_of", "passed", "spec", "sync")
+
+    def __init__(self, spec: HookSpec, passed: tuple[str, ...], sync: bool = False) -> None:
+        self.spec = spec
+        self.sync = sync
+        self.passed = passed
+        """The names of the arguments, in order."""
+        self.key_of = scope_key(spec, passed)
+        """Returns the scope key, given the arguments."""
+
+    def argument(self, args: tuple[Any, ...], name: str) -> Any:
+        """Return one of the arguments; None if it was not passed."""
+        return args[self.passed.index(name)] if name in self.passed else None
+
+    def released(self, value: Any) -> Any:
+        """Return the reduced value as observers may see it."""
+        if not self.spec.withholds or not isinstance(value, Verdict):
+            return value
+        return as_released(value, self.spec.withholds)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+    def arguments(self, args: tuple[Any, ...], value: Any) -> dict[str, Any]:
+        """Return the arguments by name; of fields that were withheld, only what `value` released."""
+        arguments = dict(zip(self.passed, args, strict=True))
+        withheld = self.spec.withholds
+        if withheld:
+            judged = isinstance(value, Verdict)
+            arguments["event"] = value.event if judged else emptied(arguments["event"], withheld)  # pyright: ignore[reportUnknownMemberType]
+        return arguments
+
+    def log_failure(self, sink: object) -> None:
+        """Log that an observer raised; the dispatch goes on."""
+        log.exception("hook.trace_failed hook=%s sink=%r", self.spec.name, sink)
+
+
+def wants_events(spec: HookSpec, attached: Sequence[Implementation]) -> bool:
+    """Observe events, and not function-shaped hooks."""
+    return spec.event is not None
+
+
+def wants_all(spec: HookSpec, attached: Sequence[Implementation]) -> bool:
+    """Observe every hook, even one with nothing attached."""
+    return True
+
+
+def scope_key(spec: HookSpec, passed: tuple[str, ...]) -> Callable[[tuple[Any, ...]], Any]:
+    """Return what reads the scope key from the arguments."""
+    parameter, attribute = spec.scope_source
+    if parameter not in passed:
+        return lambda args: None
+    at = passed.index(parameter)
+    return (lambda args: getattr(args[at], attribute, None)) if attribute else itemgetter(at)
+
+
+# --- the layer around a dispatch ----------------------------------------------------------------
+
+
+def telling(observers: Sequence[Observer], observed: Observed) -> Told:
+    """Return the function that tells all of these observers, none of which waits."""
+    functions = [observer.observe(observed) for observer in observers]
+    if len(functions) == 1:
+        return functions[0]
+
+    def told(*what: Any) -> None:
+        for function in functions:
+            function(*what)
+
+    return told
+
+
+def observed(core: Callable[..., Any], plan: Plan, observers: Sequence[Observer]) -> Callable[..., Any]:
+    """Put the outermost layer around a dispatch: the list that `emit` returns, and the observers.
+
+    It is built for `emit`, for observers that wait, and where wrappers or middleware take part.
+    """
+    common = Observed(plan.spec, plan.passed, plan.sync)
+    waiting = [observer.observe(common) for observer in observers if observer.waits]
+    tell = telling([observer for observer in observers if not observer.waits], common)
+
+    async def run(*args: Any) -> Any:
+        results: list[Any] = []
+        notes: list[Note] = []
+        started = perf_counter()
+        hidden = (*([results] if plan.emits else ()), *([notes] if plan.traced else ()))
+        try:
+            value = core(*args, *hidden)
+            value = value if plan.sync else await value
+            for told in waiting:
+                answer = told(args, started, notes, value)
+                if answer is not None:
+                    await answer
+        except BaseException as error:
+            tell(args, started, notes, None, error)
+            raise
+        tell(args, started, notes, value)
+        return results if plan.emits else value
+
+    return (lambda *args: finish(run(*args))) if plan.sync else run
+
+
+def returned(notes: list[Note], impl: Implementation, started: float, value: Any) -> None:
+    """Note that an implementation returned."""
+    notes.append((impl, started, perf_counter(), value, None, 0))
+
+
+def ruled(notes: list[Note], impl: Implementation, started: float, verdict: Verdict[Any]) -> None:
+    """Note that the result of an implementation was folded into the verdict."""
+    trail = verdict.trail
+    notes.append((impl, started, perf_counter(), None, trail[-1], len(trail) - 1))
+
+
+def failed(notes: list[Note], impl: Implementation, started: float, error: BaseException) -> None:
+    """Note that an implementation raised, or that its result could not be used."""
+    notes.append((impl, started, perf_counter(), None, error, 0))
+
+
+# --- subscribers: every event, after its handlers -------------------------------------------------
+
+
+def subscriber(name: str, call: Callable[..., Any]) -> Observer:
+    """Return the observer that calls a function with every event and its context."""
+
+    def observe(observed: Observed) -> Told:
+        spec = observed.spec
+
+        def failed(error: Exception) -> None:
+            text = error_text(error)
+            log.error(
+                "hook.subscriber_failed hook=%s adapter=%s: %s", spec.name, name, text, exc_info=error
+            )
+
+        async def waiting(answer: Any) -> None:
+            try:
+                await answer
+            except Exception as error:
+                failed(error)
+
+        def told(args: tuple[Any, ...], started: float, notes: list[Note], value: Any) -> Any:
+            seen = observed.released(value)
+            try:
+                answer = call(seen.event if isinstance(seen, Verdict) else args[0], args[1])  # pyright: ignore[reportUnknownMemberType]
+                if not is_awaitable(answer):
+                    return None
+                if not observed.sync:
+                    return waiting(answer)
+                discard(answer)
+                log.warning("hook.async_not_supported hook=%s adapter=%s", spec.name, name)
+            except Exception as error:
+                failed(error)
+
+        return told
+
+    return Observer(observe, wants_events, notes=False, waits=True)
+
+
+# --- the trace: a record of every dispatch ----------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -35,9 +219,9 @@ class Call:
     """The event's fields that it changed."""
     error: BaseException | None = None
     value: Any = None
-    """What it returned, where that is no ruling."""
+    """What it returned, if that was not folded into a verdict."""
     ruling: int | None = None
-    """Which ruling of the verdict's trail is its own."""
+    """The place of its ruling in the verdict's trail."""
     implementation: Implementation | None = field(default=None, repr=False)
 
 
@@ -57,182 +241,48 @@ class Dispatch:
     error: BaseException | None = None
 
 
-Sink = Callable[..., Any]
-"""Takes a `Dispatch`."""
-Told = Callable[..., None]
-"""Takes what was noted of a dispatch: the arguments, when it began, the notes, the value, the error."""
-Chosen = Callable[["HookSpec", "Sequence[Implementation]"], bool]
-"""Whether dispatches of a hook with these attached are of interest; asked when they are compiled."""
+def recorder(sink: Callable[[Dispatch], Any], wants: Wants | None = None) -> Observer:
+    """Return the observer that calls a function with a `Dispatch` for each dispatch."""
 
+    def observe(observed: Observed) -> Told:
+        spec = observed.spec
 
-class Watch(NamedTuple):
-    """A sink, and what it looks at: where it does not look, nothing is compiled for it."""
-
-    sink: Sink
-    chosen: Chosen | None = None
-    """None: every hook, also where nothing is attached."""
-    silent: bool = True
-    """Whether dispatches count in which nobody said anything."""
-    raw: bool = False
-    """Give it what was noted, as it is: faster, where there is much to see.
-
-    Then the sink is called once for each compiled hook, with the `Watched`, and gives the `Told` that
-    takes its dispatches. That one sees for itself to what is silent and what is withheld.
-    """
-
-
-class Watched:
-    """What all dispatches of one compiled hook have in common, and who is told of them."""
-
-    __slots__ = ("key_of", "passed", "sinks", "spec", "takers", "told")
-
-    def __init__(
-        self,
-        spec: HookSpec,
-        passed: tuple[str, ...],
-        key_of: Callable[[tuple[Any, ...]], Any],
-        sinks: tuple[Watch, ...],
-    ) -> None:
-        self.spec = spec
-        self.passed = passed
-        """The names of the arguments, in their order."""
-        self.key_of = key_of
-        """Reads the scope key off the arguments."""
-        self.sinks = tuple(sink for sink in sinks if not sink.raw)
-        self.takers: tuple[Told, ...] = tuple(sink.sink(self) for sink in sinks if sink.raw)
-        alone = len(self.takers) == 1 and not self.sinks
-        self.told: Told = self.takers[0] if alone else self._tell
-        """Is called when a dispatch is over; one who is told alone is called without a detour."""
-
-    def _tell(
-        self,
-        args: tuple[Any, ...],
-        started: float,
-        notes: list[Note],
-        value: Any = None,
-        error: BaseException | None = None,
-    ) -> None:
-        """A dispatch is over; a sink sees what was released of it, and is logged if it raises.
-
-        While it ran it was only noted what happened; the record is made here, if wanted.
-        """
-        for taker in self.takers:
-            taker(args, started, notes, value, error)
-        said = error is not None or anybody_spoke(notes)
-        value = self.released(value)
-        record: Dispatch | None = None
-        for sink, _, silent, _ in self.sinks:
-            if not (said or silent):
-                continue
+        def told(
+            args: tuple[Any, ...],
+            started: float,
+            notes: list[Note],
+            value: Any = None,
+            error: BaseException | None = None,
+        ) -> None:
             try:
-                record = record or self._record(args, started, notes, value, error)
-                sink(record)
+                duration = perf_counter() - started
+                value = observed.released(value)
+                calls = [call_of(note, spec.reducer.replaces) for note in notes]
+                arguments, key = observed.arguments(args, value), observed.key_of(args)
+                sink(Dispatch(spec.name, key, arguments, started, duration, calls, value, error))
             except Exception:
-                self.log_failure(sink)
+                observed.log_failure(sink)
 
-    def released(self, value: Any) -> Any:
-        """What observers may see of the outcome."""
-        if not self.spec.withholds or not isinstance(value, Verdict):
-            return value
-        return as_released(value, self.spec.withholds)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return told
 
-    def log_failure(self, sink: object) -> None:
-        """A sink raised: the dispatch goes on."""
-        log.exception("hook.trace_failed hook=%s sink=%r", self.spec.name, sink)
-
-    def argument(self, args: tuple[Any, ...], name: str) -> Any:
-        """One of those that the hook was called with; None where it was not given."""
-        return args[self.passed.index(name)] if name in self.passed else None
-
-    def arguments(self, args: tuple[Any, ...], value: Any) -> dict[str, Any]:
-        """What the hook was called with; of what was held back, only what was released."""
-        arguments = dict(zip(self.passed, args, strict=True))
-        withheld = self.spec.withholds
-        if withheld:
-            judged = isinstance(value, Verdict)
-            arguments["event"] = value.event if judged else emptied(arguments["event"], withheld)  # pyright: ignore[reportUnknownMemberType]
-        return arguments
-
-    def _record(
-        self,
-        args: tuple[Any, ...],
-        started: float,
-        notes: list[Note],
-        value: Any,
-        error: BaseException | None,
-    ) -> Dispatch:
-        duration = perf_counter() - started
-        chained = self.spec.reducer.name == "chain"
-        calls = [call_of(note, chained) for note in notes]
-        arguments = self.arguments(args, value)
-        key = self.key_of(args)
-        return Dispatch(self.spec.name, key, arguments, started, duration, calls, value, error)
+    return Observer(observe, wants or wants_all)
 
 
-class Recorder:
-    """The notes of one dispatch, where layers around the compiled function belong to it."""
-
-    __slots__ = ("args", "notes", "started", "watched")
-
-    def __init__(self, watched: Watched, args: tuple[Any, ...]) -> None:
-        self.watched = watched
-        self.args = args
-        self.notes: list[Note] = []
-        """Who came back, in the order in which they did; compiled code adds to it directly."""
-        self.started = perf_counter()
-
-    def returned(self, impl: Implementation, started: float, value: Any) -> None:
-        """An implementation came back."""
-        self.notes.append((impl, started, perf_counter(), value, None, 0))
-
-    def failed(self, impl: Implementation, started: float, error: BaseException) -> None:
-        """An implementation raised, or what it returned could not be used."""
-        failed(self.notes, impl, started, error)
-
-    def done(self, value: Any = None, error: BaseException | None = None) -> None:
-        """The dispatch is over."""
-        self.watched.told(self.args, self.started, self.notes, value, error)
-
-
-Note = tuple["Implementation", float, float, Any, Ruling | BaseException | None, int]
-"""Who, from when to when, what was returned, the ruling or the error, and the ruling's place."""
-
-
-def anybody_spoke(notes: list[Note]) -> bool:
-    """Whether anybody returned, ruled or raised something."""
-    for _, _, _, returned, what, _ in notes:  # noqa: SIM110  # a generator would cost more
-        if returned is not None or what is not None:
-            return True
-    return False
-
-
-def ruled(notes: list[Note], impl: Implementation, started: float, verdict: Verdict[Any]) -> None:
-    """Note that an implementation's result was folded into the verdict."""
-    trail = verdict.trail
-    notes.append((impl, started, perf_counter(), None, trail[-1], len(trail) - 1))
-
-
-def failed(notes: list[Note], impl: Implementation, started: float, error: BaseException) -> None:
-    """Note that an implementation raised, or that what it returned could not be used."""
-    notes.append((impl, started, perf_counter(), None, error, 0))
-
-
-def call_of(note: Note, chained: bool) -> Call:
-    """A note as the record has it."""
+def call_of(note: Note, replaces: bool) -> Call:
+    """Return the record of a note."""
     impl, started, ended, value, what, place = note
-    did, duration = did_of(value, what, chained), ended - started
-    if what is None:
-        return Call(impl.name, started, duration, did, (), None, value, None, impl)
+    call = Call(impl.name, started, ended - started, did_of(value, what, replaces), implementation=impl)
     if isinstance(what, Ruling):
-        changed = tuple(what.changes or ())
-        return Call(impl.name, started, duration, did, changed, None, None, place, impl)
-    return Call(impl.name, started, duration, did, (), what, None, None, impl)
+        call.fields, call.ruling = tuple(what.changes or ()), place
+    else:
+        call.error, call.value = what, value
+    return call
 
 
-def did_of(value: Any, what: Ruling | BaseException | None, chained: bool) -> Did:
-    """What an implementation did, by what it returned and by its ruling or error."""
+def did_of(value: Any, what: Ruling | BaseException | None, replaces: bool) -> Did:
+    """Return what an implementation did, given what it returned and its ruling or error."""
     if what is None:
-        return "none" if value is None else "rewrote" if chained else "value"
+        return "none" if value is None else "rewrote" if replaces else "value"
     if isinstance(what, Ruling):
         if what.decision is not Decision.ALLOW:
             return "denied" if what.decision is Decision.DENY else "asked"
@@ -242,118 +292,9 @@ def did_of(value: Any, what: Ruling | BaseException | None, chained: bool) -> Di
     return "skipped" if isinstance(what, NotAwaited) else "raised"
 
 
-Fire = Callable[..., Any]
-
-
-class Subscriber(NamedTuple):
-    """A catch-all observer of events."""
-
-    name: str
-    call: Fire
-
-
-def observed(
-    core: Fire, plan: Plan, subscribers: tuple[Subscriber, ...], sinks: tuple[Watch, ...]
-) -> Fire:
-    """The outermost layer: list of results, subscribers, and the record for the trace."""
-    spec, emits = plan.spec, plan.emits
-    watched = watching(spec, plan.passed, sinks)
-
-    def opening(args: tuple[Any, ...]) -> tuple[list[Any], Recorder | None, list[Any]]:
-        results: list[Any] = []
-        hidden: list[Any] = [results] if emits else []
-        recorder = None
-        if sinks:
-            recorder = Recorder(watched, args)
-            hidden.append(recorder)
-        return results, recorder, hidden
-
-    def run_sync(*args: Any) -> Any:
-        results, recorder, hidden = opening(args)
-        try:
-            value = core(*args, *hidden)
-            seen = released(spec, value)
-            for subscriber in subscribers:
-                tell_sync(subscriber, spec, final_event(seen, args), args)
-        except BaseException as error:
-            if recorder is not None:
-                recorder.done(error=error)
-            raise
-        if recorder is not None:
-            recorder.done(value)
-        return results if emits else value
-
-    async def run(*args: Any) -> Any:
-        results, recorder, hidden = opening(args)
-        try:
-            value = await core(*args, *hidden)
-            seen = released(spec, value)
-            for subscriber in subscribers:
-                await tell(subscriber, spec, final_event(seen, args), args)
-        except BaseException as error:
-            if recorder is not None:
-                recorder.done(error=error)
-            raise
-        if recorder is not None:
-            recorder.done(value)
-        return results if emits else value
-
-    return run_sync if plan.sync else run
-
-
-def watching(spec: HookSpec, passed: tuple[str, ...], sinks: tuple[Watch, ...]) -> Watched:
-    """What dispatches of a hook that is called with these are recorded for."""
-    return Watched(spec, passed, scope_key(spec, passed), sinks)
-
-
-def released(spec: HookSpec, value: Any) -> Any:
-    """What observers may see of the outcome."""
-    if not spec.withholds or not isinstance(value, Verdict):
-        return value
-    return as_released(value, spec.withholds)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-def final_event(value: Any, args: tuple[Any, ...]) -> Any:
-    """The event after all patches; subscribers see what handlers made of it."""
-    return value.event if isinstance(value, Verdict) else args[0]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-
-
-async def tell(subscriber: Subscriber, spec: HookSpec, event: Any, args: tuple[Any, ...]) -> None:
-    """Show an event to a subscriber; what it raises is logged."""
-    try:
-        await awaited(subscriber.call(event, args[1]))
-    except Exception as error:
-        log_subscriber(subscriber, spec, error)
-
-
-def tell_sync(subscriber: Subscriber, spec: HookSpec, event: Any, args: tuple[Any, ...]) -> None:
-    """The same from a synchronous call, where an awaitable is skipped with a warning."""
-    try:
-        answer = subscriber.call(event, args[1])
-        if is_awaitable(answer):
-            discard(answer)
-            log.warning("hook.async_not_supported hook=%s adapter=%s", spec.name, subscriber.name)
-    except Exception as error:
-        log_subscriber(subscriber, spec, error)
-
-
-def log_subscriber(subscriber: Subscriber, spec: HookSpec, error: Exception) -> None:
-    """A failing observer never reaches the dispatch."""
-    log.error(
-        "hook.subscriber_failed hook=%s adapter=%s: %s",
-        spec.name,
-        subscriber.name,
-        error_text(error),
-        exc_info=error,
-    )
-
-
-def scope_key(spec: HookSpec, passed: tuple[str, ...]) -> Callable[[tuple[Any, ...]], Any]:
-    """Read the scope key off the arguments, from where the spec says it is."""
-    parameter, _, attribute = (spec.scope or "").partition(".")
-    if parameter not in passed:
-        return lambda args: None
-    at = passed.index(parameter)
-    if not attribute:
-        return itemgetter(at)
-    return lambda args: getattr(args[at], attribute, None)
+def anybody_spoke(notes: Sequence[Note]) -> bool:
+    """Return whether an implementation returned, ruled or raised something."""
+    for _, _, _, value, what, _ in notes:  # noqa: SIM110  # a generator would cost more
+        if value is not None or what is not None:
+            return True
+    return False

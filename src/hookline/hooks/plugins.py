@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
@@ -92,14 +93,19 @@ class PluginManager(pluggy.PluginManager):
             found = self._implementations(plugin, name)
             registered = super().register(plugin, name)
             self._hooks.attach(found)
+            self._hooks.own(partial(self._withdraw, name))
             return registered
+
+    def _withdraw(self, name: str) -> None:
+        if self.has_plugin(name):
+            self.unregister(name=name)
 
     def unregister(self, plugin: object | None = None, name: str | None = None) -> Any | None:
         """Remove a plugin and everything it implements."""
         with self._hooks.lock:
             removed = super().unregister(plugin, name)
             if removed is not None:
-                self._hooks.detach_plugin(removed)
+                self._hooks.detach(lambda impl: impl.plugin is not removed)
             return removed
 
     def get_canonical_name(self, plugin: object) -> str:

@@ -1,19 +1,26 @@
-"""The eleven reducers: what becomes of the results of one dispatch.
+"""Reducers: how the results of one dispatch become its value.
 
-A reducer is a small value. It says in words what it does (for the documentation), which error
-policies make sense with it, and, as the few source lines that `dispatch.py` weaves around each
-call, how it folds. In those lines `_r` is the value just returned and `_i` stands for the
-implementation that returned it.
+A reducer is one class. `start`, `add`, `fail` and `end` are the source lines that the code generator
+(`source.py`) puts into the function that dispatches a hook; the flags tell it, and the rest of
+Hookline, what kind of reducer it is. In the lines, `_r` is the result just returned, `_i` the
+implementation that returned it and `_e` the exception it raised; `names()` supplies other names.
+
+A reducer of your own is a subclass, and `@hookspec(Largest())` declares a hook that uses it:
+
+    class Largest(Reducer):
+        name, returns = "largest", "the largest result"
+        start = "_largest = None"
+        add = "if _largest is None or _r > _largest: _largest = _r"
+        end = "_largest"
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from .errors import DeclarationError
 from .verdict import Verdict
 
 if TYPE_CHECKING:
@@ -21,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class Order(Enum):
-    """Who runs first; `tryfirst` goes before and `trylast` after the rest under both."""
+    """Which implementation runs first; `tryfirst` goes before and `trylast` after all others."""
 
     NEWEST = "newest"
     OLDEST = "oldest"
 
 
 class Errors(Enum):
-    """What becomes of an implementation that raises."""
+    """What a dispatch does when an implementation raises."""
 
     RAISE = "raise"
     SKIP = "skip"
@@ -42,7 +49,7 @@ RAISE, SKIP, DENY, CAPTURE = Errors.RAISE, Errors.SKIP, Errors.DENY, Errors.CAPT
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one plugin's implementation came to: a result or an error, never both."""
+    """The result of one plugin's implementation, or the error it raised."""
 
     plugin_name: str
     success: bool
@@ -51,86 +58,100 @@ class Outcome:
 
 
 class Reducer:
-    """What becomes of the results; subclasses are the eleven ways there are.
+    """Base of all reducers. Two of the same class with equal attributes are the same reducer."""
 
-    A plain class on purpose: a dozen dataclasses would double the cost of importing the kernel.
-    """
+    name: str = ""
+    returns: str = ""
+    """What a dispatch returns, in words; for the documentation."""
+    errors: frozenset[Errors] = frozenset({RAISE, SKIP})
+    """The error policies that a hook with this reducer may declare."""
 
-    options: tuple[Any, ...] = ()
-    """What it was made with; two of one class with equal options are the same reducer."""
+    start: str = ""
+    """Lines before the first call."""
+    add: str = ""
+    """Lines for one result; not run for None, unless `every` is set."""
+    fail: str = ""
+    """Lines for a failure that counts as a deny, or that `CAPTURE` keeps."""
+    end: str = "None"
+    """The expression for the reduced value."""
 
-    name: ClassVar[str] = ""
-    returns: ClassVar[str] = ""
-    """What a dispatch returns, in words."""
-    stops: ClassVar[bool] = False
-    """Whether a result keeps later implementations from running."""
-    errors: ClassVar[frozenset[Errors]] = frozenset({RAISE, SKIP})
-    """The error policies that mean something here."""
-    wrappable: ClassVar[bool] = True
-    """Whether generator wrappers may replace the reduced value."""
-    folds: ClassVar[bool] = False
-    """Whether a dispatch is judged as a `Verdict`."""
-    guarded: ClassVar[bool] = False
-    """Whether guards have a meaning here and run after all others."""
-    checked: ClassVar[bool] = True
-    """Whether results are looked at, and so checked against the hook's result type."""
-    reduced: ClassVar[type | None] = None
-    """The class of the reduced value where it is not the hook's own result type."""
+    stops: bool = False
+    """A result ends the dispatch: `add` returns."""
+    every: bool = False
+    """None is a result like any other."""
+    checked: bool = True
+    """Results are checked against the hook's result type."""
+    state: Literal["locals", "parameters", "list"] = "locals"
+    """What `add` changes: variables of its own, only parameters of the hook (then a dispatch can
+    resume after a failed call), or nothing but a list of the results."""
+    carries: str | None = None
+    """The parameter that holds the value passed from one implementation to the next."""
+    renews: str | None = None
+    """Another parameter that `add` sets; it is None when the caller does not pass it."""
+    replaces: bool = False
+    """Each result takes the place of the carried parameter."""
+    guarded: bool = False
+    """Guards run after all other implementations and judge the carried parameter."""
+    rewritten: str = ""
+    """The test for whether a guard changed what it judged, which was `_before`."""
+    folds: bool = False
+    """Results are folded into a `Verdict`, which is called `_v`."""
+    decides: bool = False
+    """The verdict allows, asks or denies; a result that cannot be read is a deny."""
+    nested: bool = False
+    """Implementations call each other through `call_next`; nothing is generated (`around.py`)."""
+    firstresult: bool = False
+    """pluggy's `firstresult`: the reduced value may be None."""
+    wrappable: bool = True
+    """Generator wrappers may replace the reduced value."""
+    reduced: type | None = None
+    """The class of the reduced value, if it is not the hook's own result type."""
 
-    @property
-    def every(self) -> bool:
-        """Whether a None is a result like any other."""
-        return False
+    def names(self, spec: HookSpec) -> Mapping[str, Any]:
+        """The names that the source lines refer to."""
+        return {}
 
     def check(self, spec: HookSpec) -> str | None:
-        """Say why this reducer cannot serve this hook, or None when it can."""
+        """Return why this reducer cannot serve this hook, or None."""
         return None
 
     def can_guard(self, spec: HookSpec) -> bool:
-        """Whether a failed guard has something to deny or withhold."""
-        return self.guarded
+        """Return whether a failed guard has something to deny or withhold."""
+        return self.denial(spec) is not None
 
-    def setup(self) -> Sequence[str]:
-        """Source lines before the first call."""
-        return ()
+    def denial(self, spec: HookSpec) -> Any:
+        """Return the value that a failure counts as under `DENY`; None if there is no such value."""
+        return None
 
-    def step(self) -> Sequence[str]:
-        """Source lines for one result."""
-        return ()
-
-    def end(self) -> str:
-        """The expression for the reduced value."""
-        return "None"
-
-    def names(self, spec: HookSpec) -> dict[str, Any]:
-        """What the source lines refer to."""
-        return {}
+    def __call__(self, *args: Any, **options: Any) -> Self:
+        """Return the same reducer with other options: `first(deny="reject")`, `join(", ")`."""
+        return type(self)(*args, **options)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.options == getattr(other, "options", None)
+        return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        return hash((type(self), self.options))
+        return hash(type(self))
 
     def __str__(self) -> str:
         return self.name
 
 
 class First(Reducer):
-    """The first value that is not None; the rest do not run."""
+    """The first value that is not None; later implementations do not run.
 
-    name: ClassVar[str] = "first"
-    returns: ClassVar[str] = "the first value that is not None"
-    stops: ClassVar[bool] = True
-    errors: ClassVar[frozenset[Errors]] = frozenset({RAISE, SKIP, DENY})
+    `deny` is the value that a failure counts as under `DENY`; for a bool it is False.
+    """
+
+    name, returns = "first", "the first value that is not None"
+    errors = frozenset({RAISE, SKIP, DENY})
+    add = "return _r"
+    fail = "return _denial"
+    stops = firstresult = True
+    state = "parameters"
 
     def __init__(self, deny: Any = None) -> None:
         self.deny = deny
-        self.options = (deny,)
-
-    def __call__(self, *, deny: Any) -> First:
-        """The same, with the value that a failure counts as under DENY."""
-        return First(deny)
 
     def check(self, spec: HookSpec) -> str | None:
         if self.deny is not None and not spec.accepts(self.deny):
@@ -139,97 +160,75 @@ class First(Reducer):
             return "DENY on `first` needs a result type of bool, or first(deny=...)"
         return None
 
-    def can_guard(self, spec: HookSpec) -> bool:
-        return self.denial(spec) is not None
-
     def denial(self, spec: HookSpec) -> Any:
-        """The value that a failure counts as: what was declared, or False for a bool."""
         return False if self.deny is None and spec.classes == (bool,) else self.deny
-
-    def step(self) -> Sequence[str]:
-        return ("return _r",)
 
 
 class Collect(Reducer):
-    """A list of the results, in run order."""
+    """A list of the results, in run order; with `keep_none`, None is in it too."""
 
-    name: ClassVar[str] = "collect"
-    returns: ClassVar[str] = "a list, in run order"
-    reduced: ClassVar[type | None] = list
+    name, returns = "collect", "a list, in run order"
+    start = "_out = []"
+    add = "_out.append(_r)"
+    fail = "_out.append(_denial)"
+    end = "_out"
+    state = "list"
+    reduced = list
 
     def __init__(self, keep_none: bool = False) -> None:
-        self.keep_none = keep_none
-        self.options = (keep_none,)
-
-    def __call__(self, *, keep_none: bool = False) -> Collect:
-        """The same, keeping each None where `keep_none` is set."""
-        return Collect(keep_none)
-
-    @property
-    def every(self) -> bool:
-        return self.keep_none
-
-    def setup(self) -> Sequence[str]:
-        return ("_out = []",)
-
-    def step(self) -> Sequence[str]:
-        return ("_out.append(_r)",)
-
-    def end(self) -> str:
-        return "_out"
+        self.keep_none = self.every = keep_none
 
 
 class Flatten(Reducer):
-    """One list out of many, optionally unique by an attribute (first seen wins)."""
+    """One list of many; with `unique`, the first item seen for each value of that attribute."""
 
-    name: ClassVar[str] = "flatten"
-    returns: ClassVar[str] = "one list out of many lists"
-    reduced: ClassVar[type | None] = list
+    name, returns = "flatten", "one list out of many lists"
+    start = "_out = []"
+    add = "_out.extend(_r)"
+    end = "_out"
+    reduced = list
 
     def __init__(self, unique: str | None = None) -> None:
         self.unique = unique
-        self.options = (unique,)
+        if unique:
+            self.start = "_out = {}"
+            self.add = "_add_unique(_out, _r)"
+            self.end = "list(_out.values())"
 
-    def __call__(self, *, unique: str | None = None) -> Flatten:
-        """The same, keeping the first item seen for each value of the attribute `unique`."""
-        return Flatten(unique)
+    def names(self, spec: HookSpec) -> Mapping[str, Any]:
+        return {"_add_unique": unique_by(self.unique)} if self.unique else {}
 
     def check(self, spec: HookSpec) -> str | None:
         return None if spec.returns_only(list) else "`flatten` needs a result type of list"
-
-    def setup(self) -> Sequence[str]:
-        return ("_out = []", "_seen = set()") if self.unique else ("_out = []",)
-
-    def step(self) -> Sequence[str]:
-        return ("_add(_out, _seen, _r)",) if self.unique else ("_out.extend(_r)",)
-
-    def end(self) -> str:
-        return "_out"
-
-    def names(self, spec: HookSpec) -> dict[str, Any]:
-        return {"_add": unique_by(self.unique)} if self.unique else {}
 
     def __str__(self) -> str:
         return f"flatten(unique={self.unique})" if self.unique else self.name
 
 
 class Merge(Reducer):
-    """One dict; on a clash the higher-priority implementation's value stands."""
+    """One dict; where two set the same key, the value of the higher-priority plugin stands.
 
-    name: ClassVar[str] = "merge"
-    returns: ClassVar[str] = "one dict; on a clash the higher-priority plugin's value stands"
-    reduced: ClassVar[type | None] = dict
+    `deep` merges dicts inside dicts; `into` names the parameter that carries what was merged so far
+    to the next implementation.
+    """
+
+    name, returns = "merge", "one dict; on a clash the higher-priority plugin's value stands"
+    start = "_out = []"
+    add = "_out.append(_r)"
+    end = "_merge(_lowest_first(_out))"
+    reduced = dict
 
     def __init__(self, deep: bool = False, into: str | None = None) -> None:
         self.deep = deep
-        self.into = into
-        self.options = (deep, into)
+        self.into = self.carries = into
+        if into:
+            self.start = ""
+            self.add = f"{into} = _merge(({into}, _r))"
+            self.end = into
 
-    def __call__(self, *, deep: bool = False, into: str | None = None) -> Merge:
-        """The same; `deep` merges dicts in dicts, `into` names the parameter that carries
-        what was merged so far to the next implementation.
-        """
-        return Merge(deep, into)
+    def names(self, spec: HookSpec) -> Mapping[str, Any]:
+        merge = merged_deep if self.deep else merged
+        return {"_merge": merge, "_lowest_first": lowest_first(spec)}
 
     def check(self, spec: HookSpec) -> str | None:
         if not spec.returns_only(dict):
@@ -242,71 +241,51 @@ class Merge(Reducer):
             return "merge(into=...) needs order=OLDEST: what came before is what stands below"
         return None
 
-    def setup(self) -> Sequence[str]:
-        return () if self.into else ("_out = []",)
-
-    def step(self) -> Sequence[str]:
-        return (f"{self.into} = _merge(({self.into}, _r))",) if self.into else ("_out.append(_r)",)
-
-    def end(self) -> str:
-        """Lowest priority first, so that higher ones overwrite."""
-        return self.into or "_merge(_lowest_first(_out))"
-
-    def names(self, spec: HookSpec) -> dict[str, Any]:
-        return {
-            "_merge": merged_deep if self.deep else merged,
-            "_lowest_first": lowest_first(spec),
-        }
-
     def __str__(self) -> str:
         return "merge(deep)" if self.deep else self.name
 
 
 class Join(Reducer):
-    """The truthy strings joined by a separator, lowest priority first."""
+    """The strings that are not empty, joined by a separator, lowest priority first."""
 
-    name: ClassVar[str] = "join"
-    returns: ClassVar[str] = "the truthy strings joined by a separator, lowest priority first"
-    reduced: ClassVar[type | None] = str
+    name, returns = "join", "the truthy strings joined by a separator, lowest priority first"
+    start = "_out = []"
+    add = "if _r: _out.append(_r)"
+    end = "_separator.join(_lowest_first(_out))"
+    reduced = str
 
     def __init__(self, separator: str = "\n\n") -> None:
         self.separator = separator
-        self.options = (separator,)
 
-    def __call__(self, separator: str = "\n\n") -> Join:
-        """The same, with another separator."""
-        return Join(separator)
+    def names(self, spec: HookSpec) -> Mapping[str, Any]:
+        return {"_separator": self.separator, "_lowest_first": lowest_first(spec)}
 
     def check(self, spec: HookSpec) -> str | None:
         return None if spec.returns_only(str) else "`join` needs a result type of str"
-
-    def setup(self) -> Sequence[str]:
-        return ("_out = []",)
-
-    def step(self) -> Sequence[str]:
-        return ("if _r:", "    _out.append(_r)")
-
-    def end(self) -> str:
-        return "_separator.join(_lowest_first(_out))"
-
-    def names(self, spec: HookSpec) -> dict[str, Any]:
-        return {"_separator": self.separator, "_lowest_first": lowest_first(spec)}
 
 
 class Chain(Reducer):
     """One parameter, replaced by each result for the next implementation.
 
-    `carrier` names a parameter that holds the same value as an attribute: it is renewed too.
+    `carrier` names another parameter that holds the same value as an attribute: it is updated too.
+    A guard that fails withholds the value.
     """
 
-    name: ClassVar[str] = "chain"
-    returns: ClassVar[str] = "the parameter after each result has replaced it for the next"
-    guarded: ClassVar[bool] = True
+    name, returns = "chain", "the parameter after each result has replaced it for the next"
+    fail = "return _withheld(_e, _i)"
+    state = "parameters"
+    replaces = guarded = True
 
     def __init__(self, parameter: str, carrier: str | None = None) -> None:
-        self.parameter = parameter
-        self.carrier = carrier
-        self.options = (parameter, carrier)
+        self.parameter = self.carries = self.end = parameter
+        self.carrier = self.renews = carrier
+        self.add = f"{parameter} = _r"
+        self.rewritten = f"not _same(_before, {parameter})"
+        if carrier:
+            self.add += f"\n{carrier} = _renew({carrier}, _r)"
+
+    def names(self, spec: HookSpec) -> Mapping[str, Any]:
+        return {"_renew": renewing(self.parameter)}
 
     def check(self, spec: HookSpec) -> str | None:
         if spec.event is not None:
@@ -316,42 +295,36 @@ class Chain(Reducer):
                 return f"chain names {parameter!r}, which is no parameter of the hook"
         return None
 
-    def step(self) -> Sequence[str]:
-        lines = [f"{self.parameter} = _r"]
-        if self.carrier:
-            lines.append(f"{self.carrier} = _renew({self.carrier}, _r)")
-        return lines
-
-    def end(self) -> str:
-        return self.parameter
-
-    def names(self, spec: HookSpec) -> dict[str, Any]:
-        return {"_renew": renewing(self.parameter)} if self.carrier else {}
+    def can_guard(self, spec: HookSpec) -> bool:
+        return True
 
     def __str__(self) -> str:
         return f"chain({self.parameter})"
 
 
 class Patch(Reducer):
-    """The event after each result's set fields were applied, as a `Verdict`.
+    """The event, with the fields that each result sets, as a `Verdict`.
 
-    `field` is what a failed guard withholds; `withheld` makes the stand-in from the error text.
+    A guard that fails withholds `field`: its value becomes the error text, or what `withheld` makes
+    of that text.
     """
 
-    name: ClassVar[str] = "patch"
-    returns: ClassVar[str] = "a Verdict: the event after each result's set fields were applied"
-    folds: ClassVar[bool] = True
-    guarded: ClassVar[bool] = True
-    reduced: ClassVar[type | None] = Verdict
+    name, returns = "patch", "a Verdict: the event after each result's set fields were applied"
+    start = "_v = _Verdict(event)"
+    add = "event = _v.apply(_r, _i)"
+    fail = "_v.withhold(_e, _i, _field, _wrap)\nreturn _v"
+    end = "_v"
+    carries = "event"
+    rewritten = "_before is not event"
+    folds = guarded = True
+    reduced = Verdict
 
     def __init__(self, field: str = "", withheld: Callable[[str], Any] | None = None) -> None:
         self.field = field
         self.withheld = withheld
-        self.options = (field, withheld)
 
-    def __call__(self, field: str, withheld: Callable[[str], Any] | None = None) -> Patch:
-        """The same for the event's field that carries the value."""
-        return type(self)(field, withheld)
+    def names(self, spec: HookSpec) -> Mapping[str, Any]:
+        return {"_Verdict": Verdict, "_field": self.field, "_wrap": self.withheld}
 
     def check(self, spec: HookSpec) -> str | None:
         if spec.event is None:
@@ -363,85 +336,59 @@ class Patch(Reducer):
         return None
 
     def can_guard(self, spec: HookSpec) -> bool:
-        return bool(self.field)  # something must be there to withhold
-
-    def setup(self) -> Sequence[str]:
-        return ("_v = _Verdict(event)",)
-
-    def step(self) -> Sequence[str]:
-        return ("event = _v.apply(_r, _i)",)
-
-    def end(self) -> str:
-        return "_v"
-
-    def names(self, spec: HookSpec) -> dict[str, Any]:
-        return {"_Verdict": Verdict}
+        return bool(self.field)  # without a field there is nothing to withhold
 
 
 class Gate(Patch):
-    """As `patch`, and a decision: allow, ask or deny; every handler runs, the strictest wins."""
+    """Like `patch`, with a decision: allow, ask or deny. All handlers run; the strictest one wins."""
 
-    name: ClassVar[str] = "gate"
-    returns: ClassVar[str] = "a Verdict: as patch, and the strictest decision of all"
-    errors: ClassVar[frozenset[Errors]] = frozenset({SKIP, DENY})
-    wrappable: ClassVar[bool] = False
+    name, returns = "gate", "a Verdict: as patch, and the strictest decision of all"
+    errors = frozenset({SKIP, DENY})
+    fail = "_v.fail(_e, _i)"
+    decides = True
+    wrappable = False
 
     def can_guard(self, spec: HookSpec) -> bool:
         return True
 
 
 class Notify(Reducer):
-    """None: results are not looked at."""
+    """None: results are ignored."""
 
-    name: ClassVar[str] = "notify"
-    returns: ClassVar[str] = "None; results are not looked at"
-    checked: ClassVar[bool] = False
+    name, returns = "notify", "None; results are not looked at"
+    checked = False
+    state = "parameters"
 
 
 class Outcomes(Reducer):
-    """A list with one `Outcome` for each implementation, failed ones too."""
+    """A list with one `Outcome` for each implementation, failed ones included."""
 
-    name: ClassVar[str] = "outcomes"
-    returns: ClassVar[str] = "a list of Outcome(plugin_name, success, result, error)"
-    errors: ClassVar[frozenset[Errors]] = frozenset({CAPTURE})
-    wrappable: ClassVar[bool] = False
+    name, returns = "outcomes", "a list of Outcome(plugin_name, success, result, error)"
+    errors = frozenset({CAPTURE})
+    start = "_out = []"
+    add = "_out.append(_Outcome(_i.name, True, _r))"
+    fail = "_out.append(_Outcome(_i.name, False, None, _e))"
+    end = "_out"
+    every = True
+    wrappable = False
 
-    @property
-    def every(self) -> bool:
-        return True
-
-    def setup(self) -> Sequence[str]:
-        return ("_out = []",)
-
-    def step(self) -> Sequence[str]:
-        return ("_out.append(_Outcome(_i.name, True, _r))",)
-
-    def end(self) -> str:
-        return "_out"
-
-    def names(self, spec: HookSpec) -> dict[str, Any]:
+    def names(self, spec: HookSpec) -> Mapping[str, Any]:
         return {"_Outcome": Outcome}
 
 
 class Around(Reducer):
-    """What the outermost implementation returns; each is given `call_next`.
+    """What the outermost implementation returns; each one is given `call_next`.
 
-    `passing` names the parameter that `call_next` takes; without it `call_next()` takes none.
+    `passing` names the parameter that `call_next` takes; without it, `call_next()` takes none.
     """
 
-    name: ClassVar[str] = "around"
-    returns: ClassVar[str] = "what the outermost returns; each is given call_next"
-    stops: ClassVar[bool] = True
-    errors: ClassVar[frozenset[Errors]] = frozenset({RAISE})
-    wrappable: ClassVar[bool] = False
+    name, returns = "around", "what the outermost returns; each is given call_next"
+    errors = frozenset({RAISE})
+    stops = nested = True
+    wrappable = False
 
     def __init__(self, passing: str | None = None) -> None:
         self.passing = passing
-        self.options = (passing,)
-
-    def __call__(self, *, passing: str) -> Around:
-        """The same, where `call_next(value)` replaces the parameter `passing` for the inner ones."""
-        return Around(passing)
 
     def check(self, spec: HookSpec) -> str | None:
         if "call_next" not in spec.params:
@@ -456,54 +403,38 @@ collect = Collect()
 flatten = Flatten()
 merge = Merge()
 join = Join()
+chain = Chain
 patch = Patch()
 gate = Gate()
 notify = Notify()
 outcomes = Outcomes()
 around = Around()
 
-
-def chain(parameter: str, carrier: str | None = None) -> Chain:
-    """Rewrite `parameter` from one implementation to the next."""
-    return Chain(parameter, carrier)
-
-
 REDUCERS: tuple[type[Reducer], ...] = (
     First, Collect, Flatten, Merge, Join, Chain, Patch, Gate, Notify, Outcomes, Around,
 )  # fmt: skip
 
 
-def legal(reducer: Reducer, errors: Errors) -> None:
-    """Refuse an error policy that means nothing with this reducer."""
-    if errors not in reducer.errors:
-        fitting = ", ".join(e.name for e in Errors if e in reducer.errors)
-        raise DeclarationError(
-            f"errors={errors.name} means nothing with `{reducer.name}`; use {fitting}"
-        )
-
-
 def lowest_first(spec: HookSpec) -> Callable[[list[Any]], Iterable[Any]]:
-    """Put results in ascending priority: under NEWEST the first to run has the highest."""
+    """Return what puts results in ascending priority: the newest implementation has the highest."""
     return reversed if spec.order is NEWEST else iter
 
 
-def unique_by(attribute: str | None) -> Callable[[list[Any], set[Any], Iterable[Any]], None]:
-    """Add items to a list, each value of the attribute once."""
+def unique_by(attribute: str) -> Callable[[dict[Any, Any], Iterable[Any]], None]:
+    """Return what adds items to a dict by an attribute: the first of each key, all items or none."""
 
-    def add(out: list[Any], seen: set[Any], items: Iterable[Any]) -> None:
+    def add(found: dict[Any, Any], items: Iterable[Any]) -> None:
         fresh: dict[Any, Any] = {}
         for item in items:
-            fresh.setdefault(getattr(item, attribute or ""), item)
-        for key, item in fresh.items():  # all of a list, or nothing
-            if key not in seen:
-                seen.add(key)
-                out.append(item)
+            fresh.setdefault(getattr(item, attribute), item)
+        for key, item in fresh.items():
+            found.setdefault(key, item)
 
     return add
 
 
 def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Put dicts together; later ones overwrite."""
+    """Merge dicts; later ones overwrite."""
     out: dict[str, Any] = {}
     for part in parts:
         out.update(part)
@@ -511,24 +442,15 @@ def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def merged_deep(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Put dicts together, dicts inside them too; later ones overwrite."""
+    """Merge dicts and the dicts inside them; later ones overwrite."""
     out: dict[str, Any] = {}
     for part in parts:
         for key, value in part.items():
-            below = out.get(key)
-            if isinstance(value, dict):
-                out[key] = merged_deep(
-                    cast("list[Any]", [below, value] if isinstance(below, dict) else [value])
-                )
-            else:
-                out[key] = value
+            both: list[Any] = [each for each in (out.get(key), value) if isinstance(each, dict)]
+            out[key] = merged_deep(both) if isinstance(value, dict) else value
     return out
 
 
 def renewing(attribute: str) -> Callable[[Any, Any], Any]:
-    """Make a copy of an immutable record with one attribute changed."""
-
-    def renew(record: Any, value: Any) -> Any:
-        return record if record is None else replace(record, **{attribute: value})
-
-    return renew
+    """Return what copies an immutable record with one attribute changed."""
+    return lambda record, value: None if record is None else replace(record, **{attribute: value})

@@ -1,301 +1,363 @@
-"""The source of one dispatch, written line by line from its plan."""
+"""The code generator: writes the function that dispatches one hook.
+
+On the first call after a change, a hook gets a function generated for exactly what is attached to it:
+the calls written out, each with the arguments its implementation takes, with the reducer's lines and
+the error policy's lines around it. Everything known at that point (which implementations are async,
+which have a filter, what class a result must have) is never tested during a call. `hookline hooks NAME
+--source` prints it. For two handlers on a `first` hook:
+
+    async def resolve_session(message):
+        try:
+            # acme.route (acme/plugin.py:12)
+            if (_r := await _h0(message)) is not None:
+                if _r.__class__ is not _T: _check(_r, _i0)
+                return _r
+            # builtin (hookline/builtin.py:54)
+            if (_r := _h1(message)) is not None:
+                ...
+            return None
+        except Exception as _e:
+            _rest = _resume(_e, (3, 6))
+        return await _rest(message)
+
+There are three layouts. A `try` around each call is the general one. A `try` costs two instructions, so
+when nothing but parameters has to survive a failure, one `try` is written around all calls: the line
+number of the error tells which call failed, and the calls after it run as a dispatch of their own,
+compiled when first needed. The third does the same for `collect`, with a variable for each result.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .plan import UNROLL, Bound, Plan, Shape, check_of, layout, names_of
-from .reducers import CAPTURE, DENY, RAISE, SKIP, Chain, Collect, First, Notify, Patch
+from .reducers import CAPTURE, DENY, RAISE, SKIP, Errors, Reducer
+
+if TYPE_CHECKING:
+    from .implementation import Implementation
+    from .observers import Told
+    from .spec import HookSpec
+
+UNROLL = 64
+"""The number of calls that are written out; with more, calls of equal shape run in a loop."""
+
+Lines = list[str]
+
+
+class Plan:
+    """What decides how one dispatch function works."""
+
+    __slots__ = (
+        "emits", "errors", "implementations", "passed", "reducer", "spec", "sync", "told", "traced",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        spec: HookSpec,
+        implementations: tuple[Implementation, ...],
+        reducer: Reducer,
+        errors: Errors,
+        *,
+        sync: bool,
+        passed: tuple[str, ...],
+        emits: bool = False,
+        traced: bool = False,
+        told: Told | None = None,
+    ) -> None:
+        self.spec = spec
+        self.implementations = implementations
+        self.reducer = reducer
+        self.errors = errors
+        self.sync = sync
+        self.passed = passed
+        """The parameters that the caller passes, in the hook's order."""
+        self.emits = emits
+        """Each result is also appended to the list passed as `_results`."""
+        self.traced = traced
+        """Each call is also noted in the list `_notes`."""
+        self.told = told
+        """Called with the notes at the end; if None, `_notes` is a parameter, for an outer layer."""
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """The parameters of the function, hidden ones last."""
+        hidden = (("_results", self.emits), ("_notes", self.traced and self.told is None))
+        return (*self.passed, *(name for name, wanted in hidden if wanted))
+
+    @property
+    def check(self) -> str:
+        """How results are checked: by `class`, by `value`, or `""` for not at all."""
+        if not self.spec.reducer.checked or self.spec.classes is None:
+            return ""
+        return "value" if self.spec.has_literal else "class"
+
+    @property
+    def subject(self) -> str | None:
+        """The expression for what a failure was about, if it is declared and passed."""
+        source = self.spec.match_source
+        return source if source and source.partition(".")[0] in self.passed else None
+
+    def denies(self, guard: bool) -> bool:
+        """Whether a failure counts as a deny. By another face, there may be nothing to deny."""
+        if not guard and self.errors is not DENY:
+            return False
+        own = self.reducer is self.spec.reducer
+        return own or self.spec.reducer.denial(self.spec) is not None
+
+    def after(self, number: int) -> Plan:
+        """The same plan for the implementations after one of them."""
+        rest = self.implementations[number + 1 :]
+        return Plan(self.spec, rest, self.reducer, self.errors, sync=self.sync, passed=self.passed)
+
+
+class Shape(NamedTuple):
+    """What the source of one call depends on."""
+
+    arguments: str
+    awaits: bool
+    when: str | None
+    once: bool
+    guard: bool
+
+
+class Bound(NamedTuple):
+    """One implementation as the generated code sees it."""
+
+    shape: Shape
+    impl: Implementation
+    call: Callable[..., Any]
+    when: Callable[..., Any] | None
+
+    def names(self, suffix: str = "") -> dict[str, Any]:
+        """The names of this call in the generated source; in a loop they are the loop's variables."""
+        values = (("_h", self.call), ("_i", self.impl), ("_w", self.when), ("_o", self.impl.take))
+        return {f"{name}{suffix}": value for name, value in values if value is not None}
+
+
+class Piece(NamedTuple):
+    """A part of the source: one call, or a loop over calls of the same shape."""
+
+    suffix: str
+    bounds: list[Bound]
+    looped: bool
+
+
+def pieces_of(bounds: Sequence[Bound]) -> list[Piece]:
+    """Divide the calls into the parts of the source."""
+    if len(bounds) <= UNROLL:
+        return [Piece(str(n), [bound], False) for n, bound in enumerate(bounds)]
+    groups: list[tuple[list[Bound], bool]] = []
+    for shape, group in groupby(bounds, key=lambda b: b.shape):
+        alike = list(group)
+        groups += [([b], False) for b in alike] if shape.guard else [(alike, True)]
+    return [Piece(str(n), group, looped) for n, (group, looped) in enumerate(groups)]
 
 
 class Writer:
-    """Writes the source of one dispatch."""
+    """Writes a dispatch function with a `try` around each call."""
 
-    def __init__(self, plan: Plan, bounds: list[Bound]) -> None:
+    def __init__(self, plan: Plan, bounds: Sequence[Bound], *, readable: bool = False) -> None:
         self.plan = plan
-        self.bounds = bounds
         self.reducer = plan.reducer
-        self.check = check_of(plan)
+        self.start, self.add = plan.reducer.start.splitlines(), plan.reducer.add.splitlines()
+        self.check = plan.check
         self.one_class = self.check == "class" and len(plan.spec.classes or ()) == 1
-        self.lines: list[str] = []
-        self.guards = [
-            (suffix, group[0])
-            for suffix, group, _ in layout(bounds)
-            if group[0].impl.guard and plan.reducer.guarded
-        ]
-        self.settling = len(self.guards) > 1
+        self.pieces = pieces_of(bounds)
+        self.readable = readable
+        guards = [piece for piece in self.pieces if piece.bounds[0].impl.guard]
+        self.guards = guards if plan.reducer.guarded and len(guards) > 1 else []
+        """Guards that are asked again if a later one rewrites what they judged."""
 
-    def source(self) -> str:
-        """The whole function; what it refers to are the globals it will be given."""
+    def source(self, name: str = "fire") -> str:
+        """Return the function; the names it refers to are the globals it will be given."""
+        if self.reducer.renews not in (None, *self.plan.passed):
+            self.start.append(f"{self.reducer.renews} = None")
+        body = self.body()
+        if self.plan.told is not None:
+            body = self.recorded(body)
         keyword = "def" if self.plan.sync else "async def"
-        self.add(0, f"{keyword} fire({', '.join(self.plan.params)}):")
-        if self.plan.watched is None:
-            if self.plan.traced:
-                self.add(1, "_notes = _t.notes")
-            self.body(1)
-        else:
-            self.recorded()
-        return "\n".join(self.lines) + "\n"
+        head = f"{keyword} {name}({', '.join(self.plan.params)}):"
+        return "\n".join([head, *indented(body)]) + "\n"
 
-    def recorded(self) -> None:
-        """The same with notes of its own, which are handed over on every way out."""
-        self.add(1, f"_args = ({', '.join((*self.plan.passed, ''))})")  # names are bound anew below
-        self.write(1, ["_notes = []", "_began = _clock()", "try:"])
-        self.body(2)
-        told = "    _told(_args, _began, _notes, None, _x)"
-        self.write(1, ["except BaseException as _x:", told, "    raise"])
-
-    def body(self, depth: int) -> None:
-        """All calls, one after the other, and what becomes of their results."""
-        self.write(depth, self.setup())
-        if self.settling:
-            self.add(depth, "_moved = -1")
-        for suffix, group, looped in layout(self.bounds):
-            if looped:
-                self.add(depth, f"for {', '.join(names_of('', group[0]))} in _run{suffix}:")
-                self.block(depth + 1, "", group[0])
+    def body(self) -> Lines:
+        """All calls, one after the other."""
+        lines = [*self.start, *(["_moved = -1"] if self.guards else [])]
+        for piece in self.pieces:
+            if piece.looped:
+                names = ", ".join(piece.bounds[0].names())
+                lines += [f"for {names} in _run{piece.suffix}:", *indented(self.attempt(piece))]
             else:
-                self.block(depth, suffix, group[0], guard=self.guard_number(suffix))
-        if self.settling:
-            self.ask_guards_again(depth)
-        self.write(depth, self.end())
+                lines += self.attempt(piece)
+        for number, piece in enumerate(self.guards[:-1]):
+            lines += [f"if _moved > {number}:", *indented(self.attempt(piece, again=True))]
+        return [*lines, f"return {self.reducer.end}"]
 
-    def setup(self) -> list[str]:
-        """What comes before the first call."""
-        reducer = self.reducer
-        lines = list(reducer.setup())
-        if isinstance(reducer, Chain) and reducer.carrier not in (None, *self.plan.passed):
-            lines.append(f"{reducer.carrier} = None")  # not passed: nothing to renew
+    def attempt(self, piece: Piece, *, again: bool = False) -> Lines:
+        """One call with its `try`."""
+        shape = piece.bounds[0].shape
+        lines = ["try:", *indented(self.call(shape, self.step(piece, again), again))]
+        lines += self.failure(shape.guard)
+        if self.plan.traced:
+            starts = self.plan.told is not None and piece is self.pieces[0] and not again
+            lines.insert(0, f"_s = {'_began' if starts else '_clock()'}")
+        return [*self.comment(piece), *numbered(lines, "" if piece.looped else piece.suffix)]
+
+    def comment(self, piece: Piece) -> Lines:
+        """Who is called, where people read the source."""
+        named = [f"# {bound.impl.name} ({bound.impl.location})" for bound in piece.bounds]
+        return named if self.readable else []
+
+    def step(self, piece: Piece, again: bool) -> Lines:
+        """The reducer's lines for one result, and for a guard, whether it rewrote what is judged."""
+        if piece not in self.guards:
+            return self.add
+        then = "raise _unsettled(_i)" if again else f"_moved = {self.guards.index(piece)}"
+        before = f"_before = {self.reducer.carries}"
+        return [before, *self.add, f"if {self.reducer.rewritten}: {then}"]
+
+    def call(self, shape: Shape, step: Lines, again: bool = False) -> Lines:
+        """One call, if its filter matches, and the reducer's lines for its result."""
+        call = f"{'await ' if shape.awaits else ''}_h({shape.arguments})"
+        plan = self.plan
+        if plan.emits or plan.traced or self.reducer.every:
+            lines = self.noted(shape, call, step, again)
+        else:
+            lines = self.plain(shape, call, step)
+        if shape.once:
+            lines = ["if _o():", *indented(lines)]
+        if shape.when is not None:
+            lines = [f"if _w({shape.when}):", *indented(lines)]
         return lines
 
-    def end(self) -> list[str]:
-        """What comes after the last call."""
-        return [f"return {self.reducer.end()}"]
-
-    def guard_number(self, suffix: str) -> int | None:
-        """Which guard it is, where several must come to rest together."""
-        numbers = {own: n for n, (own, _) in enumerate(self.guards)} if self.settling else {}
-        return numbers.get(suffix)
-
-    def ask_guards_again(self, depth: int) -> None:
-        """A guard that judged before a later one rewrote is asked once more."""
-        for number, (suffix, bound) in enumerate(self.guards[:-1]):
-            self.add(depth, f"if _moved > {number}:")
-            self.block(depth + 1, suffix, bound, again=True)
-
-    def block(
-        self, depth: int, number: str, bound: Bound, *, guard: int | None = None, again: bool = False
-    ) -> None:
-        """One call with all that belongs to it."""
-        if self.plan.traced:
-            is_first = self.plan.watched is not None and number == "0" and not again
-            self.add(depth, f"_s = {'_began' if is_first else '_clock()'}")
-        self.add(depth, "try:")
-        self.call(depth + 1, number, bound.shape, self.step(guard, again), again=again)
-        self.failure(depth, f"_i{number}", bound)
-
-    def call(
-        self, depth: int, number: str, shape: Shape, step: list[str], *, again: bool = False
-    ) -> None:
-        """One call, if its filter lets it, and what becomes of its result."""
-        if shape.when is not None:
-            self.add(depth, f"if _w{number}({shape.when}):")
-            depth += 1
-        if shape.once:
-            self.add(depth, f"if _o{number}():")
-            depth += 1
-        impl = f"_i{number}"
-        call = f"{'await ' if shape.awaits else ''}_h{number}({shape.arguments})"
-        if self.plan.emits or self.plan.traced or self.reducer.every:
-            self.watched(depth, impl, shape, call, step, again=again)
-        else:
-            self.plain(depth, impl, shape, call, step)
-
-    def plain(self, depth: int, impl: str, shape: Shape, call: str, step: list[str]) -> None:
-        """Call and reduce, with nothing on the way of a result that is as it should be."""
-        if shape.awaits and not step:
-            self.add(depth, call)
-            return
+    def plain(self, shape: Shape, call: str, step: Lines) -> Lines:
+        """Call and reduce; a result of the expected class takes the shortest way."""
         value = f"(_r := {call})"
         if not step:
-            self.add(depth, f"if {value} is not None and not ({self.good('_r')}):")
-            self.add(depth + 1, self.settle(shape), impl)
-            return
-        closer = [self.settle(shape)]
-        closer += step if shape.awaits else ["if _r is not None:", *(f"    {line}" for line in step)]
-        if shape.awaits and self.check == "nothing":
-            self.add(depth, f"if {value} is not None:")
-            self.write(depth + 1, step, impl)
-        elif self.reducer.stops or self.reducer.folds:  # mostly None: ask that first
-            self.add(depth, f"if {value} is not None:")
-            self.either(depth + 1, self.good("_r"), step, "else", closer, impl)
-        elif isinstance(self.reducer, Chain):  # what was handed back as it came changes nothing
-            self.add(depth, f"if {value} is not {self.reducer.parameter} and _r is not None:")
-            self.either(depth + 1, self.good("_r"), step, "else", closer, impl)
+            odd = f"if {value} is not None and not ({self.expected('_r')}):"
+            return [call] if shape.awaits else [odd, f"    {self.settle(shape)}"]
+        if shape.awaits and not self.check:
+            return [f"if {value} is not None:", *indented(step)]
+        unsure = [self.settle(shape)]
+        unsure += step if shape.awaits else ["if _r is not None:", *indented(step)]
+        if self.reducer.stops or self.reducer.folds:  # most results are None: test that first
+            some = f"if {value} is not None:"
+        elif self.reducer.replaces:  # most results are the value that was passed
+            some = f"if {value} is not {self.reducer.carries} and _r is not None:"
         else:
-            self.either(depth, self.good(value), step, "elif _r is not None", closer, impl)
+            return either(self.expected(value), step, "elif _r is not None:", unsure)
+        return [some, *indented(either(self.expected("_r"), step, "else:", unsure))]
 
-    def either(
-        self, depth: int, test: str, then: list[str], otherwise: str, closer: list[str], impl: str
-    ) -> None:
-        """Two branches."""
-        self.add(depth, f"if {test}:")
-        self.write(depth + 1, then, impl)
-        self.add(depth, f"{otherwise}:")
-        self.write(depth + 1, closer, impl)
+    def noted(self, shape: Shape, call: str, step: Lines, again: bool) -> Lines:
+        """Call and reduce where every result counts, None too: kept, listed or traced."""
+        plan, reducer = self.plan, self.reducer
+        listed = ["_results.append(_r)"] if plan.emits else []
+        if again:
+            listed = [f"if _r is not None: {line}" for line in listed]
+        note = ["_notes.append((_i, _s, _clock(), _r, None, 0))"] if plan.traced else []
+        lines = [f"_r = {call}"]
+        if self.check or not shape.awaits:
+            same = f" and _r is not {reducer.carries}" if reducer.replaces else ""
+            odd = f"if _r is not None{same} and not ({self.expected('_r')}):"
+            lines += [odd, f"    {self.settle(shape)}"]
+        if step and not reducer.every:
+            step = ["if _r is not None:", *indented(step)]
+        if reducer.folds and note:
+            note = [f"if _r is None: {note[0]}", "else: _ruled(_notes, _i, _s, _v)"]
+            return [*lines, *step, *listed, *note]
+        return [*lines, *note, *listed, *step] if reducer.stops else [*lines, *note, *step, *listed]
 
-    def good(self, value: str) -> str:
-        """The quick test that passes most results; the rest are looked at closely."""
+    def expected(self, value: str) -> str:
+        """The quick test that most results pass; `settle` handles the others."""
         if self.check == "class":
             return f"{value}.__class__ {'is _T' if self.one_class else 'in _types'}"
-        return f"_fits({value})" if self.check == "value" else f"{value}.__class__ in _plain"
+        return f"_fits({value})" if self.check else f"{value}.__class__ in _plain"
 
     def settle(self, shape: Shape) -> str:
-        """The close look: await what must be awaited, refuse what is of the wrong type."""
+        """Await what must be awaited, and refuse a result of the wrong type."""
         if shape.awaits:
             return "_check(_r, _i)"
         return f"_r = {'' if self.plan.sync else 'await '}_settle(_r, _i)"
 
-    def watched(
-        self, depth: int, impl: str, shape: Shape, call: str, step: list[str], *, again: bool
-    ) -> None:
-        """Call and reduce where every result counts: kept, listed or traced, None too."""
-        plan, folds = self.plan, self.reducer.folds
-        listed = ["_results.append(_r)"] if plan.emits else []
-        if again:
-            listed = [f"if _r is not None: {line}" for line in listed]
-        traced = ["_notes.append((_i, _s, _clock(), _r, None, 0))"] if plan.traced else []
-        if folds and plan.traced:
-            traced = [f"if _r is None: {traced[0]}", "else: _ruled(_notes, _i, _s, _v)"]
-        self.add(depth, f"_r = {call}")
-        if self.check != "nothing" or not shape.awaits:
-            same = f" and _r is not {self.reducer.parameter}" if isinstance(self.reducer, Chain) else ""
-            self.add(depth, f"if _r is not None{same} and not ({self.good('_r')}):")
-            self.add(depth + 1, self.settle(shape), impl)
-        early = self.reducer.stops  # what ends the dispatch is listed before it does
-        if not folds:
-            self.write(depth, [*traced, *(listed if early else [])], impl)
-        if step and not self.reducer.every:
-            self.add(depth, "if _r is not None:")
-            self.write(depth + 1, step, impl)
-        else:
-            self.write(depth, step, impl)
-        self.write(depth, [*([] if early else listed), *(traced if folds else [])], impl)
+    def failure(self, guard: bool) -> Lines:
+        """What happens when the call raises: the error policy's lines."""
+        plan, lines = self.plan, list[str]()
+        noted = ["_failed(_notes, _i, _s, _e)"] if plan.traced else []
+        strict = guard or plan.errors is DENY
+        if plan.sync and not strict and plan.errors is not CAPTURE:
+            lines += ["except _NotAwaited as _e:", *indented(noted or ["pass"])]
+        if self.reducer.decides and not strict:  # the handler may have meant to block
+            lines += ["except _WrongResult as _e:", *indented([*noted, *self.deny()])]
+        policy = self.policy(guard)
+        return [*lines, "except Exception as _e:", *indented([*noted, *policy])]
 
-    def step(self, guard: int | None, again: bool) -> list[str]:
-        """The reducer's lines, with the watch on guards that rewrite."""
-        lines = list(self.reducer.step())
-        if guard is None and not again:
-            return lines
-        if self.reducer.folds:
-            if again:
-                return [
-                    "if (_n := _v.apply(_r, _i)) is not event:",
-                    "    event = _n",
-                    "    raise _unsettled(_i)",
-                ]
-            return [
-                "_n = _v.apply(_r, _i)",
-                "if _n is not event:",
-                "    event = _n",
-                f"    _moved = {guard}",
-            ]
-        assert isinstance(self.reducer, Chain)
-        changed = f"if not _same(_r, {self.reducer.parameter}):"
-        if again:
-            return [changed, "    raise _unsettled(_i)"]
-        return [changed, f"    _moved = {guard}", *lines]
+    def policy(self, guard: bool) -> Lines:
+        """What an exception leads to."""
+        errors = self.plan.errors
+        if self.plan.denies(guard):
+            return self.deny()
+        if guard or errors in (SKIP, DENY):
+            return [f"_skip(_e, _i{self.about()})"]
+        return ["_note(_e, _i)", "raise"] if errors is RAISE else self.reducer.fail.splitlines()
 
-    def failure(self, depth: int, impl: str, bound: Bound) -> None:
-        """The error policy's lines."""
-        denies = bound.impl.guard or self.plan.errors is DENY
-        trace = ["_failed(_notes, _i, _s, _e)"] if self.plan.traced else []
-        if self.plan.sync and not denies and self.plan.errors is not CAPTURE:
-            self.add(depth, "except _NotAwaited as _e:")
-            self.write(depth + 1, trace or ["pass"], impl)
-        if self.reducer.name == "gate" and not denies:
-            # A handler that answered something unreadable may have meant to block.
-            self.add(depth, "except _WrongResult as _e:")
-            self.write(depth + 1, [*trace, *self.policy(True)], impl)
-        self.add(depth, "except Exception as _e:")
-        self.write(depth + 1, [*trace, *self.policy(denies)], impl)
+    def deny(self) -> Lines:
+        """The lines for a failure that counts as a deny."""
+        listed = ["_results.append(_denied(_e, _i))"] if self.plan.emits else []
+        return [f"_deny(_e, _i{self.about()})", *listed, *self.reducer.fail.splitlines()]
 
-    def subject(self) -> str | None:
-        """What a failure was about, where the hook says and the caller passed it."""
-        source = self.plan.spec.match_source
-        return source if source and source.partition(".")[0] in self.plan.passed else None
+    def about(self) -> str:
+        """The further argument that says what a failure was about."""
+        return f", {self.plan.subject}" if self.plan.subject else ""
 
-    def policy(self, denies: bool) -> list[str]:
-        """What an error comes to."""
-        reducer = self.reducer
-        about = f", {self.subject()}" if self.subject() else ""
-        denying, skipping = f"_deny(_e, _i{about})", f"_skip(_e, _i{about})"
-        denied = ["_results.append(_denied(_e, _i))"] if self.plan.emits else []
-        if denies and reducer.name == "gate":
-            return [denying, "_v.fail(_e, _i)", *denied]
-        if denies and isinstance(reducer, Patch):
-            return [denying, *denied, "_v.withhold(_e, _i, _field, _wrap)", "return _v"]
-        if denies and isinstance(reducer, Chain):
-            return [denying, *denied, "return _withheld(_e, _i)"]
-        if denies and not isinstance(self.plan.spec.reducer, First):
-            return [skipping]
-        if denies and isinstance(reducer, First):
-            return [denying, *denied, "return _denial"]
-        if denies:
-            return [denying, "_out.append(_denial)"]
-        return {
-            RAISE: ["_note(_e, _i)", "raise"],
-            SKIP: [skipping],
-            CAPTURE: ["_out.append(_Outcome(_i.name, False, None, _e))"],
-        }[self.plan.errors]
-
-    def write(self, depth: int, lines: list[str], impl: str = "") -> None:
-        """Write several lines."""
-        for line in lines:
-            self.add(depth, line, impl)
-
-    def add(self, depth: int, line: str, impl: str = "") -> None:
-        """Write one line; `_i` in it becomes the implementation at hand."""
-        if self.plan.watched is not None and line.startswith("return "):
-            told = "_told(_args, _began, _notes, _x)"
-            self.write(depth, [f"_x = {line.removeprefix('return ')}", told], impl)
-            line = "return _x"
-        self.lines.append("    " * depth + (re.sub(r"\b_i\b", impl, line) if impl else line))
+    def recorded(self, body: Lines) -> Lines:
+        """The same with notes of its own, which are handed over on every way out."""
+        return [
+            f"_args = ({', '.join((*self.plan.passed, ''))})",  # parameters are assigned to below
+            *("_notes = []", "_began = _clock()", "try:"),
+            *indented(way for line in body for way in told_first(line)),
+            "except BaseException as _x:",
+            *indented(["_told(_args, _began, _notes, None, _x)", "raise"]),
+        ]
 
 
 class StraightWriter(Writer):
-    """Writes all calls one after the other under a single `try`.
+    """Writes one `try` around all calls; a failure resumes after the call that failed."""
 
-    Who failed is told by the line on which it did; those after it then run as a dispatch of their
-    own. A `try` for each would cost two instructions on every call that does not fail.
-    """
+    def body(self) -> Lines:
+        lines = [*self.start, "try:"]
+        places: list[int] = []
+        for piece in self.pieces:
+            places.append(len(lines) + 2)  # the head is line 1
+            call = self.call(piece.bounds[0].shape, self.add)
+            lines += indented([*self.comment(piece), *self.numbered(call, piece)])
+        return [*lines, *indented(self.finish()), *self.resumed(f"{(*places,)}")]
 
-    def body(self, depth: int) -> None:
-        self.write(depth, self.setup())
-        self.add(depth, "try:")
-        lines: list[int] = []
-        for suffix, (bound, *_), _ in layout(self.bounds):
-            lines.append(len(self.lines) + 1)
-            self.call(depth + 1, suffix, bound.shape, list(self.reducer.step()))
-        self.write(depth + 1, self.end())
-        self.continued(depth, f"{(*lines,)}")
+    def numbered(self, call: Lines, piece: Piece) -> Lines:
+        """The call with the names of its own implementation."""
+        return numbered(call, piece.suffix)
 
-    def continued(self, depth: int, lines: str) -> None:
-        """What comes after a failure."""
-        plan = self.plan
-        if plan.errors is SKIP or plan.sync:
-            about = f", {self.subject()}" if self.subject() else ""
-            self.add(depth, f"except {'Exception' if plan.errors is SKIP else '_NotAwaited'} as _e:")
-            self.write(depth + 1, [*self.kept(lines), f"_rest = _tails.after(_e, {lines}{about})"])
+    def finish(self) -> Lines:
+        """The lines after the last call."""
+        return [f"return {self.reducer.end}"]
+
+    def resumed(self, places: str) -> Lines:
+        """The lines after a failure: the places are the lines where each call begins."""
+        plan, lines = self.plan, list[str]()
+        resumes = plan.errors is SKIP or plan.sync
+        if resumes:
+            caught = "Exception" if plan.errors is SKIP else "_NotAwaited"
+            rest = f"_rest = _resume(_e, {places}{self.about()})"
+            lines += [f"except {caught} as _e:", *indented([*self.kept(places), rest])]
         if plan.errors is RAISE:
-            self.add(depth, "except Exception as _e:")
-            self.write(depth + 1, [f"_tails.blame(_e, {lines})", "raise"])
-        if plan.errors is SKIP or plan.sync:
+            lines += ["except Exception as _e:", f"    _blame(_e, {places})", "    raise"]
+        if resumes:
             rest = f"{'' if plan.sync else 'await '}_rest({', '.join(plan.params)})"
-            self.add(depth, f"return {self.joined(rest)}")
+            lines.append(f"return {self.joined(rest)}")
+        return lines
 
-    def kept(self, lines: str) -> list[str]:
-        """What keeps the results before the failure, where they are not in a parameter."""
+    def kept(self, places: str) -> Lines:
+        """What keeps the results before the failure."""
         return []
 
     def joined(self, rest: str) -> str:
@@ -304,58 +366,74 @@ class StraightWriter(Writer):
 
 
 class ListWriter(StraightWriter):
-    """Writes a `collect` that puts each result into a variable and makes the list in one go.
+    """Writes a `collect` with a variable for each result; the list is made at the end.
 
-    A list that grows costs more than the calls of small handlers are worth. Where one class is asked
-    for, the variable that holds it says too whether all results were of it: None once one was not.
+    Appending to a list costs more than a small handler. If results must be of one class, `_fit` holds
+    that class, and None as soon as a result is not of it; otherwise `_gap` says so.
     """
 
-    def setup(self) -> list[str]:
-        return ["_fit = _T" if self.one_class else "_gap = False"]
+    def __init__(self, plan: Plan, bounds: Sequence[Bound], *, readable: bool = False) -> None:
+        super().__init__(plan, bounds, readable=readable)
+        self.start = ["_fit = _T" if self.one_class else "_gap = False"]
 
-    def plain(self, depth: int, impl: str, shape: Shape, call: str, step: list[str]) -> None:
-        value = slot(impl)
-        if shape.awaits and self.check == "nothing":
-            self.add(depth, f"if ({value} := {call}) is None:")
-            self.add(depth + 1, "_gap = True")
-            return
-        odd = f"{value} is not None"
+    def plain(self, shape: Shape, call: str, step: Lines) -> Lines:
+        value = f"(_r := {call})"
+        if shape.awaits and not self.check:
+            return [f"if {value} is None:", "    _gap = True"]
+        odd, gap = f"not ({self.expected(value)})", "_gap = True"
+        wrong = "_r is not None"
         if self.one_class:
-            self.add(depth, f"if ({value} := {call}).__class__ is not _fit:")
-            self.add(depth + 1, "_fit = None")
-            odd += f" and {value}.__class__ is not _T"
-        else:
-            self.add(depth, f"if not ({self.good(f'({value} := {call})')}):")
-            self.add(depth + 1, "_gap = True")
-        self.add(depth + 1, f"if {odd}:")
-        self.add(depth + 2, self.settle(shape).replace("_r", value), impl)
+            odd, gap = f"{value}.__class__ is not _fit", "_fit = None"
+            wrong += " and _r.__class__ is not _T"
+        return [f"if {odd}:", f"    {gap}", f"    if {wrong}:", f"        {self.settle(shape)}"]
 
-    def end(self) -> list[str]:
-        results = ", ".join(slot(f"_i{suffix}") for suffix, _, _ in layout(self.bounds))
+    def numbered(self, call: Lines, piece: Piece) -> Lines:
+        return numbered(call, piece.suffix, "hiowr")
+
+    def finish(self) -> Lines:
+        results = ", ".join(f"_r{piece.suffix}" for piece in self.pieces)
         gap = "_fit is None" if self.one_class else "_gap"
-        return [
-            f"if {gap}: return [_r for _r in ({results},) if _r is not None]",
-            f"return [{results}]",
-        ]
+        some = f"if {gap}: return [_r for _r in ({results},) if _r is not None]"
+        return [some, f"return [{results}]"]
 
-    def kept(self, lines: str) -> list[str]:
-        return [f"_out = _tails.before({lines}, locals())"]
+    def kept(self, places: str) -> Lines:
+        return [f"_out = _results_before({places}, locals())"]
 
     def joined(self, rest: str) -> str:
         return f"[*_out, *{rest}]"
 
 
-def slot(impl: str) -> str:
-    """The variable that holds the result of one implementation."""
-    return impl.replace("_i", "_r")
+def writer(plan: Plan, bounds: Sequence[Bound], *, readable: bool = False) -> Writer:
+    """Return the writer of the layout that suits a plan."""
+    noted = plan.emits or plan.traced or plan.reducer.every or plan.errors not in (SKIP, RAISE)
+    layout, shapes = Writer, [bound.shape for bound in bounds]
+    if not noted and 0 < len(shapes) <= UNROLL and not any(shape.guard for shape in shapes):
+        if plan.reducer.state == "parameters":
+            layout = StraightWriter
+        elif plan.reducer.state == "list" and all(s.when is None and not s.once for s in shapes):
+            layout = ListWriter
+    return layout(plan, bounds, readable=readable)
 
 
-def writer(plan: Plan, bounds: list[Bound]) -> Writer:
-    """The writer that suits a plan."""
-    watched = plan.emits or plan.traced or plan.errors not in (SKIP, RAISE)
-    if watched or not 0 < len(bounds) <= UNROLL or any(b.shape.guard for b in bounds):
-        return Writer(plan, bounds)
-    if isinstance(plan.reducer, Notify | First | Chain):
-        return StraightWriter(plan, bounds)
-    plain = all(b.shape.when is None and not b.shape.once for b in bounds)
-    return (ListWriter if plain and plan.reducer == Collect() else Writer)(plan, bounds)
+def indented(lines: Iterable[str]) -> Lines:
+    """The lines one level deeper."""
+    return [f"    {line}" for line in lines]
+
+
+def either(test: str, then: Lines, otherwise: str, unsure: Lines) -> Lines:
+    """Two branches."""
+    return [f"if {test}:", *indented(then), otherwise, *indented(unsure)]
+
+
+def numbered(lines: Lines, suffix: str, names: str = "hiow") -> Lines:
+    """The lines with `_h`, `_i` and so on as the names of one implementation: `_h3`, `_i3`."""
+    return [re.sub(rf"(?<![\w.])_([{names}])(?!\w)", rf"_\g<1>{suffix}", line) for line in lines]
+
+
+def told_first(line: str) -> Lines:
+    """The line, or if it returns, the lines that tell the observers before it does."""
+    code = line.lstrip()
+    if not code.startswith("return "):
+        return [line]
+    value, told = code.removeprefix("return "), "_told(_args, _began, _notes, _x)"
+    return [line.replace(code, each) for each in (f"_x = {value}", told, "return _x")]

@@ -1,4 +1,4 @@
-"""Specs: a hook is declared once, as data, and everything else is made from the declaration.
+"""Declarations: a hook is declared once, as data, and everything else is derived from that.
 
 A function-shaped hook is a method of a `Family`; an event is a dataclass:
 
@@ -21,36 +21,14 @@ The bodies of declared hooks are never called.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import ModuleType, NoneType, UnionType
-from typing import (
-    Any,
-    Generic,
-    Literal,
-    TypeVar,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    is_typeddict,
-    overload,
-)
+from types import ModuleType
+from typing import Any, Generic, TypedDict, TypeVar, Union, Unpack, get_args, get_origin, overload
 
+from .annotations import fits, has_literal, outer_classes, plain_result, type_name
 from .errors import DeclarationError, UnknownHook
-from .reducers import (
-    NEWEST,
-    OLDEST,
-    RAISE,
-    SKIP,
-    Errors,
-    Order,
-    Reducer,
-    collect,
-    first,
-    legal,
-)
+from .reducers import NEWEST, OLDEST, RAISE, SKIP, Errors, Order, Reducer, collect, first
 from .verdict import Record
 
 T = TypeVar("T")
@@ -64,9 +42,34 @@ Answer = Union[T, None, Awaitable[Union[T, None]]]  # noqa: UP007  (a generic al
 SPEC = "__hookspec__"
 
 
+class SpecOptions(TypedDict, total=False):
+    """The options that `@hookspec` and `@event` have in common; `HookSpec` documents them."""
+
+    order: Order
+    errors: Errors
+    timeout: float | None
+    scope: str | None
+    match: str | None
+    fires: str
+
+
+class HookOptions(SpecOptions, total=False):
+    """The options of `@hookspec`."""
+
+    sync: bool
+    excludes: tuple[str, ...]
+
+
+class EventOptions(SpecOptions, total=False):
+    """The options of `@event`."""
+
+    family: str
+    withholds: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HookSpec:
-    """The immutable record of one hook."""
+    """The immutable declaration of one hook."""
 
     name: str
     params: tuple[str, ...]
@@ -74,88 +77,95 @@ class HookSpec:
     order: Order = NEWEST
     errors: Errors = RAISE
     result: Any = Any
-    """What an implementation returns, None aside."""
+    """What an implementation returns, apart from None."""
     sync: bool = False
-    """A bootstrap hook: called synchronously, awaitables are skipped."""
+    """The hook is called synchronously; awaitables are skipped."""
     timeout: float | None = None
     scope: str | None = None
     """Where a dispatch carries its scope key: `session_id`, or `ctx.session_id`."""
     match: str | None = None
-    """The parameter, or the event's field (`tool_call.name`), that a pattern in `when=` is held
-    against; the log of a failure names it."""
+    """The parameter or the event's field (`tool_call.name`) that a pattern in `when=` is matched
+    with; the log line of a failure shows its value."""
     family: str = "custom"
     doc: str = ""
     fires: str = ""
     """When it is called, in a phrase."""
     event: type | None = None
-    """The event's class where the payload is one object."""
+    """The class of the event, if the hook's payload is one object."""
     withholds: tuple[str, ...] = ()
     """Fields of the event that observers see only as the verdict released them."""
     excludes: tuple[str, ...] = ()
-    """Hooks that one plugin may not implement beside this one."""
+    """Hooks that a plugin may not implement together with this one."""
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
     function: Callable[..., Any] | None = None
     classes: tuple[type, ...] | None = field(default=None, init=False, repr=False)
-    """The classes a result may have, or None when it may be anything."""
+    """The classes a result may have, or None if it may be anything."""
+    has_literal: bool = field(default=False, init=False, repr=False)
+    """Results are checked by value: the result type has a `Literal` in it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", outer_classes(self.result))
-        try:
-            self._check()
-        except DeclarationError as error:
-            raise DeclarationError(f"hook {self.name!r}: {error}") from None
+        object.__setattr__(self, "has_literal", has_literal(self.result))
+        if problem := self._problem():
+            raise DeclarationError(f"hook {self.name!r}: {problem}")
 
     @property
     def firstresult(self) -> bool:
         """Whether the first value that is not None is the answer."""
-        return self.reducer.name == "first"
+        return self.reducer.firstresult
 
     @property
     def match_source(self) -> str | None:
         """The match field as an expression on the parameters."""
         return f"event.{self.match}" if self.match and self.event else self.match
 
+    @property
+    def scope_source(self) -> tuple[str, str]:
+        """The parameter that carries the scope key, and the attribute of it, if it is one."""
+        parameter, _, attribute = (self.scope or "").partition(".")
+        return parameter, attribute
+
     def accepts(self, value: Any) -> bool:
-        """Whether a value, not None, is of the declared type (its outer class)."""
+        """Return whether a value, not None, is of the declared type: its outer class."""
         if self.classes is None:
             return True
-        return isinstance(value, self.classes) and (
-            not has_literal(self.result) or fits(value, self.result)
-        )
+        return isinstance(value, self.classes) and (not self.has_literal or fits(value, self.result))
 
     def returns_only(self, *classes: type) -> bool:
-        """Whether every legal result is of these classes, or the type says nothing."""
-        own = self.classes
-        return own is None or all(issubclass(c, classes) for c in own)
+        """Return whether every legal result is of these classes, or the type says nothing."""
+        return self.classes is None or all(issubclass(c, classes) for c in self.classes)
 
     def signature(self) -> str:
-        """The hook as a call: `load_state(message, session_id) -> dict[str, Any]`."""
+        """Return the hook as a call: `load_state(message, session_id) -> dict[str, Any]`."""
         shown = ", ".join(
             f"{p}: {type_name(self.annotations[p])}" if p in self.annotations else p
             for p in self.params
         )
         return f"{self.name}({shown}) -> {type_name(self.result)}"
 
-    def _check(self) -> None:
-        legal(self.reducer, self.errors)
-        if reason := self.reducer.check(self):
-            raise DeclarationError(reason)
-        for name in self.params:
+    def _problem(self) -> str | None:
+        """Return why this declaration makes no sense, or None."""
+        reducer, params = self.reducer, self.params
+        if self.errors not in reducer.errors:
+            fitting = ", ".join(e.name for e in Errors if e in reducer.errors)
+            return f"errors={self.errors.name} means nothing with `{reducer.name}`; use {fitting}"
+        if self.sync and reducer.nested:
+            return f"`{reducer.name}` needs an async hook; leave out sync=True"
+        if reason := reducer.check(self):
+            return reason
+        for name in params:
             if name.startswith("_") or not name.isidentifier():
-                raise DeclarationError(f"parameter {name!r} must be a public name")
+                return f"parameter {name!r} must be a public name"
         if self.timeout is not None and not self.timeout > 0:
-            raise DeclarationError(f"timeout must be above zero, not {self.timeout!r}")
-        if self.scope is not None and self.scope.partition(".")[0] not in self.params:
-            raise DeclarationError(f"scope={self.scope!r} names no parameter of the hook")
-        if self.match is not None and self.match.partition(".")[0] not in self._matchable():
-            raise DeclarationError(f"match={self.match!r} names no parameter or field of the hook")
+            return f"timeout must be above zero, not {self.timeout!r}"
+        if self.scope is not None and self.scope_source[0] not in params:
+            return f"scope={self.scope!r} names no parameter of the hook"
+        fields = getattr(self.event, "__dataclass_fields__", {}) if self.event else params
+        if self.match is not None and self.match.partition(".")[0] not in fields:
+            return f"match={self.match!r} names no parameter or field of the hook"
         if any(hasattr(c, "__await__") for c in self.classes or ()):
-            raise DeclarationError("a result that is itself awaitable cannot be told from a promise")
-
-    def _matchable(self) -> tuple[str, ...]:
-        if self.event is None:
-            return self.params
-        return tuple(getattr(self.event, "__dataclass_fields__", {}))
+            return "a result that is itself awaitable cannot be told from a promise"
+        return None
 
 
 class Event(Record, Generic[R]):
@@ -165,10 +175,7 @@ class Event(Record, Generic[R]):
 
 
 class Family:
-    """Base of the classes that declare function-shaped hooks; plugins may inherit one for its types.
-
-    The bodies of declared hooks do nothing and are never called.
-    """
+    """Base of classes that declare function-shaped hooks; a plugin may inherit one for its types."""
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -182,37 +189,15 @@ class Family:
 def hookspec(function: F, /) -> F: ...
 @overload
 def hookspec(
-    reduce: Reducer | None = None,
-    /,
-    *,
-    firstresult: bool = False,
-    order: Order = NEWEST,
-    errors: Errors = RAISE,
-    sync: bool = False,
-    timeout: float | None = None,
-    scope: str | None = None,
-    match: str | None = None,
-    fires: str = "",
-    excludes: tuple[str, ...] = (),
+    reduce: Reducer | None = None, /, *, firstresult: bool = False, **options: Unpack[HookOptions]
 ) -> Callable[[F], F]: ...
 def hookspec(
-    reduce: Any = None,
-    /,
-    *,
-    firstresult: bool = False,
-    order: Order = NEWEST,
-    errors: Errors = RAISE,
-    sync: bool = False,
-    timeout: float | None = None,
-    scope: str | None = None,
-    match: str | None = None,
-    fires: str = "",
-    excludes: tuple[str, ...] = (),
+    reduce: Any = None, /, *, firstresult: bool = False, **options: Unpack[HookOptions]
 ) -> Any:
-    """Declare a function-shaped hook: name, parameters, result and doc are the function's own.
+    """Declare a function-shaped hook: its name, parameters, result and doc are the function's own.
 
-    Without a reducer it means what it means in pluggy: a bare `@hookspec` collects the results, and
-    `@hookspec(firstresult=True)` gives the first one that is not None.
+    Without a reducer it means the same as in pluggy: a bare `@hookspec` collects the results, and
+    `@hookspec(firstresult=True)` returns the first one that is not None.
     """
     if reduce is not None and not isinstance(reduce, Reducer):
         if not callable(reduce):
@@ -220,28 +205,20 @@ def hookspec(
         return hookspec()(reduce)
     if reduce is not None and firstresult:
         raise DeclarationError(f"firstresult=True contradicts the reducer `{reduce}`; leave one out")
-    reducer = reduce or (first if firstresult else collect)
 
     def declare(function: F) -> F:
         hints = dict(function.__annotations__)
         returned = hints.pop("return", Any)
-        like_pluggy = reduce is None and isinstance(returned, str)  # pluggy looks at no annotation
+        like_pluggy = reduce is None and isinstance(returned, str)  # pluggy ignores annotations
         spec = HookSpec(
-            name=function.__name__,
-            params=declared_parameters(function),
-            reducer=reducer,
-            order=order,
-            errors=errors,
+            function.__name__,
+            declared_parameters(function),
+            reduce or (first if firstresult else collect),
             result=Any if like_pluggy else plain_result(returned),
-            sync=sync,
-            timeout=timeout,
-            scope=scope,
-            match=match,
             doc=first_line(function.__doc__),
-            fires=fires,
-            excludes=excludes,
             annotations=hints,
             function=function,
+            **options,
         )
         setattr(function, SPEC, spec)
         function.firstresult = spec.firstresult  # pyright: ignore[reportFunctionMemberAccess]
@@ -250,23 +227,15 @@ def hookspec(
     return declare
 
 
-def event(
-    reduce: Reducer,
-    *,
-    family: str = "custom",
-    order: Order = OLDEST,
-    errors: Errors = SKIP,
-    timeout: float | None = None,
-    scope: str | None = "ctx.session_id",
-    match: str | None = None,
-    fires: str = "",
-    withholds: tuple[str, ...] = (),
-) -> Callable[[C], C]:
+def event(reduce: Reducer, **options: Unpack[EventOptions]) -> Callable[[C], C]:
     """Declare an event: its name is the default of `type`, its result the argument of `Event[...]`.
 
-    What a gate holds back stands in `withholds`: subscribers and the trace see these fields as the
-    verdict left them, and empty where it did not allow them or the event is `partial`.
+    Unless the options say otherwise, handlers run oldest first, their errors are skipped, and the
+    scope key is `ctx.session_id`. `withholds` names the fields that a gate holds back: subscribers and
+    the trace see them as the verdict left them, and empty if it did not allow them or the event is
+    `partial`.
     """
+    settings: EventOptions = {"order": OLDEST, "errors": SKIP, "scope": "ctx.session_id", **options}
 
     def declare(cls: C) -> C:
         fields = getattr(cls, "__dataclass_fields__", None)
@@ -278,21 +247,14 @@ def event(
                 'type: Literal["its_name"] = field(default="its_name", init=False)'
             )
         spec = HookSpec(
-            name=fields["type"].default,
-            params=("event", "ctx"),
-            reducer=reduce,
-            order=order,
-            errors=errors,
+            fields["type"].default,
+            ("event", "ctx"),
+            reduce,
             result=event_result(cls),
-            timeout=timeout,
-            scope=scope,
-            match=match,
-            family=family,
             doc=first_line(cls.__doc__),
-            fires=fires,
             event=cls,
-            withholds=withholds,
             annotations={"event": cls},
+            **settings,
         )
         setattr(cls, SPEC, spec)
         return cls
@@ -304,7 +266,7 @@ Source = type | ModuleType | HookSpec
 
 
 class Catalog(Mapping[str, HookSpec]):
-    """The declared hooks, by name, in the order of their declaration."""
+    """The declared hooks by name, in the order of their declaration."""
 
     def __init__(self, *sources: Source) -> None:
         self._specs: dict[str, HookSpec] = {}
@@ -312,7 +274,7 @@ class Catalog(Mapping[str, HookSpec]):
             self.declare(source)
 
     def declare(self, source: Source) -> list[HookSpec]:
-        """Add every hook that a family class, event class, module or spec declares."""
+        """Add every hook that a family class, an event class, a module or a spec declares."""
         found = list(specs_in(source))
         if not found:
             raise DeclarationError(f"{source!r} declares no hook; mark one with @hookspec or @event")
@@ -323,16 +285,16 @@ class Catalog(Mapping[str, HookSpec]):
         return found
 
     def remove(self, names: Iterable[str]) -> None:
-        """Take declared hooks out again."""
+        """Remove declared hooks."""
         for name in names:
             del self._specs[name]
 
     def copy(self) -> Catalog:
-        """A catalogue of its own with the same hooks."""
+        """Return another catalogue with the same hooks."""
         return Catalog(*self._specs.values())
 
     def families(self) -> dict[str, list[HookSpec]]:
-        """The hooks grouped by family, both in the order of their declaration."""
+        """Return the hooks grouped by family, both in the order of their declaration."""
         grouped: dict[str, list[HookSpec]] = {}
         for spec in self._specs.values():
             grouped.setdefault(spec.family, []).append(spec)
@@ -345,7 +307,7 @@ class Catalog(Mapping[str, HookSpec]):
             raise UnknownHook(name, self._specs) from None
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The spec of that name, or the default."""
+        """Return the spec of that name, or the default."""
         return self._specs.get(name, default)
 
     def __contains__(self, name: object) -> bool:
@@ -359,7 +321,7 @@ class Catalog(Mapping[str, HookSpec]):
 
 
 def specs_in(source: Source) -> Iterator[HookSpec]:
-    """Find the hooks that an object declares."""
+    """Yield the hooks that an object declares."""
     if isinstance(source, HookSpec):
         yield source
         return
@@ -374,7 +336,7 @@ def specs_in(source: Source) -> Iterator[HookSpec]:
 
 
 def declared_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The parameters of a declared hook, `self` aside; each must be a plain one."""
+    """Return the parameters of a declared hook, apart from `self`."""
     code = function.__code__
     if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         raise DeclarationError(f"hook {function.__name__!r}: every parameter must be a plain one")
@@ -383,103 +345,13 @@ def declared_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def first_line(doc: str | None) -> str:
-    """The summary line of a docstring."""
+    """Return the summary line of a docstring."""
     return doc.strip().splitlines()[0] if doc and doc.strip() else ""
 
 
-def plain_result(annotation: Any) -> Any:
-    """What an implementation returns once None and awaiting are taken away."""
-    if annotation is None or annotation is NoneType:
-        return None
-    if isinstance(annotation, str):
-        raise DeclarationError(
-            f"the result type {annotation!r} must be an object, not a string: "
-            "declare hooks in a module without `from __future__ import annotations`"
-        )
-    if get_origin(annotation) not in (Union, UnionType):
-        return annotation
-    kept = [a for a in get_args(annotation) if a is not NoneType and get_origin(a) is not Awaitable_]
-    if not kept:
-        return None
-    result = kept[0]
-    for other in kept[1:]:
-        result = Union[result, other]  # noqa: UP007  (built at run time)
-    return result
-
-
-Awaitable_ = get_origin(Awaitable[Any])
-
-
 def event_result(cls: type) -> Any:
-    """The argument of `Event[...]` among the bases, None when a handler returns nothing."""
+    """Return the argument of `Event[...]` among the bases; None if handlers return nothing."""
     for base in getattr(cls, "__orig_bases__", ()):
         if get_origin(base) is Event:
             return plain_result(get_args(base)[0])
     return None
-
-
-def outer_classes(annotation: Any) -> tuple[type, ...] | None:
-    """The classes to check a value against; None where a type says too little to check.
-
-    A hook that returns nothing looks at nothing: what comes back anyway is no error.
-    """
-    if annotation is None or annotation is NoneType:
-        return None
-    origin = get_origin(annotation)
-    if origin in (Union, UnionType):
-        parts = [outer_classes(a) for a in get_args(annotation)]
-        return None if None in parts else tuple(c for p in parts for c in p or ())
-    if origin is Literal:
-        return tuple({type(value): None for value in get_args(annotation)})
-    cls: Any = origin or annotation
-    if is_typeddict(cls):
-        return (dict,)
-    if cls is float:
-        return (float, int)
-    unknown = cls is Any or cls is object or getattr(cls, "_is_protocol", False)
-    if unknown or not isinstance(cls, type):
-        return None
-    return (cast("type", cls),)
-
-
-def fits(value: Any, annotation: Any) -> bool:
-    """Whether a value has a type's outer class; a literal must be one of its values."""
-    if get_origin(annotation) is Literal:
-        return value in get_args(annotation)
-    if get_origin(annotation) in (Union, UnionType):
-        return any(fits(value, a) for a in get_args(annotation))
-    classes = outer_classes(annotation)
-    return classes is None or isinstance(value, classes)
-
-
-def has_literal(annotation: Any) -> bool:
-    """Whether a class check alone is not enough."""
-    if get_origin(annotation) in (Union, UnionType):
-        return any(has_literal(a) for a in get_args(annotation))
-    return get_origin(annotation) is Literal
-
-
-def type_name(annotation: Any) -> str:
-    """A type as people write it."""
-    if annotation is None or annotation is NoneType:
-        return "None"
-    if isinstance(annotation, str):
-        return annotation
-    if get_origin(annotation) in (Union, UnionType):
-        return " | ".join(type_name(a) for a in get_args(annotation))
-    if get_origin(annotation) is Literal:
-        return " | ".join(repr(a) for a in get_args(annotation))
-    if isinstance(annotation, type) and not get_args(annotation):
-        return annotation.__name__
-    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", str(annotation))
-
-
-__all__ = [
-    "Answer",
-    "Catalog",
-    "Event",
-    "Family",
-    "HookSpec",
-    "event",
-    "hookspec",
-]

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from hookline.catalog import CATALOG
 from hookline.hooks import Decision, Dispatch, Verdict
-from hookline.hooks.reducers import Chain
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Changes(list[Change]):
             self.extend(_ruled(dispatch.hook, cast("Verdict[Any]", value)))
             return
         reducer = CATALOG[dispatch.hook].reducer if dispatch.hook in CATALOG else None
-        fields = (reducer.parameter,) if isinstance(reducer, Chain) else ()
+        fields = (reducer.carries,) if reducer and reducer.replaces and reducer.carries else ()
         self.extend(
             Change(dispatch.hook, call.by, "rewrote", fields)
             for call in dispatch.calls

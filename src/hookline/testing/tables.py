@@ -138,7 +138,7 @@ def _cell(text: Any) -> Any:
 
 def _row(given: Mapping[str, Any], place: str) -> Row:
     event, decision = given.get("event"), given.get("decision")
-    judged = [name for name, spec in CATALOG.items() if spec.reducer.name in ("gate", "patch")]
+    judged = [name for name, spec in CATALOG.items() if spec.reducer.folds]
     if event not in judged:
         near = suggestion(str(event), judged)
         raise BadTable(f"{place}: event {event!r} is none that is decided{near}")

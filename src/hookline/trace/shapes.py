@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from hookline.hooks import HookSpec, Implementation
-from hookline.hooks.observers import Watched
+from hookline.hooks.observers import Observed
 
 from .snapshot import LEFT_OUT, Values, field_names, quick_reader
 
@@ -26,7 +26,7 @@ class Shape:
         self.hook: str = spec.name
         self.is_whole = values is not None and not spec.withholds
         """Whether all of the payload may be kept."""
-        self.is_plain = values is not None and spec.reducer.name != "chain"
+        self.is_plain = values is not None and not spec.reducer.replaces
         """Whether what was returned, where it is no ruling, is kept as it is."""
         self.names = names
         self.values = values or tuple
@@ -48,7 +48,7 @@ class Casting:
         """The hook, the names of its payload, and the handlers, as `rows` has it."""
 
 
-def shape_of(watched: Watched, args: tuple[Any, ...]) -> Shape:
+def shape_of(watched: Observed, args: tuple[Any, ...]) -> Shape:
     """The shape of what a hook was called with: an event's fields, or its parameters."""
     spec = watched.spec
     kind = cast("type[Any]", type(args[0])) if spec.event is not None else None
@@ -60,7 +60,7 @@ def shape_of(watched: Watched, args: tuple[Any, ...]) -> Shape:
     return Shape(spec, tuple(name for _, name in shown), arguments_reader(places, len(args)))
 
 
-def bare_shape(watched: Watched) -> Shape:
+def bare_shape(watched: Observed) -> Shape:
     """The shape of a hook of which no payload is kept."""
     return Shape(watched.spec, (), None)
 

@@ -14,7 +14,7 @@ from orjson import dumps
 from hookline.catalog.place import here
 from hookline.hooks import Implementation, Ruling, Verdict
 from hookline.hooks.errors import error_text
-from hookline.hooks.observers import Note, Told, Watched, anybody_spoke, did_of
+from hookline.hooks.observers import Note, Observed, Told, anybody_spoke, did_of
 
 from .shapes import Casting, Shape, bare_shape, shape_of
 from .snapshot import OPTIONS, encode, plain, read_carefully, snapshot
@@ -35,7 +35,7 @@ the row: what was called and where it was, which get their numbers when they are
 """
 
 
-def taker(tracer: Tracer, watched: Watched) -> Told:
+def taker(tracer: Tracer, watched: Observed) -> Told:
     """What takes the dispatches of one compiled hook.
 
     It is one function, with as few calls in it as can be: it runs for every dispatch.
@@ -127,11 +127,11 @@ def casting_of(tracer: Tracer, shape: Shape, notes: Sequence[Note]) -> Casting:
 
 
 def parts_of(
-    watched: Watched, args: tuple[Any, ...], notes: Sequence[Note], outcome: Any, full: bool
+    watched: Observed, args: tuple[Any, ...], notes: Sequence[Note], outcome: Any, full: bool
 ) -> list[tuple[Any, ...]]:
     """What each handler that said something did."""
     reducer = watched.spec.reducer
-    chained = reducer.name == "chain"
+    chained = reducer.replaces
     event: Any = None
     now: dict[str, Any] = {}
     parts: list[tuple[Any, ...]] = []
@@ -144,7 +144,7 @@ def parts_of(
                 parts.append((number, value))
                 continue
             if chained:
-                name: str = getattr(reducer, "parameter", "value")
+                name = reducer.carries or "value"
                 before = now[name] if name in now else watched.argument(args, name)
                 changes = {name: [before, value]}
                 now[name] = value

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from hookline.hooks import HookSpec, Implementation
 from hookline.hooks.errors import error_text
-from hookline.hooks.observers import Watch
+from hookline.hooks.observers import Observer
 from hookline.hooks.reducers import DENY
 from hookline.tape import new_id
 
@@ -29,7 +29,6 @@ from .taking import PENDING, Taken, taker
 
 log = logging.getLogger("hookline.trace")
 
-DECIDING: Final = frozenset({"gate", "patch", "chain"})
 SECONDS: Final = 0.5
 """How long one waits at most while the loop is free."""
 
@@ -86,18 +85,18 @@ class Tracer:
         """How every chunk begins."""
 
     @property
-    def watch(self) -> Watch:
-        """What the tracer wants to see, for `hooks.watch`."""
-        return Watch(partial(taker, self), self.chosen, raw=True)
+    def observer(self) -> Observer:
+        """The observer for `hooks.observe`."""
+        return Observer(partial(taker, self), self.chosen)
 
     def chosen(self, spec: HookSpec, implementations: Sequence[Implementation]) -> bool:
         """Whether a hook is traced, with these attached; asked when it is compiled."""
-        if all(map(self.is_own, implementations)):
+        if all(map(self.is_own, implementations)):  # also if there are none
             return False
         return self.silent or decides(spec)
 
     def pass_over(self, plugins: Iterable[object]) -> None:
-        """Leave out what is a part of the trace itself; say so before `watch`."""
+        """Leave out what is a part of the trace itself; say so before `observe`."""
         self._own = frozenset(map(id, plugins))
 
     def is_own(self, implementation: Implementation) -> bool:
@@ -168,4 +167,4 @@ class Tracer:
 
 def decides(spec: HookSpec) -> bool:
     """Whether a hook decides or rewrites: what the level "decisions" keeps."""
-    return spec.reducer.name in DECIDING or spec.errors is DENY
+    return spec.reducer.guarded or spec.errors is DENY

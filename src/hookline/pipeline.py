@@ -262,7 +262,7 @@ class Pipeline:
                 status, result.outcome, result.stopped = "cancelled", "cancelled", str(error)
                 return result
             except BaseException as error:
-                failure = error_text(error)
+                failure = str(error) if isinstance(error, HooklineError) else error_text(error)
                 if isinstance(error, Exception):
                     await self._notify_error("run_model", error, message)
                     raise _Reported(error) from error
@@ -324,6 +324,8 @@ class Pipeline:
                 await answer.take(event)
         finally:
             await events.aclose()
+            if held and (run := self._app.runs.get(result.session_id)) is not None:
+                run.unsaved.clear()  # nobody has seen it
         text = answer.text or getattr(events.state, "text", "")
         if output.live:
             verdict = await output.fire(OutputEvent(text), self._app.context(result.session_id))

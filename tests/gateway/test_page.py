@@ -8,7 +8,8 @@ from urllib.parse import quote
 import pytest
 import pytest_asyncio
 
-from hookline.models import Call, ScriptedModel, Turn
+from hookline.events import InputEventResult
+from hookline.models import Call, Fault, ScriptedModel, Turn
 
 from .page import (
     CHROMIUM,
@@ -247,18 +248,176 @@ async def test_the_page_comes_back_when_the_gateway_does(tmp_path, chromium):
         assert said == ["One.", "First.", "Two, while nobody listens.", "Second."]
 
 
-async def test_a_reload_in_the_middle_of_an_answer_loses_nothing(tmp_path, chromium):
+async def turns_of(page):
+    return await page.eval_on_selector_all(".turn", "all => all.map(t => t.innerText)")
+
+
+async def test_a_page_that_is_opened_in_the_middle_of_an_answer_shows_it_from_its_start(
+    tmp_path, chromium
+):
+    go_on = asyncio.Event()
+    async with serving(tmp_path, Held("The first **half**", go_on, " and the second.")) as house:
+        first = await opened(chromium, house, "#session=web:garden")
+        await say(first, "Tell me.")
+        await first.wait_for_selector("text=half")
+        second = await opened(chromium, house, "#session=web:garden")
+        await first.reload()
+        for page in (first, second):
+            await page.wait_for_selector(".answer strong >> text=half")
+            assert await turns_of(page) == ["Tell me.", "The first half"]
+            assert await page.is_visible("#cancel")
+        go_on.set()
+        for page in (first, second):
+            await page.wait_for_selector("text=and the second.")
+            await idle(page)
+            assert await turns_of(page) == ["Tell me.", "The first half and the second."]
+        await say(second, "And this?")
+        await first.locator(".answer").nth(1).wait_for()
+        await idle(first)
+        for page in (first, second):
+            await idle(page)
+            assert (await turns_of(page))[2:] == ["And this?", "The first half and the second."]
+            await page.reload()
+            await page.locator(".answer").nth(1).wait_for()
+            assert len(await turns_of(page)) == 4
+
+
+class HeldTurns(ScriptedModel):
+    """Answers from a script; the last answer stays in the middle."""
+
+    def __init__(self, turns, middle):
+        super().__init__(turns)
+        self.middle = middle
+
+    async def stream(self, request):
+        async for event in super().stream(request):
+            yield event
+            if event.kind == "text" and "MIDDLE" in event.data["delta"]:
+                await self.middle.wait()
+
+
+async def test_a_reload_between_and_after_tool_calls_shows_each_thing_once(tmp_path, chromium):
+    read = Turn("Looking.", tool_calls=[Call("list_files", {})], reasoning="Hm.")
+    go_on = asyncio.Event()
+    model = HeldTurns([read, Turn("MIDDLE and end.", chunk=6)], go_on)
+    async with serving(tmp_path, model) as house:
+        page = await opened(chromium, house)
+        await say(page, "Go.")
+        await page.wait_for_selector("text=MIDDLE")
+        for _ in range(2):
+            await page.reload()
+            await page.wait_for_selector("text=MIDDLE")
+            assert await page.locator(".tool").count() == 1
+            assert await page.locator(".reasoning").count() == 1
+            assert (await page.inner_text("#turns")).count("Looking.") == 1
+            assert "end." not in await page.inner_text("#turns")
+        await say(page, "Next.")  # it waits for its turn
+        await page.reload()
+        await page.wait_for_selector("text=Next.")
+        go_on.set()
+        await page.wait_for_selector("text=MIDDLE and end.")
+        said = await turns_of(page)
+        assert said[0] == "Go."
+        assert said[1].endswith("MIDDLE and end.")
+        assert said[2] == "Next."
+
+
+async def test_what_was_shown_of_stopped_and_failed_turns_is_there_after_a_reload(tmp_path, chromium):
+    stopped, failed = Turn("MIDDLE of it"), Turn("It got this far.", error=Fault("broken", after=2))
+    never = asyncio.Event()
+    async with serving(tmp_path, HeldTurns([stopped, failed], never)) as house:
+        page = await opened(chromium, house)
+        await say(page, "One.")
+        await page.wait_for_selector("text=MIDDLE of it")
+        await page.click("#cancel")
+        await page.wait_for_selector(".note >> text=Stopped.")
+        await say(page, "Two.")
+        await page.wait_for_selector(".note.problem >> text=broken")
+        await idle(page)
+        before = await turns_of(page)
+        assert len(before) == 4
+        assert "It got this far." in before[3]
+        await page.reload()
+        await page.wait_for_selector(".note.problem >> text=broken")
+        assert await turns_of(page) == before
+
+
+async def test_a_blocked_message_is_there_after_a_reload(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(["never"])) as house:
+        block = InputEventResult(action="block", reason="not today")
+        house.app.hooks.register("input", lambda event: block)
+        page = await opened(chromium, house)
+        await say(page, "One.")
+        await page.wait_for_selector(".note.problem >> text=not today")
+        await idle(page)
+        before = await turns_of(page)
+        await page.reload()
+        await page.wait_for_selector(".note.problem >> text=not today")
+        assert await turns_of(page) == before
+
+
+async def test_a_message_typed_while_the_gateway_was_down_stands_below_the_resumed_answer(
+    tmp_path, chromium
+):
     go_on = asyncio.Event()
     async with serving(tmp_path, Held("The first half", go_on, " and the second.")) as house:
         page = await opened(chromium, house)
-        await say(page, "Tell me.")
+        await say(page, "One.")
         await page.wait_for_selector("text=The first half")
-        await page.reload()
-        await page.wait_for_selector("#cancel")  # the page knows that the session is busy
+        await house.stop()
+        await page.wait_for_selector("#banner >> text=Trying again")
+        await say(page, "Two.")
+        await house.start()
+        await page.wait_for_selector("#banner", state="hidden")
+        await page.wait_for_selector("text=The first half")
         go_on.set()
-        await page.wait_for_selector("text=The first half and the second.")
+        await page.locator("text=and the second.").nth(1).wait_for()
         await idle(page)
-        assert await page.locator(".turn").count() == 2
+        whole = "The first half and the second."
+        assert await turns_of(page) == ["One.", whole, "Two.", whole]
+        await page.reload()
+        await page.locator("text=and the second.").nth(1).wait_for()
+        assert await turns_of(page) == ["One.", whole, "Two.", whole]
+
+
+@pytest.mark.parametrize("size", [PHONE, {"width": 1200, "height": 700}, {"width": 800, "height": 420}])
+async def test_a_question_covers_nothing(tmp_path, chromium, size):
+    long = "\n\n".join(f"Paragraph {number}." for number in range(30))
+    write = Call("write_file", {"path": "notes.txt", "content": "line\n" * 60})
+    async with serving(
+        tmp_path, ScriptedModel([long, Turn("I write it.", tool_calls=[write])])
+    ) as house:
+        page = await opened(chromium, house, viewport=size)
+        await say(page, "One.")
+        await page.wait_for_selector("text=Paragraph 29.")
+        await say(page, "Write it down.")
+        await page.wait_for_selector(".approval .buttons")
+        await true(page, "() => document.getElementById('latest').hidden")
+        card = await page.locator(".approval").bounding_box()
+        said = await page.locator("text=I write it.").bounding_box()
+        log = await page.locator("#log").bounding_box()
+        composer = await page.locator("#composer").bounding_box()
+        buttons = await page.locator(".approval .buttons").bounding_box()
+        assert said["y"] + said["height"] <= card["y"]
+        assert buttons["y"] + buttons["height"] <= composer["y"]
+        await page.locator("text=I write it.").scroll_into_view_if_needed()
+        said = await page.locator("text=I write it.").bounding_box()
+        assert said["y"] >= log["y"]
+
+
+async def test_no_approval_is_asked_for_a_call_that_would_fail(tmp_path, chromium):
+    edit = Call("edit_file", {"path": "notes.txt", "edits": [{"old": "beer", "new": "milk"}]})
+    async with serving(tmp_path, ScriptedModel([Turn(tool_calls=[edit]), "I see."])) as house:
+        (house.workspace / "notes.txt").write_text("the secret is walrus\n")
+        page = await opened(chromium, house)
+        await say(page, "Change it.")
+        await page.wait_for_selector("text=I see.")
+        assert await page.get_attribute(".tool", "data-state") == "failed"
+        await page.click(".tool summary")
+        await page.locator(".tool-body .code").nth(1).wait_for()
+        result = await page.inner_text(".tool-body")
+        assert "the text is not in notes.txt" in result
+        assert "walrus" not in result  # nobody allowed the file to be read
 
 
 async def test_sessions_are_listed_opened_and_linked(tmp_path, chromium):

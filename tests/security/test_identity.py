@@ -15,7 +15,7 @@ from hookline.hooks import Decision, Ruling
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.person import call_tool, run_shell
-from hookline.tools import tool
+from hookline.tools import ToolError, tool
 from hookline.tools.registry import Registry
 from hookline.tools.tool import Tool
 
@@ -783,7 +783,14 @@ async def test_a_preview_that_fails_ends_nothing(app, scripted, error):
         raise error
 
     (shown,) = await preview_of(app, scripted, fail)
-    assert shown.startswith("[this call would fail")
+    assert shown.startswith("[there is no preview")
+
+
+async def test_a_call_whose_preview_says_that_it_would_fail_is_not_asked_about(app, scripted):
+    def fail(values, context):
+        raise ToolError("the shelf is full")
+
+    assert await preview_of(app, scripted, fail) == []
 
 
 async def test_a_preview_gets_nothing_to_write_to(app, scripted):

@@ -92,6 +92,8 @@ class Engine:
 
     async def _feed(self, run: AgentRun, feed: Feed) -> None:
         async def emit(event: StreamEvent) -> None:
+            if event.kind == "text":
+                run.unsaved.append(event.data["delta"])
             feed.put(event)
 
         try:
@@ -197,10 +199,12 @@ class Engine:
         try:
             answer = await self._ask(run, emit, index)
         except TooManyCalls as refusal:  # nothing of such an answer runs, or stays in the context
+            run.unsaved.clear()
             await self._say(run, journal, emit, str(refusal), {"sent_back_by": "limits.tool_calls"})
             return "more"
         run.messages.append(answer.message)
         await journal.assistant(answer.message, answer.usage)
+        run.unsaved.clear()
         run.count(answer.usage)
         run.check_budget()
         outcomes = await self._call_tools(run, journal, emit, requests_of(answer))

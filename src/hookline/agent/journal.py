@@ -105,11 +105,15 @@ class TapeJournal:
             found["source"] = self.source
         return found
 
-    async def finish(self, turn_id: str, status: str, error: str | None = None) -> None:
-        """The turn is over."""
+    async def finish(
+        self, turn_id: str, status: str, error: str | None = None, partial: str = ""
+    ) -> None:
+        """Note that the turn is over; `partial` is what was shown of an answer that has no end."""
         payload = {"status": status, "turn_id": turn_id}
         if error is not None:
             payload["error"] = error
+        if partial:
+            payload["partial"] = partial
         await self.tape.append(TURN, payload)
 
 

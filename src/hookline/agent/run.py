@@ -93,6 +93,8 @@ class AgentRun:
     messages: list[Message] = field(default_factory=list[Message])
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
     text: str = ""
+    unsaved: list[str] = field(default_factory=list[str])
+    """Pieces of the model's text that are not on the tape yet."""
     error: Exception | None = None
     sent_back: int = 0
     task: asyncio.Task[None] | None = None
@@ -111,7 +113,8 @@ class AgentRun:
 
     async def finish(self, status: str, error: str | None = None) -> None:
         """Note on the tape how the turn ended."""
-        await TapeJournal(self.tape).finish(self.turn_id, status, error)
+        partial = "" if status == "completed" else "".join(self.unsaved)
+        await TapeJournal(self.tape).finish(self.turn_id, status, error, partial)
 
     def joined_by(self, identity: Identity) -> None:
         """Act for the sender of a message that joins the run, too."""

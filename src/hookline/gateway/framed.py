@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
-from hookline.catalog.parts import Part
+from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.turn import TurnResult
@@ -16,6 +16,7 @@ from hookline.turn import TurnResult
 from .approvals import Pending
 from .channel import Channel, Handle, is_answer
 from .frames import Frame, approval_frame, end_frame, event_frame, part_frame
+from .live import LiveSessions
 from .outbox import Taker
 from .users import User
 
@@ -42,15 +43,16 @@ class Reply:
 
 
 class FrameChannel(Channel):
-    """Turns what the gateway says into frames for whoever waits.
+    """Turns what the gateway says into frames, for who sent a message and who watches its session."""
 
-    That is the sender of a message; and where there is none, because the turn was cut off or began
-    elsewhere, everybody who watches the session.
-    """
+    live: LiveSessions | None = None
+    """Keeps what happens for those who come later, if the channel has such."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self._replies: dict[str, Reply] = {}
+        self._untold: dict[str, Frame] = {}
+        """Messages that those who watch have not been shown yet; they go before their answers."""
         self._watchers: defaultdict[str, set[Taker]] = defaultdict(set)
         self._handle: Handle = gateway.handle
 
@@ -103,6 +105,8 @@ class FrameChannel(Channel):
         if parts:
             envelope["parts"] = parts
         self._replies[key] = Reply(shown, taker, closes)
+        media = [{"type": part.type} for part in parts if not isinstance(part, TextPart)]
+        self._untold[key] = {"type": "message", "id": shown, "text": text, "parts": media}
         try:
             if await self._handle(envelope) is False:
                 raise AlreadyAccepted(
@@ -110,7 +114,9 @@ class FrameChannel(Channel):
                 )
         except BaseException:
             self._replies.pop(key, None)
+            self._untold.pop(key, None)
             raise
+        self._show_message(envelope)
         return shown
 
     async def watch(self, session: str, taker: Taker) -> None:
@@ -133,13 +139,30 @@ class FrameChannel(Channel):
     def _reply(self, message: Envelope) -> Reply | None:
         return self._replies.get(field_of(message, "message_id"))
 
+    def _show_message(self, message: Envelope) -> None:
+        """Show a message to the others who watch its session, once, before anything of its answer."""
+        frame = self._untold.pop(field_of(message, "message_id"), None)
+        if frame is not None:
+            self._send(address_of(message)[1], frame, None, besides=self._reply(message))
+
     def _put(self, message: Envelope, frame: Frame) -> None:
-        reply = self._reply(message)
-        if reply is not None:
+        if self._untold:
+            self._show_message(message)
+        self._send(address_of(message)[1], frame, self._reply(message))
+
+    def _send(
+        self, session: str, frame: Frame, reply: Reply | None, *, besides: Reply | None = None
+    ) -> None:
+        """Send a frame to who sent a message, and with its number to who watches the session."""
+        numbered = frame
+        if self.live is not None and "id" in frame:
+            numbered = self.live.add(session, frame)
+        watching = self._watchers.get(session, ())
+        if reply is not None and reply.taker not in watching:
             reply.taker.put(frame)
-            return
-        for taker in self._watchers.get(address_of(message)[1], ()):
-            taker.put(frame)
+        for taker in watching:
+            if besides is None or taker is not besides.taker:
+                taker.put(numbered)
 
     def _id(self, message: Envelope) -> str | None:
         key = str(field_of(message, "message_id") or "")
@@ -147,12 +170,6 @@ class FrameChannel(Channel):
 
     async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
         """Send a piece of the answer."""
-        reply = self._reply(inbound)
-        if reply is not None:
-            frame = event_frame(reply.id, event)
-            if frame is not None:
-                reply.taker.put(frame)
-            return
         frame = event_frame(self._id(inbound), event)
         if frame is not None:
             self._put(inbound, frame)
@@ -189,11 +206,9 @@ class FrameChannel(Channel):
         watching = self._watchers.get(address_of(outbound)[1])
         if not watching:
             return False
-        said, name = content_of(outbound), uuid4().hex[:12]
-        result = TurnResult(address_of(outbound)[1], model_output=said)
-        for taker in watching:
-            taker.put({"type": "text", "id": name, "delta": said})
-            taker.put({**end_frame(name, result)})
+        session, said, name = address_of(outbound)[1], content_of(outbound), uuid4().hex[:12]
+        self._send(session, {"type": "text", "id": name, "delta": said}, None)
+        self._send(session, {**end_frame(name, TurnResult(session, model_output=said))}, None)
         return True
 
     # --- waiting for a person -------------------------------------------------------------------

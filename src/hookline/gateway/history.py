@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from hookline.agent.journal import MESSAGE, TOOL_RESULT
+from hookline.agent.journal import INBOUND, MESSAGE, TOOL_RESULT, TURN
 
 if TYPE_CHECKING:
     from hookline.tape import Entry
@@ -32,6 +32,9 @@ class HistoryItem(BaseModel):
     call_id: str | None = None
     name: str | None = None
     is_error: bool = False
+    outcome: Literal["", "cancelled", "failed", "blocked", "dropped"] = ""
+    """What became of a message that has no complete answer; `text` has what was shown of one."""
+    reason: str = ""
 
 
 def history_of(entries: list[Entry]) -> list[HistoryItem]:
@@ -41,6 +44,8 @@ def history_of(entries: list[Entry]) -> list[HistoryItem]:
 
 def _item(entry: Entry) -> HistoryItem | None:
     payload = entry.payload
+    if entry.kind in (TURN, INBOUND):
+        return _unanswered(entry)
     if entry.kind == TOOL_RESULT:
         return HistoryItem(
             id=entry.id,
@@ -63,6 +68,31 @@ def _item(entry: Entry) -> HistoryItem | None:
         reasoning=str(message.get("reasoning") or ""),
         tool_calls=[_call(call) for call in calls],
     )
+
+
+def _unanswered(entry: Entry) -> HistoryItem | None:
+    """A turn that was stopped or failed, or a message that had none."""
+    payload = entry.payload
+    envelope: dict[str, Any] = payload.get("envelope") or {}
+    if entry.kind == TURN and payload.get("status") in ("cancelled", "failed"):
+        return HistoryItem(
+            id=entry.id,
+            time=entry.time,
+            role="assistant",
+            text=str(payload.get("partial") or ""),
+            outcome=payload["status"],
+            reason=str(payload.get("error") or ""),
+        )
+    if entry.kind == INBOUND and payload.get("outcome") in ("blocked", "dropped"):
+        return HistoryItem(
+            id=entry.id,
+            time=entry.time,
+            role="user",
+            text=_text(envelope.get("content")),
+            outcome=payload["outcome"],
+            reason=str(payload.get("reason") or ""),
+        )
+    return None
 
 
 def _call(call: dict[str, Any]) -> HistoryCall:

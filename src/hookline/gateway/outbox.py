@@ -15,11 +15,12 @@ from .frames import Frame
 
 def encode(frame: Frame) -> str:
     """A frame as JSON."""
-    if "delta" in frame and len(frame) == 3:  # a piece of an answer: these are most of all frames
+    if "delta" in frame:  # a piece of an answer: these are most of all frames
         delta = frame["delta"]
         if type(delta) is str and delta.isascii():
             name = "null" if frame["id"] is None else quoted(frame["id"])
-            return f'{{"type":"{frame["type"]}","id":{name},"delta":{quoted(delta)}}}'
+            number = f',"n":{frame["n"]}' if "n" in frame else ""
+            return f'{{"type":"{frame["type"]}","id":{name},"delta":{quoted(delta)}{number}}}'
     try:
         return to_json(frame, fallback=str).decode()
     except PydanticSerializationError:  # half a surrogate pair, from a tool's output say

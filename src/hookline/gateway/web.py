@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter
 
 from .framed import FrameChannel
+from .live import LiveSessions
+
+if TYPE_CHECKING:
+    from .gateway import Gateway
 
 
 class WebChannel(FrameChannel):
     """Browsers and programs that speak HTTP."""
 
     name = "web"
+
+    def __init__(self, gateway: Gateway) -> None:
+        super().__init__(gateway)
+        self.live = LiveSessions()
 
     def routes(self) -> APIRouter:
         """Everything under `/api`, and `/ws`."""

@@ -28,6 +28,7 @@ from .action import about, describe
 from .arguments import copied, parse, read
 from .calls import Admitted, Approve, Caller, Judge, Record, Requested, Resolve, ToolRefused
 from .context import ToolContext, nobody_watches
+from .errors import ToolError
 from .registry import Registry
 
 LONGEST_NAME = 256
@@ -210,20 +211,27 @@ class Gatekeeper:
         return questions
 
     async def _get_approval(self, admitted: Admitted, caller: Caller, question: str) -> None:
-        tool = admitted.tool
-        assert tool is not None
         request = {
             **describe(admitted, caller),
             "question": question,
             "lineage": [str(key) for key in self._line_of(caller.ctx.session_id)],
-            "diff": await tool.preview_of(
-                tool.validate(copied(admitted.call.arguments)), self._context(admitted, caller)
-            ),
+            "diff": await self._preview(admitted, caller),
         }
         ruling = await self.approve(request, self.resolver(caller.ctx))
         admitted.rulings.append(ruling)
         if ruling.decision is not Decision.ALLOW:
             raise ToolRefused(f"{admitted.call.name} {ruling.reason}")
+
+    async def _preview(self, admitted: Admitted, caller: Caller) -> str | None:
+        """Say what the call would change; one that would fail is refused instead of asked about."""
+        tool = admitted.tool
+        assert tool is not None
+        values = tool.validate(copied(admitted.call.arguments))
+        try:
+            return await tool.preview_of(values, self._context(admitted, caller))
+        except ToolError as error:
+            admitted.rulings.append(Ruling(Decision.DENY, f"it would fail: {error}", by="preview"))
+            raise
 
     def resolver(self, ctx: HookContext) -> Resolve | None:
         """Asks `resolve_approval`, then the person at the channel; None if there is neither."""

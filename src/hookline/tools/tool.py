@@ -113,10 +113,12 @@ class Tool:
         return function
 
     async def preview_of(self, values: Mapping[str, Any], context: ToolContext) -> str | None:
-        """What a call with these values would change; None if the tool cannot say.
+        """Say what a call with these values would change; None if the tool cannot say.
 
-        The preview runs before anyone agreed to the call, so it gets nothing to write to: no app, no
-        tape, and a copy of the state.
+        Raises `ToolError` if the preview does: the call would fail as well, and the model is told why
+        without anyone's approval, so the text must not quote what the model may not read. The preview
+        runs before anyone agreed to the call, so it gets nothing to write to: no app, no tape, and a
+        copy of the state.
         """
         if self._preview is None:
             return None
@@ -131,10 +133,12 @@ class Tool:
             async with limit:
                 found = await in_thread(lambda: preview(values, bare))
                 return None if found is None else str(found)
-        except (Exception, SystemExit) as error:  # the call itself will say more
+        except ToolError:
+            raise
+        except (Exception, SystemExit) as error:  # a fault of the preview, not of the call
             if limit.expired():
                 return f"[the preview did not finish within {PREVIEW_SECONDS:g} s]"
-            return f"[this call would fail: {error}]"
+            return f"[there is no preview: {error}]"
 
     async def _invoke(
         self, arguments: Mapping[str, Any], context: ToolContext, report: Callable[[Any], None]

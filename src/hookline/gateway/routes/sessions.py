@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel
+
+from hookline.tape import Entry
 
 from ..frames import SessionId
 from ..history import HistoryItem, history_of
@@ -38,6 +40,11 @@ class SessionPage(BaseModel):
     waiting: int
     """Messages that wait for their turn."""
     messages: list[HistoryItem]
+    """Up to where the session was idle last."""
+    live: list[dict[str, Any]]
+    """The frames of what happened since: messages and their answers, as far as they came."""
+    n: int
+    """The number of the last of these. Frames up to this number that come over a WebSocket are old."""
 
 
 class CancelAnswer(BaseModel):
@@ -49,7 +56,8 @@ class CancelAnswer(BaseModel):
 def session_routes(channel: WebChannel) -> APIRouter:
     """The routes of sessions."""
     router = APIRouter(tags=["sessions"])
-    gateway, app = channel.gateway, channel.gateway.app
+    gateway, app, live = channel.gateway, channel.gateway.app, channel.live
+    assert live is not None
 
     @router.get("/api/sessions", responses=PROBLEMS)
     async def sessions(request: Request, limit: Limit = 100) -> list[SessionLine]:
@@ -73,15 +81,26 @@ def session_routes(channel: WebChannel) -> APIRouter:
         session: Annotated[SessionId, Path()], request: Request, limit: Limit = 200
     ) -> SessionPage:
         """Show what was said in a session last."""
-        name = user_of(request.scope).session(session)
-        tape = await app.sessions.tape(name)
+        user = user_of(request.scope)
+        name = user.session(session)
+        happens, entries = live.of(name), list[Entry]()
+        while True:
+            if happens is None or await app.store().leaf(name) is not None:
+                entries = await (await app.sessions.tape(name)).branch()
+            if happens is live.of(name):  # nothing began or ended while the tape was read
+                break
+            happens = live.of(name)
+        if happens is not None and happens.base is not None:
+            entries = [entry for entry in entries if entry.id <= happens.base]
         lane = app.lanes.of(name).activity
         return SessionPage(
             id=session,
             model=app.sessions.model_of(name),
-            busy=lane.busy,
+            busy=lane.busy or happens is not None,
             waiting=lane.waiting,
-            messages=history_of(await tape.branch())[-limit:],
+            messages=history_of(entries)[-limit:],
+            live=[] if happens is None else happens.frames(user.namespace),
+            n=live.number,
         )
 
     @router.post("/api/sessions/{session}/cancel", responses={**PROBLEMS, **MISSING})

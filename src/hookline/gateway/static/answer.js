@@ -95,16 +95,22 @@ export class Answer {
     if (text && this.said.text.trim() !== text.trim())
       this.said.place.replaceChildren(...markdown(text));
     for (const call of this.calls.values()) call.stop();
+    announce(this.outcome(outcome, reason) || text || "The answer is complete.");
+  }
+
+  /** Say how it came out, unless it was simply answered. */
+  outcome(outcome, reason) {
     const note =
       NOTES[outcome]?.(reason) ?? (reason && outcome === "answered" ? `Ended early: ${reason}.` : "");
     if (note) this.note(note, outcome === "cancelled" ? "" : "problem");
-    announce(note || text || "The answer is complete.");
+    return note;
   }
 }
 
 const NOTES = {
   cancelled: (reason) =>
     reason === "parked" ? "The gateway goes down; it continues at the next start." : "Stopped.",
+  failed: (reason) => reason || "The turn failed.",
   blocked: (reason) => `Blocked: ${reason || "a rule does not allow it"}`,
   rejected: (reason) => `Not accepted: ${reason || "no reason was given"}`,
   dropped: (reason) => `Dropped: ${reason || "no reason was given"}`,

@@ -91,45 +91,50 @@ class Page {
   async load() {
     const turn = (this.loads += 1);
     let found;
+    let failure = "";
     try {
       found = await request(
         `/api/sessions/${encodeURIComponent(this.sessions.current)}?limit=${HISTORY}`,
       );
     } catch (problem) {
       if (turn !== this.loads) return;
-      found = { messages: [], busy: false };
+      found = { messages: [], live: [], busy: false, n: -1 };
       if (problem instanceof Unauthorised) this.askForToken(problem);
-      else if (problem.status !== 404) this.problem(`The history cannot be shown: ${problem.message}`);
+      else if (problem.status !== 404) failure = `The history cannot be shown: ${problem.message}`;
     }
     if (turn !== this.loads) return;
-    if (found.messages.length || !this.sent.size) this.conversation.history(found.messages, found.busy);
-    if (found.busy) this.running.add("");
+    this.conversation.history(found.messages, found.busy);
+    if (found.busy && !found.live.length) this.running.add(""); // a turn of another channel
     const early = this.early ?? [];
     this.early = undefined;
-    for (const frame of early)
-      if (found.busy || !LATE.has(frame.type) || this.sent.has(frame.id)) this.take(frame);
-    this.#resend(found.messages);
-    if (this.unsent) this.problem(this.unsent);
+    for (const frame of found.live) this.take(frame);
+    this.#resend(found);
+    for (const frame of early) if (!(frame.n <= found.n)) this.take(frame); // the others are in `live`
+    for (const text of [failure, this.unsent]) if (text) this.problem(text);
     this.unsent = undefined;
     this.#busy();
   }
 
   /** Send what the gateway did not get; ask where that is not certain. */
-  #resend(messages) {
+  #resend(found) {
+    const arrived = new Set(found.live.map((frame) => frame.id));
     const recent = new Set(
-      messages
+      found.messages
         .slice(-20)
         .filter((entry) => entry.role === "user")
         .map((entry) => entry.text),
     );
     for (const [id, message] of [...this.sent]) {
       const { frame } = message;
-      if (message.accepted || (message.tried && recent.has(frame.text))) {
-        this.sent.delete(id); // it is in the history, or will be
+      if (arrived.has(id) || (message.tried && recent.has(frame.text))) {
+        this.sent.delete(id);
         continue;
       }
-      if (message.node.isConnected) message.node.remove();
-      message.node = this.conversation.said(frame.text, frame.parts);
+      message.node = this.conversation.said(id, frame.text, frame.parts);
+      if (message.accepted) {
+        this.sent.delete(id); // its turn has not begun
+        continue;
+      }
       if (!message.tried) this.#send(message);
       else {
         const again = element("button", { type: "button", textContent: "Send again" });
@@ -153,8 +158,7 @@ class Page {
   say(text, parts = []) {
     const id = `m${Date.now().toString(36)}${(this.number += 1)}`;
     const frame = parts.length ? { type: "message", id, text, parts } : { type: "message", id, text };
-    this.conversation.turns.querySelector(".welcome")?.remove();
-    const message = { frame, node: this.conversation.said(text, parts), tried: false, accepted: false };
+    const message = { frame, node: this.conversation.said(id, text, parts), tried: false, accepted: false };
     this.sent.set(id, message);
     this.conversation.toEnd();
     message.node.dataset.state = "waiting";
@@ -256,6 +260,10 @@ class Page {
 const LATE = new Set(["text", "reasoning", "tool_call", "tool_result", "end"]);
 
 const TAKERS = {
+  message: (page, { id, text, parts }) => {
+    if (!page.sent.has(id)) page.conversation.said(id, text, parts);
+    page.running.add(id);
+  },
   session: (page, frame) => (byId("model").textContent = frame.model ?? ""),
   accepted: (page, { id }) => {
     const message = page.sent.get(id);

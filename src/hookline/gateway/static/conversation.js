@@ -15,30 +15,40 @@ export class Conversation {
     this.clear();
     this.log.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     this.latest.addEventListener("click", () => this.toEnd());
-    new ResizeObserver(() => this.following && this.#jump()).observe(this.turns);
-    new ResizeObserver(() => this.following && this.#jump()).observe(this.log);
+    for (const part of [this.turns, byId("approvals"), this.log])
+      new ResizeObserver(() => this.following && this.#jump()).observe(part);
   }
 
   clear() {
     for (const player of this.turns.querySelectorAll("audio")) URL.revokeObjectURL(player.src);
     this.turns.replaceChildren();
     this.answers = new Map(); // by the id of their message
+    this.questions = new Map(); // the nodes of messages, by their id
     this.calls = new Map();
     this.toEnd();
   }
 
   /** What a person said; the node takes `data-state` while it is on its way. */
-  said(text, parts = []) {
+  said(id, text, parts = []) {
     const turn = person(text, parts);
+    this.turns.querySelector(".welcome")?.remove();
+    this.questions.get(id)?.remove();
+    this.questions.delete(id); // it goes to the end
+    this.questions.set(id, turn);
     this.turns.append(turn);
     return turn;
   }
 
-  /** Begin the answer to a message. */
+  /** Begin the answer to a message: below it, and above messages that still wait for theirs. */
   begin(id) {
     const answer = new Answer(this.calls);
+    const own = this.questions.get(id);
+    const waiting = [...this.questions].find(([other]) => !this.answers.has(other))?.[1];
+    this.turns.querySelector(".welcome")?.remove();
+    if (own) own.after(answer.node);
+    else if (waiting) waiting.before(answer.node);
+    else this.turns.append(answer.node);
     this.answers.set(id, answer);
-    this.turns.append(answer.node);
     return answer;
   }
 
@@ -80,7 +90,7 @@ export class Conversation {
       if (entry.role === "user") {
         answer = undefined;
         nodes.push(person(entry.text));
-        continue;
+        if (!entry.outcome) continue;
       }
       if (!answer) nodes.push((answer = new Answer(this.calls)).node);
       this.#remember(answer, entry);
@@ -109,7 +119,9 @@ export class Conversation {
       });
       return;
     }
-    if (entry.text) answer.node.append(element("div", { className: "prose" }, ...markdown(entry.text)));
+    if (entry.text && entry.role === "assistant")
+      answer.node.append(element("div", { className: "prose" }, ...markdown(entry.text)));
+    if (entry.outcome) answer.outcome(entry.outcome, entry.reason);
     for (const call of entry.tool_calls)
       answer.call({ call_id: call.id, name: call.name, arguments: call.arguments });
   }

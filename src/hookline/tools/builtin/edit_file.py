@@ -56,19 +56,22 @@ def edit_file(
 
 @edit_file.preview
 def would_edit(values: Mapping[str, Any], context: ToolContext) -> str:
-    """What the edits would change."""
-    place = regular_file(values["path"], context)
-    return diff(*_edited(place, values["path"], values["edits"], context), shown(place, context))
+    """What the edits would change. Nobody agreed to reading the file yet, so errors do not quote it."""
+    place, path = regular_file(values["path"], context), values["path"]
+    edited = _edited(place, path, values["edits"], context, quotes=False)
+    return diff(*edited, shown(place, context))
 
 
-def _edited(place: Path, path: str, edits: list[Edit], context: ToolContext) -> tuple[str, str]:
+def _edited(
+    place: Path, path: str, edits: list[Edit], context: ToolContext, *, quotes: bool = True
+) -> tuple[str, str]:
     """The file's text before and after all edits."""
     before = _text(place, path, context)
     windows = "\r\n" in before and "\n" not in before.replace("\r\n", "")
     after = before
     for number, edit in enumerate(edits, start=1):
         where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-        after = _replaced(after, edit, windows, path, where)
+        after = _replaced(after, edit, windows, path, where, quotes=quotes)
     if after == before:
         raise ToolError(f"the edits leave {path} as it is")
     return before, after
@@ -90,7 +93,7 @@ def _text(place: Path, path: str, context: ToolContext) -> str:
     return decoded(data)
 
 
-def _replaced(text: str, edit: Edit, windows: bool, path: str, where: str) -> str:
+def _replaced(text: str, edit: Edit, windows: bool, path: str, where: str, *, quotes: bool) -> str:
     old, new = edit.old, edit.new
     if windows and "\r" not in old:  # a model sees no carriage returns and writes none
         old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
@@ -100,11 +103,12 @@ def _replaced(text: str, edit: Edit, windows: bool, path: str, where: str) -> st
         raise ToolError(f"{where}old and new are the same")
     count = text.count(old)
     if count == 0:
-        raise ToolError(f"{where}the text is not in {path}{_nearest(text, old)}")
+        nearest = _nearest(text, old) if quotes else "; read the file again"
+        raise ToolError(f"{where}the text is not in {path}{nearest}")
     if count > 1 and not edit.all:
+        places = f"{count} times, at lines {_lines(text, old)}" if quotes else "more than once"
         raise ToolError(
-            f"{where}the text is in {path} {count} times, at lines {_lines(text, old)}; "
-            "take in more of what surrounds it, or say all=true"
+            f"{where}the text is in {path} {places}; take in more of what surrounds it, or say all=true"
         )
     return text.replace(old, new)
 

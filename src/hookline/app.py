@@ -408,6 +408,8 @@ class Hookline:
         """
         from asyncio import get_running_loop  # the command line starts without it
 
+        from hookline.tape.synchronous import checked_store
+
         reason: ShutdownReason = "completed"
         prepare_home(self.home)
         await self.hook_files.start()
@@ -422,7 +424,7 @@ class Hookline:
             stack.callback(self._close_sandbox)
             stack.enter_context(self.safeguards.attached())
             store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
-            self._store = self.safeguards.keeping(store)
+            self._store = self.safeguards.keeping(checked_store(store))
             stack.callback(setattr, self, "_store", None)
             await self.tracing.start(stack)
             stack.push_async_callback(self._close_models)

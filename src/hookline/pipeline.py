@@ -12,7 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hookline.agent.errors import Blocked, Cancelled
-from hookline.catalog.envelope import Envelope, State, address_of, check_envelope, content_of
+from hookline.catalog.envelope import (
+    Envelope,
+    State,
+    address_of,
+    check_envelope,
+    check_outbound,
+    content_of,
+)
 from hookline.catalog.events.agent import InputEvent, OutputEvent, SavePointEvent, SettledEvent
 from hookline.catalog.identity import Identity
 from hookline.catalog.parts import Prompt
@@ -273,7 +280,7 @@ class Pipeline:
             rendered = await self._hooks["render_outbound"].fire(
                 message, session_id, state, result.model_output
             ) or [echo(message, session_id, result.model_output)]
-            result.outbounds = with_delivery_ids(message, rendered)
+            result.outbounds = with_delivery_ids(message, [*map(check_outbound, rendered)])
             await self._dispatch(result.outbounds)
             status = "completed"
             return result

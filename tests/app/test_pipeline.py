@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
@@ -10,7 +10,7 @@ from hookline import AsyncStreamEvents, StreamEvent, hookimpl
 from hookline.agent import Blocked, CutOff, StepLimit
 from hookline.agent.run import Limits
 from hookline.app import NotRunning
-from hookline.catalog.envelope import EnvelopeError
+from hookline.catalog.envelope import EnvelopeError, field_of
 from hookline.channel import Channel
 from hookline.events import (
     InputEventResult,
@@ -21,6 +21,8 @@ from hookline.events import (
 )
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.tape import MemoryStore
+from hookline.tape.synchronous import METHODS, NotAStore
 from hookline.testing import RecordingChannel
 from hookline.tools import tool
 from hookline.tools.registry import Registry
@@ -529,6 +531,93 @@ class TestTheRunningScope:
         async with app.running():
             assert app.get_tape_store() is store
         assert closed == ([] if kind == "value" else [1])
+
+    async def test_a_store_with_synchronous_methods_keeps_the_tape(self, app, scripted):
+        class Plain:
+            """A store whose methods are plain functions."""
+
+            def __init__(self):
+                self.kept = MemoryStore()
+
+        def plain(name):
+            def method(self, *args, **kwargs):
+                coroutine = getattr(self.kept, name)(*args, **kwargs)
+                with pytest.raises(StopIteration) as ended:  # a store in memory waits for nothing
+                    coroutine.send(None)
+                return ended.value.value
+
+            return method
+
+        for name in METHODS:
+            setattr(Plain, name, plain(name))
+        store = Plain()
+        app.hooks.register("provide_tape_store", lambda: store)
+        model = scripted("one", "two")
+        async with app.running():
+            await app.process({"content": "hi", "session_id": "s"})
+            await app.process({"content": "again", "session_id": "s"})
+        assert [m["content"] for m in model.requests[1].messages] == ["hi", "one", "again"]
+        assert [e.kind for e in await store.kept.entries("s")].count("message") == 4
+
+    @pytest.mark.parametrize("given", [object(), {}, "tape.db", 5])
+    async def test_what_is_no_store_is_refused_when_the_scope_opens(self, app, given):
+        app.hooks.register("provide_tape_store", lambda: given)
+        kind = type(given).__name__
+        with pytest.raises(NotAStore, match=rf"gave a {kind}, which is no store: it has no append"):
+            async with app.running():
+                raise AssertionError("never reached")
+
+    @pytest.mark.parametrize(
+        "rendered",
+        [
+            [{"content": "a"}],
+            ({"content": "a"},),
+            {"content": "a"},
+            SimpleNamespace(content="a"),
+            MappingProxyType({"content": "a"}),
+        ],
+        ids=["list", "tuple", "single", "object", "mapping"],
+    )
+    async def test_outbounds_may_be_a_list_a_tuple_or_a_single_message(self, app, scripted, rendered):
+        scripted("answer")
+        app.channel = RecordingChannel()
+        app.hooks.register("render_outbound", lambda: {"content": "b"})
+        app.hooks.register("render_outbound", lambda: rendered)
+        result = await say(app)
+        assert app.channel.sent == result.outbounds
+        assert [field_of(message, "content") for message in result.outbounds] == ["a", "b"]
+
+    @pytest.mark.parametrize("rendered", ["text", 5, ["text"], [None], {1, 2}])
+    async def test_an_outbound_that_is_no_message_is_refused(self, app, scripted, rendered):
+        scripted("answer")
+        app.hooks.register("render_outbound", lambda: rendered)
+        with pytest.raises(EnvelopeError, match=r"render_outbound gave .*, which is no message"):
+            await say(app)
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            {"parts": [TextPart("hello")]},
+            {"content": "", "parts": [TextPart("hello")]},
+            {"content": None, "parts": (TextPart("hello"),)},
+            {"parts": [{"type": "text", "text": "hello"}]},
+            SimpleNamespace(parts=[TextPart("hello")]),
+            MappingProxyType({"parts": [TextPart("hello")]}),
+        ],
+    )
+    async def test_text_parts_without_content_reach_the_agent_and_every_hook(
+        self, app, scripted, message
+    ):
+        model = scripted("ok")
+        heard = []
+        app.hooks.register("input", lambda event: heard.append(event.text))
+        app.hooks.register(
+            "resolve_session", lambda message: heard.append(field_of(message, "content"))
+        )
+        async with app.running():
+            await app.process(message)
+        assert heard == ["hello", "hello"]
+        assert model.requests[0].messages[-1]["content"] == "hello"
 
     async def test_a_plugin_that_fails_at_startup_is_left_out_and_told(self, app):
         class Broken:

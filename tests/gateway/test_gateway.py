@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from hookline.catalog.parts import TextPart
 from hookline.gateway import Channel, Gateway, GatewaySettings, GatewayStopping, UnknownChannel
 from hookline.gateway.gateway import ChannelFailed
 from hookline.hooks import hookimpl
@@ -84,6 +85,17 @@ async def test_a_plugins_channel_takes_part_and_every_event_comes_in_order(app, 
         "gateway:stop",
         "channel:disconnect",
     ]
+
+
+async def test_a_message_of_text_parts_alone_reaches_the_agent(app, scripted):
+    model = scripted("Dear Ada.")
+    box = Mailbox()
+    app.hooks.add(Post(box))
+    async with Gateway(app, enabled=["mail"]).running():
+        parts = [TextPart("One line."), TextPart("Another.")]
+        await box.handle({"parts": parts, "channel": "mail", "chat_id": "ada"})
+        await box.ended.wait()
+    assert model.requests[0].messages[-1]["content"] == "One line.\nAnother."
 
 
 async def test_what_is_enabled_is_what_was_asked_for_or_everything_that_is_there(app, scripted):

@@ -187,6 +187,7 @@ class Dispatch:
                 raise hl.WrongResult from error
             self.judge(impl, ruling)
         elif self.how == "flatten":
+            value = [value] if reducer.single and not isinstance(value, list | tuple) else value
             self.values += unseen(value, self.values, reducer.unique) if reducer.unique else value
         elif self.how == "merge" and reducer.into:
             self.arguments[reducer.into] = merged([self.arguments[reducer.into], value], reducer.deep)

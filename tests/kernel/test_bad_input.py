@@ -575,6 +575,7 @@ class TestDeclarations:
             (gate, {"errors": SKIP}, str, "`gate` needs an event"),
             (chain("y"), {}, str, "chain names 'y', which is no parameter"),
             (flatten, {}, str, "`flatten` needs a result type of list"),
+            (flatten(unique="a", single=True), {}, list, "takes unique= or single=, not both"),
             (merge, {}, str, "`merge` needs a result type of dict"),
             (merge(into="x"), {}, dict, "needs order=OLDEST"),
             (merge(into="y"), {"order": OLDEST}, dict, "names no parameter"),

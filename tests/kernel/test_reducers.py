@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from hookline.hooks import Decision, Denied, Outcome, RegistrationError, hookimpl
+from hookline.hooks import (
+    Answer,
+    Decision,
+    Denied,
+    Family,
+    Outcome,
+    RegistrationError,
+    flatten,
+    hookimpl,
+    hookspec,
+)
 
 from .sample import Ctx, DoneEvent, Order, OrderEvent, OrderResult, PlateEvent, PlateResult
 
@@ -46,6 +56,21 @@ class TestLists:
         hooks.register("dishes", lambda: None)
         hooks.register("dishes", lambda: ["fish"])
         assert await hooks.call("dishes", guest="Ada") == ["fish", "soup", "bread"]
+
+    @pytest.mark.parametrize(
+        ("given", "flat"),
+        [([1, 2], [1, 2]), ((1, 2), [1, 2]), ({"a": 1}, [{"a": 1}]), ("text", ["text"]), ([], [])],
+    )
+    async def test_flatten_with_single_takes_one_for_a_list_of_one(self, hooks, given, flat):
+        class Kitchen(Family, name="kitchen"):
+            @hookspec(flatten(single=True))
+            def bake(self) -> Answer[Any]:
+                """Bake."""
+
+        hooks.declare(Kitchen)
+        hooks.register("bake", lambda: "last")
+        hooks.register("bake", lambda: given)
+        assert await hooks.call("bake") == [*flat, "last"]
 
     def test_flatten_unique_keeps_the_first_seen_in_priority_order(self, hooks):
         hooks.register("stock", lambda: [Order("soup", {"by": "old"}), Order("bread")])

@@ -76,7 +76,7 @@ EXITS = (asyncio.CancelledError(), KeyboardInterrupt(), SystemExit(1))
 FORMS = {
     "first": (hl.first, hl.first(deny="no")),
     "collect": (hl.collect, hl.collect(keep_none=True)),
-    "flatten": (hl.flatten, hl.flatten(unique="key")),
+    "flatten": (hl.flatten, hl.flatten(unique="key"), hl.flatten(single=True)),
     "merge": (hl.merge, hl.merge(deep=True), hl.merge(into="x"), hl.merge(deep=True, into="x")),
     "join": (hl.join, hl.join("+")),
     "chain": (hl.chain("x"), hl.chain("x", "box")),

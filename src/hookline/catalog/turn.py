@@ -99,11 +99,13 @@ class TurnHooks(Family, name="turn"):
     ) -> Answer[None]:
         """Keep what later turns need."""
 
-    @hookspec(flatten, scope="session_id", fires="once per turn, after the state was saved")
+    @hookspec(
+        flatten(single=True), scope="session_id", fires="once per turn, after the state was saved"
+    )
     def render_outbound(
         self, message: "Envelope", session_id: str, state: State, model_output: str
-    ) -> Answer[list[Envelope]]:
-        """Turn the model's output into the envelopes that go out."""
+    ) -> Answer[list[Envelope] | tuple[Envelope, ...] | Envelope]:
+        """Turn the model's output into the envelopes that go out: a list, or a single one."""
 
     @hookspec(collect, fires="once per outbound envelope")
     def dispatch_outbound(self, message: "Envelope") -> Answer[bool]:

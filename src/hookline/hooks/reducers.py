@@ -180,7 +180,10 @@ class Collect(Reducer):
 
 
 class Flatten(Reducer):
-    """One list of many; with `unique`, the first item seen for each value of that attribute."""
+    """One list of many; with `unique`, the first item seen for each value of that attribute.
+
+    With `single`, a result that is neither a list nor a tuple counts as a list of one.
+    """
 
     name, returns = "flatten", "one list out of many lists"
     start = "_out = []"
@@ -188,18 +191,24 @@ class Flatten(Reducer):
     end = "_out"
     reduced = list
 
-    def __init__(self, unique: str | None = None) -> None:
+    def __init__(self, unique: str | None = None, single: bool = False) -> None:
         self.unique = unique
+        self.single = single
         if unique:
             self.start = "_out = {}"
             self.add = "_add_unique(_out, _r)"
             self.end = "list(_out.values())"
+        elif single:
+            self.add = "_out.extend(_r if isinstance(_r, (list, tuple)) else (_r,))"
 
     def names(self, spec: HookSpec) -> Mapping[str, Any]:
         return {"_add_unique": unique_by(self.unique)} if self.unique else {}
 
     def check(self, spec: HookSpec) -> str | None:
-        return None if spec.returns_only(list) else "`flatten` needs a result type of list"
+        if self.single and self.unique:
+            return "`flatten` takes unique= or single=, not both"
+        fits = self.single or spec.returns_only(list)
+        return None if fits else "`flatten` needs a result type of list"
 
     def __str__(self) -> str:
         return f"flatten(unique={self.unique})" if self.unique else self.name

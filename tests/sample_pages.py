@@ -98,6 +98,26 @@ def command_hooks(page: Page) -> None:
     (page.home.parent / ".claude" / "settings.json").write_text(settings)
 
 
+@page("docs/hook-files.md")
+def hook_files(page: Page) -> None:
+    at = "~/profiles/default/hooks"
+    page.write(f"{at}/a.py", "\n\nhooks = [(\n")
+    b = "def f(event): ...\n" + "\n" * 4 + 'hooks = [\n    ("agent_end", f),\n\n    ("agent_ended", f),\n]\n'
+    page.write(f"{at}/b.py", b)
+    page.write(f"{at}/c.py", 'def f(event, contxt): ...\n\nhooks = [("agent_end", f)]\n')
+
+
+@page("docs/trust.md")
+def trust(page: Page) -> None:
+    page.write(".hookline/hooks/tidy.py", "hooks = []\n")
+    page.hookline("trust", "--yes")
+    page.write(".hookline/hooks/tidy.py", "hooks = []  # changed\n")
+    server = '[mcp.servers.time]\ncommand = "uvx"\nargs = ["mcp-server-time"]\n'
+    page.write(".hookline/config.toml", f'{server}[agents.reviewer]\nmodel = "local"\n')
+    page.write(".agents/skills/review/SKILL.md", "---\nname: review\ndescription: Review.\n---\n")
+    page.write(".agents/skills/review/scripts/changed.py", "print()\n")
+
+
 @page("docs/replay.md")
 def replay(page: Page) -> None:
     page.write("no_env.py", block("docs/replay.md", "python"))

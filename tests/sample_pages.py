@@ -107,6 +107,31 @@ def hook_files(page: Page) -> None:
     page.write(f"{at}/c.py", 'def f(event, contxt): ...\n\nhooks = [("agent_end", f)]\n')
 
 
+@page("docs/plugins.md")
+def plugins(page: Page) -> None:
+    installed = ["run", "hooks output", "plugins show", "plugins list", "plugins verify", "plugins lock"]
+    page.skipped = [f"hookline {each}" for each in installed]
+    page.write("src/hookline_word_count/plugin.py", MISSPELLED)
+    page.write("~/profiles/default/hooks/polite.py", POLITE)
+
+
+MISSPELLED = """from hookline import hookimpl
+
+
+class WordCount:
+    @hookimpl
+    def output(self, evnt):
+        return None
+"""
+
+POLITE = """def polite():
+    return "Say please."
+
+
+hooks = [("system_prompt", polite)]
+"""
+
+
 @page("docs/trust.md")
 def trust(page: Page) -> None:
     page.write(".hookline/hooks/tidy.py", "hooks = []\n")

@@ -53,6 +53,19 @@ def test_the_settings_are_accepted(text, tmp_path, monkeypatch):
     assert [each for each in problems(app) if "no plugin 'mail' is loaded" not in each] == []
 
 
+def test_the_page_on_configuration_names_every_section():
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    assert [name for name in known(()) if not re.search(rf"`\[?{name}[`.\]]", page)] == []
+
+
+def test_the_page_on_tools_names_every_builtin_tool_and_argument(app):
+    page = (ROOT / "docs" / "tools.md").read_text()
+    rows = {name: cell for name, cell in re.findall(r"^\| `(\w+)` \| (.*?) ?\|", page, re.M)}
+    for tool in app.tools:
+        for argument in tool.spec.input_schema.get("properties", {}):
+            assert f"`{argument}`" in rows[tool.name], f"{tool.name} {argument}"
+
+
 def test_the_readme_example_prints_the_verdict():
     source = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[0]
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)

@@ -18,11 +18,11 @@ def saying(write, load):
         write("work", "")
         for place in places:
             if place == "environment":
-                given["HOOKLINE_SESSION__SAID"] = place
+                given["HOOKLINE_STT__SAID"] = place
             elif place == "command line":
-                given["overrides"] = {"session": {"said": place}}
+                given["overrides"] = {"stt": {"said": place}}
             else:
-                write(place, f'[session]\nsaid = "{place}"\n{place} = true\n')
+                write(place, f'[stt]\nsaid = "{place}"\n{place} = true\n')
         return load(profile="work", trusts=lambda path, content: True, **given)
 
     return saying
@@ -30,12 +30,12 @@ def saying(write, load):
 
 @pytest.mark.parametrize(("earlier", "later"), list(pairwise(ORDER)))
 def test_the_later_of_two_places_wins(saying, earlier, later):
-    assert saying(earlier, later).get("session.said") == later
+    assert saying(earlier, later).get("stt.said") == later
 
 
 def test_the_last_of_all_places_wins_and_tables_are_merged(saying):
     config = saying(*ORDER)
-    assert config.section("session") == {
+    assert config.section("stt") == {
         "said": "command line",
         "user": True,
         "work": True,
@@ -45,11 +45,11 @@ def test_the_last_of_all_places_wins_and_tables_are_merged(saying):
 
 def test_each_setting_is_traced_to_its_place(saying, tmp_path):
     config = saying("user", "project", "environment")
-    assert config.source("session.said") == "environment HOOKLINE_SESSION__SAID"
-    assert config.source("session.user") == str(tmp_path / "home" / "config.toml")
-    assert config.source("session.project") == str(tmp_path / "workspace" / ".hookline" / "config.toml")
-    assert config.source("session.none") is None
-    assert saying("command line").source("session.said") == "command line"
+    assert config.source("stt.said") == "environment HOOKLINE_STT__SAID"
+    assert config.source("stt.user") == str(tmp_path / "home" / "config.toml")
+    assert config.source("stt.project") == str(tmp_path / "workspace" / ".hookline" / "config.toml")
+    assert config.source("stt.none") is None
+    assert saying("command line").source("stt.said") == "command line"
 
 
 def test_a_value_takes_the_place_of_a_table_and_the_other_way_round(write, load):

@@ -283,7 +283,7 @@ EXPANDED = [
     "agents.x",
     "plugins.x",
     "hooks.x",
-    "session",
+    "stt",
     "options",
 ]
 

@@ -225,7 +225,7 @@ HARMLESS: dict[Names, Rule] = {
 
 TRUSTED = (
     "agents", "compaction", "hooks", "limits", "mcp", "model", "options", "plugins", "policy",
-    "session", "skills", "stores", "stt", "thinking", "tts", "voice",
+    "stores", "stt", "thinking", "tts",
 )  # fmt: skip
 """The sections that a trusted project may set."""
 

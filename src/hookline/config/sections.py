@@ -32,15 +32,12 @@ OPEN = (
     "policy",
     "redaction",
     "sandbox",
-    "session",
-    "skills",
     "stores",
     "stt",
     "tape",
     "trace",
     "triggers",
     "tts",
-    "voice",
     "worker",
 )
 """The sections whose form is declared by whoever reads them."""

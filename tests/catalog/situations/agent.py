@@ -153,7 +153,7 @@ async def a_task_is_on_the_list_while_it_runs(stage: Stage) -> None:
 
 @situation("subagent_end")
 async def the_person_is_told_which_task_failed(stage: Stage) -> None:
-    delegate = Turn(tool_calls=[Call("delegate", {"task": "read everything"})], match="do it")
+    delegate = Turn(tool_calls=[Call("delegate", {"tasks": ["read everything"]})], match="do it")
     broken = Turn(error=Fault("broken"), match="read everything")
     await stage.turn("do it", delegate, Turn("It failed.", match="do it"), broken)
     assert len(stage.notes) == 1

@@ -9,13 +9,6 @@ from hookline.catalog.examples import EXAMPLES, PLUGINS, example_source, impleme
 
 from .situations import SITUATIONS, Stage, agent, gateway, plugin, session, tool, turn
 
-PEOPLE = {
-    "input", "agent_error", "turn_start", "model_select", "subagent_end", "retry_start",
-    "session_compact", "session_before_switch", "tool_execution_update", "message:cancel",
-    "notification",
-}  # fmt: skip
-"""Examples that reach a person, who cannot be reached yet."""
-
 __all__ = ["agent", "gateway", "plugin", "session", "tool", "turn"]
 
 
@@ -32,10 +25,7 @@ def test_an_example_is_short_and_stands_at_the_margin(name: str):
     assert len(source.splitlines()) <= 12
 
 
-@pytest.mark.parametrize(
-    "hook",
-    [pytest.param(n, marks=pytest.mark.xfail(strict=True)) if n in PEOPLE else n for n in CATALOG],
-)
+@pytest.mark.parametrize("hook", CATALOG)
 async def test_the_example_does_what_it_says_in_a_real_app(hook, app, scripted, caplog, monkeypatch):
     caplog.set_level(logging.INFO)
     stage = Stage(hook, app, scripted, caplog, monkeypatch)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 from hookline.app import Hookline
 from hookline.catalog.examples import PLUGINS, implementations
 from hookline.gateway import Channel, Gateway
+from hookline.testing import RecordingChannel
 from hookline.turn import TurnResult
 
 SITUATIONS: dict[str, Callable[["Stage"], Awaitable[None]]] = {}
@@ -48,11 +49,8 @@ class Stage:
         self.calls: list[str] = []
         """What the example did each time that its hook fired."""
         self.failed: list[Any] = []
-        self.notes: list[str] = []
-        """What the person was told."""
-        self.asked: list[str] = []
-        self.answers: list[str] = []
-        """What the person answers, one after the other."""
+        self.channel = RecordingChannel()
+        """The way to the person."""
         app.hooks.trace(self.note)
 
     @property
@@ -71,14 +69,18 @@ class Stage:
         """Run one turn in an app that runs; without answers, the model goes on with its script."""
         if answers:
             self.script(*answers)
-        return await self.app.process({"content": content, "session_id": "s", **fields})
+        return await self.app.process({"content": content, "session_id": "s", **fields}, self.channel)
+
+    def running(self) -> AbstractAsyncContextManager[Hookline]:
+        """The app, running."""
+        return self.app.running(self.channel)
 
     async def turn(
         self, content: str = "hello", *answers: Any, then: type[Exception] | None = None, **fields: Any
     ) -> TurnResult:
         """Start the app, run one turn, and stop the app, or let it fail with an error."""
         self.model = self.script(*answers or ["Done."])
-        async with self.app.running():
+        async with self.running():
             result = await self.say(content, **fields)
             if then is not None:
                 raise then
@@ -106,6 +108,7 @@ class Post(Channel):
     def __init__(self) -> None:
         self.sent: list[Any] = []
         self.parts: list[Any] = []
+        self.notes: list[str] = []
         self.ended = asyncio.Event()
 
     async def start(self, handle: Any) -> None:
@@ -128,6 +131,9 @@ class Post(Channel):
 
     async def publish(self, inbound: Any, parts: Any) -> None:
         self.parts += parts
+
+    async def notify(self, inbound: Any, kind: str, text: str) -> None:
+        self.notes.append(text)
 
     async def end(self, inbound: Any, result: Any) -> None:
         self.ended.set()

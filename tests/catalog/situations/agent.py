@@ -18,9 +18,9 @@ CARD = "4111 1111 1111 1111"
 @situation("input")
 async def a_ping_is_answered_without_the_model(stage: Stage) -> None:
     stage.model = stage.script("Hello.")
-    async with stage.app.running():
+    async with stage.running():
         assert (await stage.say("ping")).outcome == "handled"
-        assert stage.notes == ["pong"]
+        assert stage.channel.notes == ["pong"]
         await stage.say("btw, hello")
     assert stage.model.requests[0].messages[-1]["content"] == "by the way, hello"
 
@@ -68,7 +68,7 @@ async def the_diary_knows_who_is_at_work(stage: Stage) -> None:
 async def the_person_is_told_what_went_wrong(stage: Stage) -> None:
     with pytest.raises(ModelFailed):
         await stage.turn("hi", Turn(error=Fault("out of order")))
-    assert stage.notes == ["That did not work: out of order"]
+    assert stage.channel.notes == ["That did not work: out of order"]
 
 
 @situation("save_point")
@@ -82,7 +82,7 @@ async def a_long_turn_says_that_it_is_still_running(stage: Stage) -> None:
     calls = [Turn(tool_calls=[Call("list_files", {"path": f"{n}"})]) for n in range(20)]
     stage.app.limits = Limits(steps=30)
     await stage.turn("look everywhere", *calls, "Done.")
-    assert stage.notes == ["Still at it, after twenty model calls."]
+    assert stage.channel.notes == ["Still at it, after twenty model calls."]
 
 
 @situation("message_start")
@@ -108,7 +108,7 @@ async def the_tools_that_failed_are_named(stage: Stage) -> None:
 async def a_request_beyond_the_budget_is_refused(stage: Stage) -> None:
     stage.plugin.tokens = 100
     stage.script(Turn("Yes.", usage={"input_tokens": 90, "output_tokens": 20}), "More.")
-    async with stage.app.running():
+    async with stage.running():
         await stage.say()
         with pytest.raises(Blocked, match="100 tokens are spent"):
             await stage.say()
@@ -127,14 +127,14 @@ async def the_person_is_warned_of_the_price(stage: Stage) -> None:
     stage.script("Yes.", name="small-1")
     stage.script("Yes.", name="x-large-1")
     stage.app.model = "small-1"
-    async with stage.app.running():
+    async with stage.running():
         await stage.app.sessions.choose_model("s", "x-large-1")
-    assert stage.notes == ["x-large-1 costs more than small-1."]
+    assert stage.channel.notes == ["x-large-1 costs more than small-1."]
 
 
 @situation("thinking_level_select")
 async def the_level_is_logged(stage: Stage) -> None:
-    async with stage.app.running():
+    async with stage.running():
         await stage.app.sessions.choose_thinking("s", "high")
     assert stage.logged() == ["thinking high, was None"]
 
@@ -144,7 +144,7 @@ async def a_task_is_on_the_list_while_it_runs(stage: Stage) -> None:
     seen: list[dict[str, str]] = []
     stage.app.hooks.register("model_call", lambda event: seen.append(dict(stage.plugin.tasks)))
     stage.script("Read.", repeat=True)
-    async with stage.app.running():
+    async with stage.running():
         await stage.app.subagents.run("read everything", parent="s")
     assert [*seen[0].values()] == ["read everything"]
     assert stage.plugin.tasks == {}
@@ -156,15 +156,15 @@ async def the_person_is_told_which_task_failed(stage: Stage) -> None:
     delegate = Turn(tool_calls=[Call("delegate", {"tasks": ["read everything"]})], match="do it")
     broken = Turn(error=Fault("broken"), match="read everything")
     await stage.turn("do it", delegate, Turn("It failed.", match="do it"), broken)
-    assert len(stage.notes) == 1
-    assert stage.notes[0].endswith("could not finish: read everything")
+    assert len(stage.channel.notes) == 1
+    assert stage.channel.notes[0].endswith("could not finish: read everything")
 
 
 @situation("retry_start")
 async def the_wait_is_explained(stage: Stage) -> None:
     stage.app.limits = Limits(patience=Patience(seconds=0.001))
     await stage.turn("hi", Turn(error=Fault("busy", transient=True)), "Yes.")
-    assert stage.notes[0].startswith("Trying again (1 of ")
+    assert stage.channel.notes[0].startswith("Trying again (1 of ")
 
 
 @situation("retry_end")

@@ -12,6 +12,7 @@ from hookline.gateway import Gateway, GatewaySettings
 from hookline.gateway.server import create_app
 from hookline.models.script import Call, Fault, Turn
 from hookline.sandbox.sandbox import probe
+from hookline.testing import RecordingChannel
 
 from . import Stage, situation
 
@@ -72,7 +73,7 @@ async def a_skill_beside_the_project_is_found(stage: Stage) -> None:
 @situation("notification")
 async def a_bell_rings_when_an_approval_is_waited_for(stage: Stage) -> None:
     stage.app.hooks.register("tool_call", lambda event: ToolCallEventResult(ask=True), when="shell")
-    stage.app.hooks.register("resolve_approval", lambda request: "reject")
+    stage.channel = RecordingChannel("no")
     rung: list[object] = []
     stage.monkeypatch.setattr("builtins.print", lambda *words, **_: rung.append(words[0]))
     await stage.turn("go", Turn(tool_calls=[Call("shell", {"command": "true"})]), "No.")
@@ -82,7 +83,7 @@ async def a_bell_rings_when_an_approval_is_waited_for(stage: Stage) -> None:
 @situation("user_bash")
 async def the_commands_that_the_model_sees_are_remembered(stage: Stage) -> None:
     stage.script("Yes.")
-    async with stage.app.running():
+    async with stage.running():
         await person.run_shell(stage.app, "s", "echo hi")
         await person.run_shell(stage.app, "s", "echo secret", exclude_from_context=True)
     assert stage.plugin.history == ["echo hi"]
@@ -101,7 +102,7 @@ async def an_unknown_host_is_asked_about(stage: Stage) -> None:
     stage.app.hooks.register("resolve_approval", reject)
     request = "GET http://192.0.2.1/ HTTP/1.1\\r\\n\\r\\n"
     code = f"import socket as s; c = s.create_connection(('127.0.0.1', 3128)); c.sendall(b'{request}')"
-    async with stage.app.running():
+    async with stage.running():
         with stage.app.sandbox.launch(
             [sys.executable, "-c", f"{code}; c.recv(99)"],
             cwd=stage.folder, env={}, network=["192.0.2.1"],

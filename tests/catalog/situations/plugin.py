@@ -76,7 +76,7 @@ async def the_rules_of_the_pack_decide(stage: Stage) -> None:
 @situation("register_commands")
 async def a_person_types_the_command(stage: Stage) -> None:
     prepare(stage)
-    async with stage.app.running():
+    async with stage.running():
         commands, problems = plugin_commands(stage.app)
         assert not problems
         assert commands["shelf"].handler(stage.app, "Ulysses") == "Ulysses stands on shelf 1"

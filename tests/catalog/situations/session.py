@@ -7,6 +7,7 @@ import pytest
 from hookline.agent.compactor import Compacting
 from hookline.agent.errors import Blocked
 from hookline.agent.run import Limits
+from hookline.testing import RecordingChannel
 
 from . import Stage, situation
 
@@ -29,20 +30,20 @@ async def a_new_session_reads_what_is_left_to_do(stage: Stage) -> None:
 @situation("session_before_switch")
 async def the_person_is_asked_before_unsaved_work_is_left(stage: Stage) -> None:
     stage.plugin.dirty = True
+    stage.channel = RecordingChannel("no", "yes")
     stage.script("Yes.", repeat=True)
-    async with stage.app.running():
+    async with stage.running():
         await stage.say()
-        stage.answers = ["no", "yes"]
         with pytest.raises(Blocked):
             await stage.app.sessions.new("s", session_id="next")
         await stage.app.sessions.new("s", session_id="next")
-    assert stage.asked == ["Leave without saving?"] * 2
+    assert [asked.text for asked in stage.channel.questions] == ["Leave without saving?"] * 2
 
 
 @situation("session_before_fork")
 async def a_project_that_is_released_is_not_forked(stage: Stage) -> None:
     stage.script("Yes.", repeat=True)
-    async with stage.app.running():
+    async with stage.running():
         await stage.say()
         (stage.folder / "RELEASE").touch()
         with pytest.raises(Blocked):
@@ -70,10 +71,9 @@ async def the_users_words_are_the_summary(stage: Stage) -> None:
 
 @situation("session_compact")
 async def the_person_is_told_that_a_model_summarised(stage: Stage) -> None:
-    stage.app.hooks.unregister("session_before_compact", stage.plugin.session_before_compact)
     async with compacted(stage):
         await stage.app.sessions.compact("s")
-    assert stage.notes == ["The conversation was summarised."]
+    assert stage.channel.notes == ["The conversation was summarised."]
 
 
 @situation("session_before_tree")
@@ -92,7 +92,7 @@ async def compacted(stage: Stage):
     """A running app with a session that is long enough to be compacted."""
     model = stage.script("Yes.", repeat=True)
     stage.app.limits = Limits(compacting=Compacting(keep=1))
-    async with stage.app.running():
+    async with stage.running():
         for number in range(4):
             await stage.say(f"message {number}")
         yield model

@@ -54,7 +54,7 @@ async def keys_are_blackened(stage: Stage) -> None:
 @situation("tool_result_persist")
 async def the_tape_has_the_size_of_the_picture(stage: Stage) -> None:
     await result_of(stage, screenshot)
-    async with stage.app.running():
+    async with stage.running():
         [entry] = await stage.app.store().entries("s", kinds={"tool_result"})
     assert entry.payload["content"] == "[a picture of 4 bytes]"
 
@@ -77,7 +77,7 @@ async def a_tool_that_timed_out_is_tried_once_more(stage: Stage) -> None:
 async def a_short_message_is_answered_by_a_small_model(stage: Stage) -> None:
     small = stage.script("Small.", repeat=True)
     large = stage.script("Large.", name="large", repeat=True)
-    async with stage.app.running():
+    async with stage.running():
         assert (await stage.say("hi")).model_output == "Small."
         assert (await stage.say("a long question " * 10)).model_output == "Large."
     assert (len(small.requests), len(large.requests)) == (1, 1)
@@ -114,7 +114,7 @@ async def the_person_sees_the_last_line_of_a_long_job(stage: Stage) -> None:
         yield "done"
 
     await result_of(stage, build)
-    assert "linking" in stage.notes
+    assert "linking" in stage.channel.notes
 
 
 @situation("tool_execution_failure")

@@ -26,7 +26,7 @@ async def messages_of_a_thread_share_a_session(stage: Stage) -> None:
 @situation("admit_message")
 async def a_correction_reaches_the_running_turn(stage: Stage) -> None:
     model = stage.script(Turn("One moment. " * 5, chunk=1, delay=0.002), "The other one.")
-    async with stage.app.running():
+    async with stage.running():
         running = asyncio.create_task(stage.say("take this one"))
         while not model.requests:
             await asyncio.sleep(0.001)
@@ -54,7 +54,7 @@ async def the_model_reads_who_is_speaking(stage: Stage) -> None:
 @situation("run_model_stream")
 async def the_plugin_answers_in_place_of_the_model(stage: Stage) -> None:
     channel = RecordingChannel()
-    async with stage.app.running():
+    async with stage.running():
         result = await stage.app.process({"content": "hello there"}, channel)
     assert result.model_output.split() == channel.text.split() == ["hello", "there"]
     assert len(channel.kinds("text")) == 2
@@ -107,7 +107,7 @@ async def the_tape_is_kept_in_the_plugins_file(stage: Stage) -> None:
 @situation("build_tape_context")
 async def the_model_reads_the_last_messages_only(stage: Stage) -> None:
     model = stage.script("Yes.", repeat=True)
-    async with stage.app.running():
+    async with stage.running():
         for number in range(25):
             await stage.say(f"message {number}")
     contents = [message["content"] for message in model.requests[-1].messages]

@@ -52,7 +52,7 @@ class Project:
     async def session_before_switch(
         self, event: SessionBeforeSwitchEvent, ctx: HookContext
     ) -> SessionBeforeSwitchResult | None:
-        """Ask before work that was not saved is left."""
+        """Ask before unsaved work is left."""
         if not self.dirty:
             return None
         answer = await ctx.ask("Leave without saving?", choices=["yes", "no"])
@@ -62,6 +62,12 @@ class Project:
     def session_before_fork(self, event: SessionBeforeForkEvent) -> SessionBeforeForkResult:
         """Keep forks out of a project that is being released."""
         return SessionBeforeForkResult(cancel=(self.home / "RELEASE").exists())
+
+    @hookimpl
+    def session_compact(self, event: SessionCompactEvent, ctx: HookContext) -> None:
+        """Tell the person that a model summarised the conversation."""
+        if not event.from_extension:
+            ctx.notify("The conversation was summarised.")
 
     @hookimpl
     def session_shutdown(self, event: SessionShutdownEvent, ctx: HookContext) -> None:
@@ -82,12 +88,6 @@ class Librarian:
         said = [entry.payload["message"] for entry in event.branch_entries if entry.kind == "message"]
         summary = "\n".join(m["content"] for m in said if m["role"] == "user")
         return SessionBeforeCompactResult(compaction=CompactionResult(summary, first_kept))
-
-    @hookimpl
-    def session_compact(self, event: SessionCompactEvent, ctx: HookContext) -> None:
-        """Tell the person when a model did the shortening."""
-        if not event.from_extension:
-            ctx.notify("The conversation was summarised.")
 
     @hookimpl
     def session_before_tree(self, event: SessionBeforeTreeEvent) -> SessionBeforeTreeResult:

@@ -9,11 +9,13 @@ Each is in place while the app runs. One that is configured and cannot be had st
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+from hookline.hooks import HooklineError
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -60,6 +62,7 @@ class Safeguards:
                 stack.callback(self.auditor.close)
                 stack.callback(app.hooks.trace(self.auditor.dispatched))
             stack.callback(self._close_approvals)
+            stack.callback(self.redact_logs())
             yield
 
     def _budgets(self) -> bool:
@@ -151,6 +154,25 @@ class Safeguards:
         settings = self._app.config.settings("redaction", RedactionSettings)
         return Redactor.of(settings) if settings.exported else None
 
+    def redact_logs(self) -> Callable[[], None]:
+        """Redact log records and error messages from now on, and return what ends this."""
+        from hookline.log_redaction import redact_logs
+
+        return redact_logs(self._redact_log)
+
+    def _redact_log(self, text: str) -> str:
+        redactor = self._log_redactor
+        return text if redactor is None else redactor.text(text)
+
+    @cached_property
+    def _log_redactor(self) -> Redactor | None:
+        from hookline.policy.redaction import Redactor
+
+        try:
+            return self.exporting or self.redactor
+        except HooklineError:  # the settings are what is wrong, and the message says so
+            return Redactor(["secrets"])
+
     def keeping(self, store: TapeStore) -> TapeStore:
         """The tape's store, or one in front of it that redacts what is written."""
         if self.redaction is None:
@@ -181,7 +203,7 @@ class Safeguards:
         from hookline.policy.audit import AuditLog
         from hookline.policy.auditing import Auditor
 
-        redact = self.redactor.redact if settings.payloads and self.redactor is not None else None
+        redact = self.redactor.redact if self.redactor is not None else None
         log = AuditLog(self.audit_path)
         checkpoints = self._checkpoints(log, settings)
         return Auditor(log, payloads=settings.payloads, redact=redact, checkpoints=checkpoints)

@@ -1,7 +1,14 @@
-"""With redaction on, no path writes a secret into any file of the home, journals included."""
+"""With redaction on, no path writes a secret into a file of the home, a database or a log."""
 
+import asyncio
+import gc
 import json
+import logging
+import sys
 from collections.abc import Awaitable, Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +17,7 @@ from hookline.catalog.identity import Identity
 from hookline.catalog.parts import TextPart
 from hookline.cli.chat.history import ChatHistory
 from hookline.events import ToolCallEventResult
+from hookline.gateway.logs import JsonLines
 from hookline.inbox import SQLiteInbox
 from hookline.models import Call, ModelFailed, ScriptedModel, Turn
 from hookline.person import call_tool, run_shell
@@ -17,6 +25,11 @@ from hookline.policy.approvals import Approvals
 from hookline.tape import import_
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+
+from .. import postgres
+from ..commandline import here
+from ..models.hostile import asking
+from .gateways import ADA, House, bearer, frame, house
 
 USER = Identity(channel="terminal")
 SECRET = "ghp_" + "a1B2" * 9
@@ -35,15 +48,94 @@ default = "allow"
 """
 
 
-@pytest.fixture
-def app(tmp_path):
+SERVER = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    result = {}
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "s", "version": "1"}}
+    elif asked["method"] == "tools/list":
+        result = {"tools": [{"name": "tell", "description": "Tell SECRET.",
+                             "inputSchema": {"type": "object", "properties": {}}}]}
+    elif asked["method"] == "tools/call":
+        print("about to tell SECRET", file=sys.stderr, flush=True)
+        if MODE == "dies":
+            print("not MCP: SECRET", flush=True)
+            sys.exit("SECRET was wrong")
+        if MODE == "fails":
+            print(json.dumps({"jsonrpc": "2.0", "id": asked["id"],
+                              "error": {"code": -1, "message": "SECRET is no key"}}), flush=True)
+            continue
+        resource = {"uri": "x://SECRET", "text": "SECRET"}
+        result = {"content": [{"type": "text", "text": "key: SECRET"},
+                              {"type": "resource", "resource": resource}],
+                  "structuredContent": {"password": "QUIET", "deep": ["SECRET"]}}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+def server(mode: str) -> Callable[[Path], str]:
+    """The settings of an MCP server that tells, fails or dies, for a test that has its own."""
+
+    def config(folder: Path) -> str:
+        script = folder / f"{mode}.py"
+        text = SERVER.replace("SECRET", SECRET).replace("QUIET", QUIET).replace("MODE", repr(mode))
+        script.write_text(text)
+        program = f'command = "{sys.executable}"\nargs = ["{script}"]\nsandbox = "off"\n'
+        return f'[mcp.servers.{mode}]\n{program}side_effects = "read"\n'
+
+    return config
+
+
+def needs(config: Callable[[Path], str]) -> Callable[[Any], Any]:
+    """Mark a path with the settings that it needs."""
+
+    def mark(path: Any) -> Any:
+        path.config = config
+        return path
+
+    return mark
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def app(request, tmp_path):
     home, workspace = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     workspace.mkdir()
-    (home / "config.toml").write_text(CONFIG)
+    path = request.node.callspec.params["path"]
+    config = CONFIG + getattr(path, "config", lambda _: "")(tmp_path)
+    schema = postgres.new_schema()
+    if request.param == "PostgreSQL":
+        config += f'[tape]\nurl = "{postgres.url()}"\nschema = "{schema}"\n'
+    (home / "config.toml").write_text(config)
     app = Hookline(home=home, workspace=workspace)
     app.load_hooks(packages=False)
-    return app
+    yield app
+    if request.param == "PostgreSQL":
+        postgres.drop(schema)
+
+
+@pytest.fixture
+def logged():
+    """Everything that is logged, as text and as JSON, with tracebacks."""
+    out, root = StringIO(), logging.getLogger()
+    handlers = [logging.StreamHandler(out), logging.StreamHandler(out)]
+    handlers[1].setFormatter(JsonLines())
+    levels = {root: logging.DEBUG, logging.getLogger("websockets"): logging.WARNING}
+    levels[logging.getLogger("uvicorn")] = logging.WARNING  # as the gateway has it
+    before = {logger: logger.level for logger in levels}
+    for logger, level in levels.items():
+        logger.setLevel(level)
+    for handler in handlers:
+        root.addHandler(handler)
+    yield out
+    for handler in handlers:
+        root.removeHandler(handler)
+    for logger, level in before.items():
+        logger.setLevel(level)
 
 
 def scripted(app: Hookline, *turns) -> None:
@@ -302,6 +394,8 @@ async def history(app):
 
 
 async def inbox(app):
+    if app.config.get("tape.url"):
+        pytest.skip("workers have a queue instead: see tests/cluster")
     box = SQLiteInbox(app.store())
     envelope = {"content": SECRET, "channel": "web", "chat_id": "1", "message_id": "m"}
     await box.accept(envelope, "me")
@@ -323,8 +417,111 @@ async def approval(app):
             approvals.answer(name, reply, by="ada")
 
 
-Path = Callable[[Hookline], Awaitable[None]]
-PATHS: list[Path] = [
+async def through_mcp(app, server: str):
+    await app.hooks.pm.get_plugin("mcp").ready()
+    scripted(app, Turn(tool_calls=[Call(f"{server}.tell", {})]), "Done.")
+    await say(app)
+
+
+@needs(server("tells"))
+async def mcp_result(app):
+    await through_mcp(app, "tells")
+
+
+@needs(server("fails"))
+async def mcp_error(app):
+    await through_mcp(app, "fails")
+
+
+@needs(server("dies"))
+async def mcp_last_words(app):
+    await through_mcp(app, "dies")
+
+
+def hook_command(folder: Path) -> str:
+    return f"""
+[[hooks.commands.PreToolUse]]
+[[hooks.commands.PreToolUse.hooks]]
+type = "command"
+command = "cat >&2; echo {SECRET} is wrong >&2; exit 3"
+[[hooks.commands.UserPromptSubmit]]
+[[hooks.commands.UserPromptSubmit.hooks]]
+type = "command"
+command = "echo the token is {SECRET}"
+"""
+
+
+@needs(hook_command)
+async def command_hooks(app):
+    scripted(app, Turn(tool_calls=[Call("list_files", {})]), "Done.")
+    await say(app)
+
+
+async def logger(app):
+    log = logging.getLogger("a.plugin")
+    log.warning("cannot log in with %s", SECRET)
+    log.error("password: %(password)s", {"password": QUIET})
+    log.warning(f"x {SECRET} {'y' * 20_000} {SECRET}")
+    try:
+        raise RuntimeError(f"no {SECRET}")
+    except RuntimeError:
+        log.exception("failed")
+
+
+async def forgotten_task(app):
+    async def fail():
+        raise RuntimeError(f"no {SECRET}")
+
+    task = asyncio.create_task(fail())
+    await asyncio.wait([task])
+    del task
+
+
+async def background_job(app):
+    scripted(app, Turn(tool_calls=[Call("shell_start", {"command": f"echo {SECRET}"})]), "Done.")
+    await say(app)
+
+
+async def provider_that_echoes_the_key(app):
+    async def answer(exchange):
+        text = f"Incorrect API key provided: {SECRET}. Your password: {QUIET}"
+        await exchange.reply("401 No", json.dumps({"error": {"message": text}}))
+
+    async with asking(answer, api_key=SECRET) as (model, _):
+        app.models.add(model)
+        app.model = model.name
+        with pytest.raises(ModelFailed) as failed:
+            await say(app)
+        assert SECRET not in str(failed.value)
+
+
+async def tool_name(app):
+    scripted(app, Turn(tool_calls=[Call(SECRET, {})]), "Done.")
+    await say(app)
+
+
+async def live_tail(app):
+    from hookline.inspector.tail import Filter, Tail
+
+    tail = Tail(app, asyncio.Event())
+    shown = []
+
+    async def watch():
+        async for event in tail.events(Filter()):
+            shown.append(event)  # noqa: PERF401  (each is needed at once)
+
+    watching = asyncio.create_task(watch())
+    while not shown:
+        await asyncio.sleep(0)
+    await message(app)
+    while not any("turn_end" in event for event in shown):
+        await asyncio.sleep(0.01)
+    watching.cancel()
+    assert SECRET not in "".join(shown)
+    assert QUIET not in "".join(shown)
+
+
+PATHS: list[Any] = [
     message,
     answer,
     answer_in_pieces,
@@ -357,18 +554,170 @@ PATHS: list[Path] = [
     history,
     inbox,
     approval,
+    mcp_result,
+    mcp_error,
+    mcp_last_words,
+    command_hooks,
+    logger,
+    forgotten_task,
+    background_job,
+    provider_that_echoes_the_key,
+    tool_name,
+    live_tail,
 ]
+Route = Callable[[Hookline], Awaitable[None]]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.__name__)
-async def test_no_file_of_the_home_has_the_secret(app, path: Path):
+async def test_no_file_row_or_log_line_has_the_secret(app, path: Route, logged, capsys):
     async with app.running():
         await path(app)
+        gc.collect()  # a task whose error nobody looked at is logged now
+    check(app, logged.getvalue() + "".join(capsys.readouterr()))
+
+
+def check(app: Hookline, said: str) -> None:
+    """Look for the secrets everywhere that something is kept."""
     held = {
         str(file.relative_to(app.home)): file.read_bytes()
         for file in app.home.rglob("*")
         if file.is_file() and file.name != "config.toml"
     }
+    schema = app.config.get("tape.schema")
+    if schema is not None:
+        tables = f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'"
+        for (table,) in postgres.fetch(tables):
+            rows = postgres.fetch(f'SELECT t::text FROM "{schema}"."{table}" AS t')
+            held[f"table {table}"] = repr(rows).encode()
     assert held
+    held["the log and the output"] = said.encode()
     for secret in (SECRET[:12], SECRET[-12:], QUIET):
         assert [name for name, data in held.items() if secret.encode() in data] == []
+
+
+# --- the gateway --------------------------------------------------------------------------------
+
+
+async def http_message(served: House):
+    await served.say(ADA, "a", f"my token is {SECRET}, password: {QUIET}")
+
+
+async def completion(served: House):
+    said = [{"role": "user", "content": f"password: {QUIET} {SECRET}"}]
+    body = {"model": "hookline", "messages": said}
+    assert (await served.ask("POST", "/v1/chat/completions", bearer(ADA), body)).status == 200
+
+
+async def broken_body(served: House):
+    for body in (f'{{"text": "{SECRET}', f'{{"text": {{"password": "{QUIET}"}}}}', f"[{SECRET!r}]"):
+        path = "/api/sessions/a/messages"
+        refused = await served.ask("POST", path, bearer(ADA), body.encode())
+        assert refused.status in (400, 422)
+        assert SECRET not in refused.text
+
+
+async def wrong_token(served: House):
+    for headers in (bearer(SECRET), {"Cookie": f"token={SECRET}"}, {"X-Api-Key": SECRET}):
+        assert (await served.ask("GET", "/api/sessions", headers)).status == 401
+    assert (await served.ask("GET", f"/api/sessions?token={SECRET}")).status == 401
+
+
+async def websocket_message(served: House):
+    async with served.ws("a", ADA) as socket:
+        await socket.send(json.dumps({"type": "message", "text": f"{SECRET} password: {QUIET}"}))
+        await frame(socket, "end")
+
+
+async def broken_frame(served: House):
+    async with served.ws("a", ADA) as socket:
+        for sent in (f'{{"type": "message", "text": "{SECRET}', f'{{"type": "{SECRET}"}}', SECRET):
+            await socket.send(sent)
+            assert SECRET not in json.dumps(await frame(socket, "error"))
+
+
+async def failing_turn(served: House):
+    class Failing(ScriptedModel):
+        async def stream(self, request):
+            raise ModelFailed(f"401: the provider does not know the key {SECRET}")
+            yield
+
+    model = Failing([])
+    served.app.models.add(model)
+    served.app.model = model.name
+    answer = await served.say(ADA, "a")
+    assert "does not know the key" in answer.text
+    assert SECRET not in answer.text
+
+
+async def waiting_message(served: House):
+    """A message whose turn is cut off: the tape has it, redacted, and the inbox until it is done."""
+    await served.say(ADA, "a", SECRET)
+    await served.say(ADA, "a", f"again {SECRET}")
+
+
+VISITS = [
+    http_message, completion, broken_body, wrong_token, websocket_message, broken_frame, failing_turn,
+    waiting_message,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("visit", VISITS, ids=lambda visit: visit.__name__)
+async def test_nothing_that_comes_through_the_gateway_leaves_a_secret(tmp_path, visit, logged, capsys):
+    async with house(tmp_path, config=CONFIG) as served:
+        await visit(served)
+    check(served.app, logged.getvalue() + "".join(capsys.readouterr()))
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+BROKEN = {
+    "hooks/load.py": f"raise RuntimeError('cannot log in with {SECRET}')\n",
+    "hooks/turn.py": f"def turn_end(event):\n    raise RuntimeError('password: {QUIET} {SECRET}')\n",
+    "hooks/gate.py": f"def tool_call(event):\n    raise RuntimeError('password: {QUIET} {SECRET}')\n",
+}
+FAILURES = {
+    "a hook file that does not load": ("load", ["run", "hi"]),
+    "a hook that fails": ("turn", ["run", "hi"]),
+    "a gate that fails": ("gate", ["run", "hi"]),
+    "an unknown model": ("", ["run", "hi", "--model", f"nobody:{SECRET}"]),
+    "a script that is not there": ("", ["run", "hi", "--model", f"scripted:{SECRET}.toml"]),
+    "a setting that cannot be": ("", ["--set", f"limits.steps={SECRET}", "run", "hi"]),
+    "an unknown session": ("", ["tape", "show", SECRET]),
+    "JSON": ("", ["run", "hi", "--json", "--model", f"nobody:{SECRET}"]),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_no_error_message_of_a_command_has_the_secret(failure, tmp_path, monkeypatch, capsys):
+    hook, arguments = FAILURES[failure]
+    home, workspace = tmp_path / "home", tmp_path / "work"
+    workspace.mkdir()
+    (home / "hooks").mkdir(parents=True)
+    script = f"""
+[[turns]]
+[[turns.tool_calls]]
+name = "read_file"
+arguments = {{ path = "{SECRET}" }}
+[[turns]]
+text = "Done."
+"""
+    (home / "turns.toml").write_text(script)
+    (home / "config.toml").write_text(f'model = "scripted:{home}/turns.toml"\n')
+    if hook:
+        (home / f"hooks/{hook}.py").write_text(BROKEN[f"hooks/{hook}.py"])
+    ended = here(home, workspace, monkeypatch, capsys)(*arguments)
+    assert ended.stdout + ended.stderr
+    for secret in (SECRET, QUIET):
+        assert secret not in ended.stdout + ended.stderr
+
+
+def test_no_traceback_of_a_crash_has_the_secret(tmp_path, monkeypatch, capsys):
+    def broken(*_, **__):
+        raise ZeroDivisionError(f"password: {QUIET} {SECRET}")
+
+    monkeypatch.setattr("hookline.app.Hookline.load_hooks", broken)
+    ended = here(tmp_path, tmp_path, monkeypatch, capsys)("doctor")
+    assert ended.returncode == 1
+    assert "ZeroDivisionError" in ended.stderr
+    assert SECRET not in ended.stderr
+    assert QUIET not in ended.stderr

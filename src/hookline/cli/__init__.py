@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
 
 from hookline.children.own import settle
+from hookline.log_redaction import without_secrets
 
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
@@ -26,9 +28,9 @@ def entered(app: Hookline) -> None:
     enter(app)
 
 
-def beside(text: str) -> None:
-    """Say something on standard error."""
-    print(f"hookline: {text}", file=sys.stderr, flush=True)
+def beside(text: object) -> None:
+    """Say something on standard error, without secrets."""
+    print(f"hookline: {without_secrets(str(text))}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -37,12 +39,12 @@ def main() -> None:
     gc.disable()  # what is loaded now stays: looking for garbage in it only costs time
     from .terminal import guarded
 
-    with guarded():
-        execute()
+    with guarded(), ExitStack() as stack:
+        execute(stack)
 
 
-def execute() -> None:
-    """Run the command that the arguments name."""
+def execute(stack: ExitStack) -> None:
+    """Run the command that the arguments name; errors are told while the guards are in place."""
     from hookline.app import Hookline
     from hookline.hooks import HooklineError
 
@@ -52,6 +54,7 @@ def execute() -> None:
     try:
         with reserved("--json" in sys.argv):  # plugins may print while they are imported
             app = Hookline(**early(sys.argv[1:]))
+            stack.callback(app.safeguards.redact_logs())
             app.hook_files.entering = partial(entered, app)
             app.absences.say = beside
             app.load_hooks(only_cli=True)
@@ -62,14 +65,14 @@ def execute() -> None:
         gc.enable()
         command_line()
     except HooklineError as error:
-        print(f"hookline: {error}", file=sys.stderr)
+        beside(error)
         if is_reserved():
-            print_json({"error": type(error).__name__, "message": str(error)})
+            print_json({"error": type(error).__name__, "message": without_secrets(str(error))})
         sys.exit(REFUSED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except Exception:  # a mistake of ours or a plugin's; told while the guard is still in place
-        from traceback import print_exc
+    except Exception:  # a mistake of ours or a plugin's
+        from traceback import format_exc
 
-        print_exc()
+        print(without_secrets(format_exc()), file=sys.stderr, end="")
         sys.exit(FAILED)

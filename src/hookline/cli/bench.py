@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hookline.hooks import HooklineError
-
-from . import FAILED, REFUSED
+from . import FAILED, beside
 from .json_output import Json, print_json
 
 if TYPE_CHECKING:
@@ -43,13 +41,7 @@ def run_bench(
 
     from hookline.bench import MESSAGE, bench
 
-    try:
-        found = asyncio.run(
-            bench(app, turns=turns, concurrency=concurrency, message=message or MESSAGE)
-        )
-    except HooklineError as error:
-        typer.echo(f"hookline: {error}", err=True)
-        raise typer.Exit(REFUSED) from None
+    found = asyncio.run(bench(app, turns=turns, concurrency=concurrency, message=message or MESSAGE))
     if as_json:
         print_json(found.as_json(), indent=2)
     else:
@@ -61,5 +53,5 @@ def run_bench(
         for name, share in found.shares.items():
             typer.echo(f"  {name:8} {share:6.1%}")
     if found.failed:
-        typer.echo(f"hookline: {found.failed} turns failed: {found.first_failure}", err=True)
+        beside(f"{found.failed} turns failed: {found.first_failure}")
         raise typer.Exit(FAILED)

@@ -13,7 +13,7 @@ import typer
 
 from hookline.hooks import HooklineError
 
-from . import REFUSED
+from . import REFUSED, beside
 from .orphans import adopting
 
 if TYPE_CHECKING:
@@ -61,15 +61,11 @@ def run_gateway(app: Hookline, service: Service) -> None:
             tell(address, own if is_shown else "", generated=bool(own))
 
         async with adopting():
-            await serve(gateway, started=started, changed=tell_change if service.reload else None)
+            await serve(gateway, started=started, changed=beside if service.reload else None)
         if gateway.error is not None:
             raise gateway.error
 
-    try:
-        run_loop(main())
-    except HooklineError as error:
-        typer.echo(f"hookline: {error}", err=True)
-        raise typer.Exit(REFUSED) from None
+    run_loop(main())
 
 
 def run_loop(main: Any) -> None:
@@ -82,11 +78,6 @@ def run_loop(main: Any) -> None:
         new_event_loop = None
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(main)
-
-
-def tell_change(text: str) -> None:
-    """Say what came of a change of hook files."""
-    print(f"hookline: {text}", file=sys.stderr, flush=True)
 
 
 def tell(address: str, token: str, *, generated: bool) -> None:
@@ -112,15 +103,11 @@ def show_token(app: Hookline, host: str | None, port: int | None, *, rotate: boo
     from hookline.gateway.settings import settings_of
     from hookline.gateway.token import make_token, own_token
 
-    try:
-        settings = settings_of(app.config, host=host, port=port)
-        if settings.token is not None:
-            place = app.config.source("gateway.token")
-            raise HooklineError(f"the token is set by {place}; none is generated")
-        token = make_token(app.home) if rotate else own_token(app.home)[0]
-    except HooklineError as error:
-        typer.echo(f"hookline: {error}", err=True)
-        raise typer.Exit(REFUSED) from None
+    settings = settings_of(app.config, host=host, port=port)
+    if settings.token is not None:
+        place = app.config.source("gateway.token")
+        raise HooklineError(f"the token is set by {place}; none is generated")
+    token = make_token(app.home) if rotate else own_token(app.home)[0]
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
     typer.echo(link(f"http://{name}:{settings.port}/", token))
     if rotate:

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.hooks import HooklineError
-
 from . import REFUSED
 from .gateway import HOW, link, run_loop
 
@@ -37,15 +35,11 @@ def run_inspector(app: Hookline, port: int | None, *, show: bool = False) -> Non
         if show:
             open_link(app.home, link(address, token))
 
-    try:
-        settings = inspector_settings(app.config, port=port)
-        # One who looks at a terminal of their own may see the token; a log gets it once at most.
-        own, is_new = ("", False) if settings.token is not None else own_token(app.home)
-        token = own if is_new or sys.stderr.isatty() or show else ""
-        run_loop(serve_inspector(app, settings, started=tell))
-    except HooklineError as error:
-        typer.echo(f"hookline: {error}", err=True)
-        raise typer.Exit(REFUSED) from None
+    settings = inspector_settings(app.config, port=port)
+    # One who looks at a terminal of their own may see the token; a log gets it once at most.
+    own, is_new = ("", False) if settings.token is not None else own_token(app.home)
+    token = own if is_new or sys.stderr.isatty() or show else ""
+    run_loop(serve_inspector(app, settings, started=tell))
 
 
 def open_link(home: Path, address: str) -> None:

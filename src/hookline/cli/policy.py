@@ -17,7 +17,7 @@ from hookline.policy.pack import SCHEMA, check_together, find_pack, schema_fault
 from hookline.policy.policy import FLOOR, floor_rules
 from hookline.policy.settings import Layered, layered
 
-from . import FAILED
+from . import FAILED, beside
 from .json_output import print_json
 from .run import BadInput
 from .terminal import style
@@ -62,7 +62,7 @@ def check_policy(app: Hookline, names: list[str] | None) -> None:
     if not names:
         say(True, f"default: {settings.default}")
     for fault in dict.fromkeys(faults):
-        typer.echo(f"hookline: {fault}", err=True)
+        beside(fault)
     if faults:
         raise typer.Exit(FAILED)
 

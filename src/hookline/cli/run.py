@@ -21,6 +21,7 @@ from hookline.catalog.stream import StreamEvent
 from hookline.channel import Channel, Note, Question, Reply
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+from hookline.log_redaction import without_secrets
 from hookline.text import visible
 
 from . import FAILED, REFUSED, TERMINATED
@@ -74,7 +75,7 @@ def run_once(app: Hookline, order: Order) -> None:
     if order.as_json:
         print_json(as_data(result))
     elif result.stopped is not None:
-        typer.echo(f"hookline: {result.stopped}", err=True)
+        typer.echo(f"hookline: {without_secrets(result.stopped)}", err=True)
 
 
 async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
@@ -231,8 +232,8 @@ HOW_TO_APPROVE = (
 
 
 def beside(text: str) -> None:
-    """Say on standard error what happens."""
-    print(style(text, "dim", err=True), file=direct(sys.stderr), flush=True)
+    """Say on standard error what happens, without secrets."""
+    print(style(without_secrets(text), "dim", err=True), file=direct(sys.stderr), flush=True)
 
 
 def check_order(order: Order) -> None:
@@ -295,7 +296,7 @@ def tell(error: Exception, *, as_json: bool) -> int:
     from hookline.policy.errors import PolicyError
     from hookline.tape import TapeError
 
-    text = str(error) if isinstance(error, HooklineError) else error_text(error)
+    text = without_secrets(str(error) if isinstance(error, HooklineError) else error_text(error))
     if as_json:
         print_json({"error": type(error).__name__, "message": text})
     else:

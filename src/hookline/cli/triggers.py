@@ -14,6 +14,7 @@ from hookline.config import ConfigError
 from hookline.foreign_json import parse_json
 from hookline.triggers import TriggerError, Triggers
 
+from . import beside
 from .orphans import adopting
 from .run import BadInput, Printer, tell
 
@@ -53,7 +54,7 @@ def fire(
         raise typer.Exit(tell(error, as_json=False)) from None
     printer.end()
     if result.stopped is not None:
-        typer.echo(f"hookline: {result.stopped}", err=True)
+        beside(result.stopped)
 
 
 def enqueue(app: Hookline, name: str, payload: str, event_id: str | None) -> None:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.hooks import HooklineError
-
 from . import REFUSED
 from .gateway import run_loop
 from .orphans import adopting
@@ -43,8 +41,4 @@ def run_worker(app: Hookline, concurrency: int | None, *, log_json: bool) -> Non
         if worker.error is not None:
             raise worker.error
 
-    try:
-        run_loop(main())
-    except HooklineError as error:
-        typer.echo(f"hookline: {error}", err=True)
-        raise typer.Exit(REFUSED) from None
+    run_loop(main())

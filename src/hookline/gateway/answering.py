@@ -19,6 +19,7 @@ from hookline.channel import Note, Question
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.inbox import key_of, keys_of
+from hookline.log_redaction import without_secrets
 from hookline.slash import configured_models, written
 from hookline.tape.errors import (
     TapeCorrupt,
@@ -307,5 +308,5 @@ def told_sender(error: Exception) -> str:
 
 
 def told(error: Exception) -> str:
-    """An error as whoever runs this is told it."""
-    return str(error) if isinstance(error, HooklineError) else error_text(error)
+    """The message of an error, without secrets."""
+    return without_secrets(str(error) if isinstance(error, HooklineError) else error_text(error))

@@ -22,7 +22,7 @@ class JsonLines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+            line["error"] = record.exc_text or self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
 
 

@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hookline.catalog.envelope import EnvelopeError
 from hookline.hooks import HooklineError
+from hookline.log_redaction import without_secrets
 from hookline.stores.errors import StoreLocked, StoreUnavailable
 from hookline.tape.errors import TapeFull, TapeLocked, TapeReadOnly, TapeUnavailable
 
@@ -203,7 +204,8 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 
 
 def _problem(request: Request, detail: Any) -> dict[str, Any]:
-    """A problem; for OpenAI clients also where they look for it."""
+    """A problem, without secrets; for OpenAI clients also where they look for it."""
+    detail = without_secrets(detail) if isinstance(detail, str) else detail
     if not request.url.path.startswith("/v1/"):
         return {"detail": detail}
     told = detail if isinstance(detail, str) else "; ".join(f"{f['loc']}: {f['msg']}" for f in detail)

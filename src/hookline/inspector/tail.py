@@ -34,6 +34,8 @@ BEAT: Final = 15.0
 """Seconds of silence after which a comment says that somebody is there."""
 ROOM: Final = 400
 """Characters of one text in a payload."""
+SAID: Final = ("payload", "reason", "error", "calls", "preview")
+"""What of a frame is redacted."""
 SESSIONS: Final = 20
 """How many sessions are looked at: those written to last."""
 
@@ -88,7 +90,7 @@ class Tail:
                         await reader.wake.wait()
                 except TimeoutError:
                     yield ": still here\n\n"
-                for frame in reader.taken():
+                for frame in await self._redacted(reader.taken()):
                     yield event(frame)
         finally:
             self.watching -= 1
@@ -109,12 +111,20 @@ class Tail:
 
     def _dispatched(self, dispatch: Dispatch) -> None:
         frame = frame_of(dispatch)
-        redactor = self._app.safeguards.redactor
-        if redactor is not None:
-            for name in ("payload", "reason", "error", "calls"):
-                frame[name] = redactor.redact(frame[name])
         for reader in self._readers:
             reader.put(frame)
+
+    async def _redacted(self, frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Redact frames in a thread: turns go on while a page is watched."""
+        redactor = self._app.safeguards.redactor
+        if redactor is None:
+            return frames
+
+        def redacted(frame: dict[str, Any]) -> dict[str, Any]:
+            found = {name: redactor.redact(frame[name]) for name in SAID if name in frame}
+            return {**frame, **found}
+
+        return await asyncio.to_thread(lambda: [redacted(frame) for frame in frames])
 
     async def _look(self, reader: _Reader) -> None:
         """Follow the sessions that are written to."""

@@ -53,6 +53,7 @@ class Auditor:
             "kind": "result" if outcome in ("withheld", "rewritten") else "decision",
             "outcome": outcome,
             **{name: action[name] for name in CALLERS},
+            "tool": self._shown(action["tool"]),  # a model can call a tool that does not exist
             "call_hash": call_hash(action["tool"], action["arguments"]),
             "rulings": self._told(rulings),
         }

@@ -22,6 +22,7 @@ from pydantic import Field, field_validator
 
 from hookline.hooks import hookimpl
 from hookline.hooks.errors import suggestion
+from hookline.log_redaction import WITHHELD
 from hookline.patterns import Pattern
 from hookline.text import names
 
@@ -35,7 +36,6 @@ IN_A_THREAD = 20_000
 """Characters of entries that are redacted in a thread; fewer take less time than the change to one."""
 MOST_FINDINGS = 50_000
 """What one detector finds in a text before the rest of the text is redacted as a whole."""
-WITHHELD = "[withheld: it could not be redacted]"
 _OUTPUT = re.compile(r'read_output\(id="([0-9a-f]{8}-[0-9]{3,7})"')
 
 
@@ -249,7 +249,7 @@ def texts(value: Any) -> Iterable[str]:
 
 
 STRUCTURE = names(
-    "id role type kind status name tool_call_id call_id entry_id from_id keep_from parent_id "
+    "id role type kind status tool_call_id call_id entry_id from_id keep_from parent_id "
     "position session_id turn_id channel chat_id message_id joined delivery_id agent_id "
     "mime_type data"
 )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hookline.catalog.place import Place
+from hookline.log_redaction import WITHHELD
 
 from .record import TraceRecord
 from .rows import records_of, words_in
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .tracer import Tracer
 
 Redact = Callable[[Any], Any]
-WITHHELD: Final = "[withheld: it could not be redacted]"
 NOWHERE: Final = ("", None, "")
 
 

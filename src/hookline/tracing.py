@@ -1,6 +1,6 @@
 """Tracing: what an app keeps and sends of its dispatches, by `[trace]` and `[otel]`.
 
-Where both are off nothing of it is loaded, and no hook is compiled otherwise.
+If nothing is kept or sent, no hook is compiled otherwise.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.trace.otel import Spans
-    from hookline.trace.settings import TraceSettings
+    from hookline.trace.settings import Level, TraceSettings
     from hookline.trace.store import TraceStore
     from hookline.trace.tracer import Tracer
 
@@ -34,8 +34,6 @@ class Tracing:
         config = self._app.config
         if not self.wanted:
             return
-        if not config.section("trace") and not config.section("otel"):
-            return
         from hookline.trace.settings import OtelSettings, TraceSettings
 
         settings = config.settings("trace", TraceSettings)
@@ -49,19 +47,19 @@ class Tracing:
             leaving = self._app.safeguards.exporting
             spans = Spans(provider_of(sending), leaving.text if leaving else None)
             stack.push_async_callback(to_thread, spans.close)
-        if settings.level != "off" or spans is not None:
+        keeps = settings.level != "off" and self._app.get_tape_store() is not None
+        if keeps or spans is not None:
             self._begin(stack, settings, spans)
 
     def _begin(self, stack: AsyncExitStack, settings: TraceSettings, spans: Spans | None) -> None:
-        from hookline.trace.plugin import SpansPlugin, TracePlugin
         from hookline.trace.store import traces_of
         from hookline.trace.tracer import Tracer
 
         app = self._app
-        redactor = app.safeguards.redactor
+        redactor, tape = app.safeguards.redactor, app.get_tape_store()
         tracer = self.tracer = Tracer(
             settings,
-            traces_of(app.store()) if settings.level != "off" else None,
+            traces_of(tape) if settings.level != "off" and tape is not None else None,
             redact=redactor.redact if redactor is not None else None,
             listeners=(spans,) if spans is not None else (),
         )
@@ -69,14 +67,25 @@ class Tracing:
         stack.push_async_callback(tracer.close)
         plugins: dict[str, object] = {}
         if settings.level == "full":
+            from hookline.trace.plugin import TracePlugin
+
             plugins[PLUGIN] = TracePlugin(app, tracer)
         if spans is not None:
+            from hookline.trace.plugin import SpansPlugin
+
             plugins[SPANS] = SpansPlugin(app, tracer.epoch, (spans,))
         tracer.pass_over(plugins.values())
         for name, plugin in plugins.items():
             app.hooks.add(plugin, name=name)
             stack.callback(app.hooks.remove, name)
         stack.callback(app.hooks.observe(tracer.observer))
+
+    @property
+    def level(self) -> Level:
+        """How much is kept."""
+        from hookline.trace.settings import TraceSettings
+
+        return self._app.config.settings("trace", TraceSettings).level
 
     async def store(self) -> TraceStore:
         """The trace of the tape, with all that happened so far."""

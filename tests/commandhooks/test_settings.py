@@ -323,3 +323,49 @@ class TestNames:
             "read_file", {"file_path": "/etc/x", "offset": 3, "limit": 2}, {}, workspace
         )
         assert taken == {"path": "/etc/x", "start": 3, "end": 4}
+
+
+# --- where a hook is written ----------------------------------------------------------------------
+
+SETTINGS = """{
+  "hooks": {
+    "PreToolUse": [
+      {"matcher": "Bash", "hooks": [
+        {"type": "command", "command": "echo \\"no\\" >&2; exit 2"}
+      ]}
+    ],
+    "Stop": [{"hooks": [{"type": "command", "command": "true"}]}]
+  }
+}
+"""
+CONFIG = """
+[[hooks.commands.PreToolUse]]
+matcher = "Bash"
+hooks = [{ type = "command", command = 'echo "no" >&2; exit 2' }]
+
+[[hooks.commands.Stop]]
+hooks = [{ type = "command", command = "true" }]
+
+[[hooks.commands.PreToolUse]]
+hooks = [{ type = "command", command = "true" }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"), [(SETTINGS, {5, 8}), (CONFIG, {4, 7, 10})], ids=["settings.json", "config.toml"]
+)
+async def test_a_command_hook_is_placed_by_its_file_and_line(app, places, text, lines):
+    path = places.user if text is SETTINGS else app.home / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    app.config.reload()
+    async with app.running():
+        event = ToolCallEvent("c1", "shell", {"command": "true"})
+        assert (await app.hooks.call(event, app.context("s"))).denied
+        traces = await app.tracing.store()
+        (kept,) = [r for r in (await traces.read()).records if r.name == "tool_call"]
+        attached = [*app.hooks["tool_call"].run_order(), *app.hooks["agent_stop"].run_order()]
+    (own,) = [each for each in kept.handlers if each.by == "command hooks"]
+    assert own.place.startswith(f"{path}:")
+    found = [each for impl in attached for each in impl.location.split(", ") if str(path) in each]
+    assert {int(each.rpartition(":")[2]) for each in found} == lines

@@ -242,11 +242,37 @@ async def test_whether_a_hook_fired_is_one_screen_and_leads_to_where_it_did(tmp_
         assert page.problems == []
 
 
-async def test_without_a_trace_a_hook_says_how_to_keep_one(tmp_path, chromium):
+async def test_a_hook_that_is_not_recorded_says_how_to_record_it(tmp_path, chromium):
     async with serving(tmp_path, ScriptedModel(TURNS)) as house:
+        house.app.hooks.register("agent_end", lambda: None)
         await worked(house)
         page = await shown(chromium, house, "#/hooks/tool_call")
-        await page.wait_for_selector(".fired :text('hookline config set trace.level')")
+        await page.wait_for_selector(".fired :text('Yes, 2 times.')")
+        await page.goto(f"{house.address}inspect#/hooks/agent_end")
+        await page.wait_for_selector(".fired :text('hookline config set trace.level full')")
+
+
+async def test_two_calls_are_told_apart_and_a_failed_gate_is_shown(tmp_path, chromium):
+    both = [Call("shell", {"command": word}) for word in ("echo one", "echo two")]
+
+    def breaks(event):
+        raise RuntimeError("out of order")
+
+    async with serving(tmp_path, ScriptedModel([Turn(tool_calls=both), "Done."])) as house:
+        house.app.hooks.register("tool_call", breaks)
+        await house.app.process_inbound({"content": "go", "session_id": SESSION})
+        page = await shown(chromium, house, f"{ADDRESS}/turn/1")
+        for word in ("echo one", "echo two"):
+            await page.wait_for_selector(f".bars .row:has-text('shell'):has-text('{word}')")
+        listed = await page.inner_text(".left .row .dim")
+        head = await page.inner_text(".timeline .tools > .dim")
+        assert listed.endswith(f"· {head}"), "one turn takes one time on one screen"
+        await page.goto(f"{house.address}inspect#/decisions")
+        await page.wait_for_selector("text=Failed at a gate and let it through")
+        for word in ("echo one", "echo two"):
+            await page.wait_for_selector(f".card[data-decision=deny]:has-text('{word}')")
+        await page.wait_for_selector(".card:has-text('breaks'):has-text('RuntimeError: out of order')")
+        assert page.problems == []
 
 
 async def test_a_session_that_is_not_there_is_said_with_a_way_on(tmp_path, chromium):

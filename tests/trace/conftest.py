@@ -6,6 +6,8 @@ from hookline import hookimpl
 from hookline.events import ToolCallEventResult, ToolResultEventResult
 from hookline.models.script import Call, Turn
 
+from ..inspector.conftest import inspected  # noqa: F401
+
 
 class House:
     """Rules of the kind that people write."""

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 from typer.testing import CliRunner
 
+from hookline.events import InputEventResult
+from hookline.models.script import Call, Turn
 from hookline.trace import TraceError, explain, measure
-from hookline.trace.why import OFF
+from hookline.trace.why import NOTHING
 
 from .conftest import one_turn
 
@@ -45,7 +48,7 @@ async def test_a_rewritten_call_shows_the_difference_and_who_made_it(traced):
 async def test_with_the_trace_off_the_tape_still_says_who_decided(traced):
     found = await explained(traced("off"), "call_2")
     assert [(s.by, s.did) for s in found.steps] == [("house", "denied")]
-    assert found.notes == [OFF]
+    assert found.notes == [NOTHING]
 
 
 async def test_a_turn_and_a_message_are_explained(traced):
@@ -157,3 +160,137 @@ def test_statistics_of_nothing_say_how_to_begin(traced):
     shown = run(app, "hooks", "stats")
     assert shown.exit_code != 0
     assert "trace.level" in str(shown.exception)
+
+
+# --- times, calls and failures agree on every screen --------------------------------------------------
+
+SLOW = 0.03
+
+
+def slow(app):
+    """Add handlers that take time before, in and after the entries of a turn."""
+
+    def wait(event):
+        time.sleep(SLOW)
+
+    def rewrite(event):
+        time.sleep(SLOW)
+        return InputEventResult("transform", text=f"{event.text} please")
+
+    app.hooks.register("input", rewrite)
+    app.hooks.register("tool_call", wait)
+    app.hooks.register("settled", wait)
+    return app
+
+
+@pytest.mark.parametrize("level", ["decisions", "full"])
+async def test_every_place_that_shows_how_long_a_turn_took_shows_the_same(traced, inspected, level):
+    app = slow(traced(level))
+    async with app.running():
+        await one_turn(app)
+        traces = await app.tracing.store()
+        turn = await explain(app.store(), traces, "s")
+        call = await explain(app.store(), traces, "s", "call_1")
+        stats = await measure(app.store(), traces)
+        async with inspected() as page:
+            (row,) = (await page.get("session/turns", id="s"))["rows"]
+            shown = await page.get("session/turn", id="s", number=1)
+            alone = await page.get("session/turn", id="s", number=1, shown="none", hooks="false")
+    lasted = [stats.turn_seconds, row["duration"], shown["duration"], shown["whole"], alone["duration"]]
+    assert lasted == [pytest.approx(turn.seconds)] * 5
+    assert turn.seconds >= SLOW * (4 if level == "full" else 3)
+    for found in (turn, call):
+        assert all(step.duration <= found.seconds for step in found.steps if step.duration)
+    bars = {0: shown["bars"][0]}
+    for bar in shown["bars"][1:]:
+        outer = bars[bar["depth"] - 1]
+        assert outer["start"] <= bar["start"] + 1e-6
+        assert bar["start"] + bar["duration"] <= outer["start"] + outer["duration"] + 1e-6
+        bars[bar["depth"]] = bar
+
+
+async def test_what_runs_at_the_same_time_is_never_more_than_all_of_a_turn(traced, scripted):
+    app = traced()
+    scripted(Turn(tool_calls=[Call("todo", {}, f"c{n}") for n in range(8)]), "Done.")
+
+    async def around(call, call_next):
+        await asyncio.sleep(SLOW)
+        return await call_next()
+
+    app.hooks.register("around_tool_call", around)
+    async with app.running():
+        await one_turn(app)
+        found = await measure(app.store(), await app.tracing.store())
+    stats = next(each for each in found.hooks if each.name == "around_tool_call")
+    assert stats.total > found.turn_seconds, "they ran together"
+    assert 0 < stats.share <= 1
+    assert all(each.share <= 1 for each in (*found.hooks, *found.plugins))
+
+
+def test_the_calls_of_a_turn_are_told_apart(traced, scripted):
+    app = traced("decisions")
+    words = [{"command": "true"}, {"command": "echo two"}]
+    scripted(Turn(tool_calls=[Call("shell", given, f"c{n}") for n, given in enumerate(words)]), "Done.")
+    asyncio.run(explained(app))
+    lines = run(app, "why", "s").output.splitlines()
+    first = lines.index('shell {"command": "true"}: denied (c0)')
+    second = lines.index('shell {"command": "echo two"}: denied (c1)')
+    assert "denied" in lines[first + 1]
+    assert "denied" in lines[second + 1]
+
+
+def test_a_trace_of_decisions_is_kept_unless_it_is_turned_off(traced, app):
+    asyncio.run(explained(app))  # nothing is configured
+    shown = run(app, "why", "s", "call_2").output
+    assert "conftest.py:" in shown, "where the handler that denied is written is in the trace alone"
+
+
+def fail(event):
+    raise RuntimeError("out of order")
+
+
+@pytest.fixture
+def failed_open(traced):
+    """An app in which a handler of a gate has failed and let a call through."""
+    app = traced("decisions")
+    app.hooks.register("tool_call", fail, when="list_files")
+    asyncio.run(explained(app))
+    return app
+
+
+def test_why_says_which_handler_failed_and_let_a_call_through(failed_open):
+    shown = run(failed_open, "why", "s", "call_1").output
+    assert "RuntimeError: out of order" in shown
+    assert "it failed and the gate let this through" in shown
+    told = json.loads(run(failed_open, "why", "s", "turn", "1", "--json").output)
+    assert [s["by"].rpartition(".")[2] for s in told["steps"] if s["let_through"]] == ["fail"]
+
+
+def test_doctor_says_which_handlers_failed_and_let_a_call_through(failed_open):
+    shown = run(failed_open, "doctor").output
+    assert "fail failed at tool_call and let it through once" in shown
+    assert "RuntimeError: out of order (" in shown
+    assert "config set hooks.on_gate_error deny" in shown
+
+
+async def test_the_inspector_shows_which_handlers_failed_and_let_a_call_through(traced, inspected):
+    app = traced("decisions")
+    app.hooks.register("tool_call", fail, when="list_files")
+    async with app.running():
+        await one_turn(app)
+        async with inspected() as page:
+            (found,) = (await page.get("decisions"))["let_through"]
+    assert (found["hook"], found["session"], found["call"]) == ("tool_call", "s", "call_1")
+    assert found["by"].endswith("fail")
+    assert found["error"] == "RuntimeError: out of order"
+
+
+@pytest.mark.parametrize("how", ["guard", "setting", "wrong result", "denied by another"])
+async def test_a_failure_that_denies_is_not_said_to_let_anything_through(traced, how):
+    app = traced("decisions", **({"hooks": {"on_gate_error": "deny"}} if how == "setting" else {}))
+    name = "shell" if how == "denied by another" else "list_files"
+    handler = (lambda event: InputEventResult("continue")) if how == "wrong result" else fail
+    app.hooks.register("tool_call", handler, when=name, guard=how == "guard")
+    found = await explained(app)
+    assert not any(step.let_through for step in found.steps)
+    assert "denied" in str(found.calls["call_2" if name == "shell" else "call_1"])

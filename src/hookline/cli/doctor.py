@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import platform
+from datetime import datetime
 from importlib.metadata import version
+from time import time
 from typing import TYPE_CHECKING
 
 import typer
@@ -26,6 +28,9 @@ from .terminal import style
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
+    from hookline.trace.gate_failures import GateFailure
+
+WEEK = 7 * 24 * 3600.0
 
 
 def examine(app: Hookline) -> None:
@@ -199,6 +204,7 @@ async def check_tape(app: Hookline) -> str | None:
         async with app.running():
             store = app.store()
             await store.sessions(limit=1)
+            await check_gates(app)
             if (postgres := postgres_of(store)) is not None:
                 from hookline.tape.postgres_roles import standing_of
                 from hookline.tape.postgres_schema import check_writable
@@ -210,6 +216,25 @@ async def check_tape(app: Hookline) -> str | None:
     except Exception as error:
         return error_text(error)
     return None
+
+
+async def check_gates(app: Hookline) -> None:
+    """Name the handlers that failed at a gate in the last week and let something through."""
+    from hookline.trace.gate_failures import gate_failures
+
+    failures = gate_failures((await (await app.tracing.store()).read(since=time() - WEEK)).records)
+    groups: dict[tuple[str, str, str], list[GateFailure]] = {}
+    for each in failures:
+        groups.setdefault((each.hook, each.by, each.place), []).append(each)
+    for (hook, by, place), own in groups.items():
+        last = own[-1]
+        when = datetime.fromtimestamp(last.time).strftime("%Y-%m-%d %H:%M")
+        times = f"{len(own)} times, the last" if len(own) > 1 else "once,"
+        text = f"{by} failed at {hook} and let it through {times} {when}: {last.error} ({place})"
+        say("gates", shown(text), good=None)
+    if groups and app.config.on_gate_error() == "allow":
+        advice = "`hookline config set hooks.on_gate_error deny` makes such a failure deny"
+        say("gates", advice, good=None)
 
 
 MARKS = {True: ("ok", "green"), False: ("!!", "red"), None: ("--", "yellow")}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from hookline.app import Hookline
 
 T = TypeVar("T")
+LET_THROUGH = 'it failed and the gate let this through; hooks.on_gate_error = "deny" denies instead'
+HEADINGS = ("hook", "who", "did", "took")
 COLOURS = {"denied": "red", "asked": "yellow", "rewrote": "cyan", "raised": "red", "timed out": "red"}
 
 
@@ -86,37 +89,63 @@ def show(found: Explanation) -> None:
     for change in found.changes:
         out.print(f"  {said(change.path)}: {value(change.before)} → {value(change.after)}")
     if found.steps:
-        out.print(steps_table(found))
+        rows = [HEADINGS, *map(cells, found.steps)]
+        widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+        out.print(f"\n[bold]{'  '.join(padded(HEADINGS, widths))}[/]")
+        for title, steps in by_call(found):
+            if title:
+                out.print(f"\n{said(title)}")
+            for line in step_lines(steps, widths):
+                out.print(line, soft_wrap=True)
     elif found.records:
         out.print("\nNobody changed or decided anything.")
     for note in found.notes:
         out.print(f"\n[dim]note: {said(note)}[/]")
 
 
-def steps_table(found: Explanation) -> Table:
-    """A line for each handler; what it changed stands below it."""
-    grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in ("hook", "who", "did", "took"):
-        grid.add_column(heading, no_wrap=True)
-    grid.add_column("why, what, where", overflow="fold")
+def by_call(found: Explanation) -> list[tuple[str, list[Step]]]:
+    """The steps of each tool call under what it asked for; those of no call under no heading."""
+    groups: dict[tuple[str, int], list[Step]] = {}
+    runs, last = 0, ""
     for step in found.steps:
+        runs += bool(last and not step.call)
+        last = step.call
+        groups.setdefault((step.call, 0 if step.call else runs), []).append(step)
+    titles = {call: f"{title} ({call})" for call, title in found.calls.items()}
+    return [(titles.get(call, ""), steps) for (call, _), steps in groups.items()]
+
+
+def step_lines(steps: list[Step], widths: list[int]) -> Iterator[str]:
+    """A line for each handler; below it why, what it changed, and where it is written."""
+    for step in steps:
+        hook, who, did, took = padded(cells(step), widths)
         colour = COLOURS.get(step.did)
-        did = f"[{colour}]{said(step.did)}[/]" if colour else said(step.did)
-        took = duration(step.duration) if step.duration is not None else ""
-        grid.add_row(said(step.hook or "(policy)"), said(step.by), did, took, about(step))
-    return grid
+        yield f"{hook}  {who}  {f'[{colour}]{did}[/]' if colour else did}  {took}".rstrip()
+        yield from (f"    {line}" for line in about(step))
 
 
-def about(step: Step) -> str:
+def cells(step: Step) -> tuple[str, str, str, str]:
+    """What stands in the line of a handler."""
+    took = duration(step.duration) if step.duration is not None else ""
+    return printable(step.hook or "(policy)"), printable(step.by), printable(step.did), took
+
+
+def padded(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
+    """Cells that stand below each other."""
+    for text, width in zip(row, widths, strict=True):
+        yield escape(text) + " " * (width - cell_len(text))
+
+
+def about(step: Step) -> list[str]:
     """Why, what changed, and where the handler is written."""
     known = [c for c in step.changes if (c.before, c.after) != ("…", "…")]
     lines = [said(step.reason)] if step.reason else []
     lines += [f"[red]{said(step.error)}[/]"] if step.error else []
+    lines += [f"[red]{LET_THROUGH}[/]"] if step.let_through else []
     lines += [f"{said(c.path)}: {value(c.before)} → {value(c.after)}" for c in known]
     if len(known) < len(step.changes):
         lines.append(f"changed {said(', '.join(c.path for c in step.changes))}")
-    lines += [f"[dim]{said(step.place)}[/]"] if step.place else []
-    return "\n".join(lines)
+    return lines + ([f"[dim]{said(step.place)}[/]"] if step.place else [])
 
 
 # --- stats ---
@@ -135,7 +164,9 @@ def show_stats(app: Hookline, session: str | None, since: str | None, *, as_json
         return
     if not found.records:
         of = f" of {session!r}" if session else ""
-        raise BadInput(f"nothing was traced{of}; `hookline config set trace.level full` begins to")
+        raise BadInput(
+            f"nothing was traced{of}; `hookline config set trace.level full` keeps everything"
+        )
     out = console_of()
     out.print(measured_table("hook", found.hooks))
     out.print()

@@ -169,4 +169,6 @@ class Attached:
         if name == "authorize_action":
             options = {"trylast": True}  # whoever else answers is not overridden
         hook = self._app.hooks[name]
-        return Implementation(hook.spec, handler, options, name=NAME, seq=self._seq)
+        places = dict.fromkeys(each.location for each in self.hooks if each.event in ON[name])
+        location = ", ".join(places)
+        return Implementation(hook.spec, handler, options, name=NAME, seq=self._seq, location=location)

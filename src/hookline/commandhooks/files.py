@@ -14,7 +14,7 @@ from hookline.plugins.settingsfiles import FOLDER, NAMES, settings_item
 from hookline.plugins.sources import Source, SourceError, read_source
 
 from .errors import SettingsError
-from .settings import CommandHooksSettings, Table, read_table
+from .settings import CommandHooksSettings, Table, read_table, with_lines
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -66,7 +66,7 @@ class Files:
         own = _events(self._app.config.of_user(SECTION))
         if own:
             place = self._app.config.source(f"{SECTION}.{next(iter(own))}") or "config.toml"
-            yield HooksFile("config", self._table(own, place, SECTION))
+            yield HooksFile("config", self._table(own, place, SECTION, text_of(place)))
         if self._app.project:
             yield from self._of_project(settings=self.defaults.settings_files and not off)
 
@@ -107,7 +107,7 @@ class Files:
         if not config.trusted or item is None:
             yield HooksFile(name, Table(), "not trusted")
             return
-        table = self._table(_events(config.of_project(SECTION)), str(path), SECTION)
+        table = self._table(_events(config.of_project(SECTION)), str(path), SECTION, text_of(path))
         yield HooksFile(name, self._watched(table, path), item.sha256)
 
     def _watched(self, table: Table, path: Path) -> Table:
@@ -132,7 +132,8 @@ class Files:
         if isinstance(source, SourceError):
             return HooksFile(name, Table(problems=[str(source)])), False
         try:
-            data: Any = parse_json(source.content.decode("utf-8-sig"))
+            text = source.content.decode("utf-8-sig")
+            data: Any = parse_json(text)
         except (ValueError, RecursionError) as error:
             return HooksFile(name, Table(problems=[f"{source.path}: it is not JSON: {error}"])), False
         if not isinstance(data, dict):
@@ -140,12 +141,22 @@ class Files:
         values = cast("dict[str, Any]", data)
         if values.get("disableAllHooks") is True:
             return HooksFile(name, Table()), True
-        table = self._table(values.get("hooks", {}), str(source.path), "hooks")
+        table = self._table(values.get("hooks", {}), str(source.path), "hooks", text)
         return HooksFile(name, table), False
 
-    def _table(self, events: Any, file: str, above: str) -> Table:
-        defaults = self.defaults
-        return read_table(events, file, above, on_failure=defaults.on_failure, timeout=defaults.timeout)
+    def _table(self, events: Any, file: str, above: str, text: str) -> Table:
+        on_failure, timeout = self.defaults.on_failure, self.defaults.timeout
+        table = read_table(events, file, above, on_failure=on_failure, timeout=timeout)
+        table.hooks = with_lines(table.hooks, text)
+        return table
+
+
+def text_of(path: str | Path) -> str:
+    """A file's text, to find lines in; nothing if it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
 
 
 def _events(table: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ One bad entry leaves the others alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -95,6 +96,8 @@ class CommandHook:
     event: str
     place: str
     """The file and the entry: `…/settings.json: hooks.PreToolUse[1].hooks[1]`."""
+    line: int = field(default=0, kw_only=True)
+    """The line of its command or address; 0 if that is not known."""
     matcher: Matcher = field(default_factory=Matcher)
     command: str = ""
     args: tuple[str, ...] | None = None
@@ -111,6 +114,11 @@ class CommandHook:
     """For a project's hook: says right before each start what changed since it was trusted."""
     unclear: str = ""
     """For a project's hook: why its files cannot be told, so that it runs in the sandbox only."""
+
+    @property
+    def location(self) -> str:
+        """Where it is written: `…/settings.json:12`."""
+        return f"{self.place.rpartition(': ')[0]}:{self.line}" if self.line else self.place
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -155,6 +163,24 @@ def read_table(
             reader = _Reader(table, event, file, on_failure, timeout)
             table.hooks.extend(reader.groups(groups, at))
     return table
+
+
+def with_lines(hooks: Iterable[CommandHook], text: str) -> list[CommandHook]:
+    """The hooks of a file with the lines of their commands.
+
+    Neither `json` nor `tomllib` tells positions, so each hook gets the first line that has its command
+    or address and that no hook before it got.
+    """
+    lines, taken = text.splitlines(), set[int]()
+    found: list[CommandHook] = []
+    for hook in hooks:
+        wanted = hook.command or hook.url
+        spelled = (wanted, json.dumps(wanted)[1:-1], json.dumps(wanted, ensure_ascii=False)[1:-1])
+        own = [at for at, line in enumerate(lines, 1) if any(each in line for each in spelled)]
+        line = next((at for at in own if at not in taken), own[0] if own else 0)
+        taken.add(line)
+        found.append(replace(hook, line=line))
+    return found
 
 
 @dataclass(slots=True)

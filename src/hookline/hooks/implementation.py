@@ -89,9 +89,9 @@ class Implementation:
     """One callable on one hook, with everything that dispatch must know about it."""
 
     __slots__ = (
-        "arguments", "function", "guard", "index", "is_async", "left_behind", "name", "order",
-        "plugin", "seq", "spec", "take", "timeout", "tryfirst", "trylast", "when", "when_arguments",
-        "wrapper",
+        "_location", "arguments", "function", "guard", "index", "is_async", "left_behind", "name",
+        "order", "plugin", "seq", "spec", "take", "timeout", "tryfirst", "trylast", "when",
+        "when_arguments", "wrapper",
     )  # fmt: skip
 
     def __init__(
@@ -105,7 +105,9 @@ class Implementation:
         seq: int = 0,
         index: int = 0,
         wrapper: bool = False,
+        location: str = "",
     ) -> None:
+        self._location = location
         self.spec = spec
         self.function = function
         self.name = name or callable_name(function)
@@ -129,7 +131,7 @@ class Implementation:
     @property
     def location(self) -> str:
         """Where it is written: `file.py:12`."""
-        return callable_location(self.function)
+        return self._location or callable_location(self.function)
 
     @property
     def sort_key(self) -> tuple[int, int, float, int, int]:

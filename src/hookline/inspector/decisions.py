@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from hookline.tape import TOOL_CALL, TOOL_RESULT
+from hookline.tape import MESSAGE, TOOL_CALL, TOOL_RESULT
+from hookline.trace.turns import requested
 
-from .plain import cut, plain
+from .plain import cut, in_few_words, plain
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -36,14 +37,19 @@ async def decisions(
 async def _of_session(
     store: TapeStore, session_id: str, decision: str | None, limit: int
 ) -> list[dict[str, Any]]:
-    kinds = {TOOL_CALL, TOOL_RESULT}
-    # A call that ran has two entries; there is no asking for those with rulings alone.
-    read = limit * 2 if decision is None else limit * 20
+    kinds = {MESSAGE, TOOL_CALL, TOOL_RESULT}
+    # A call that ran has two entries, and a message asked for it; none can be chosen by its rulings.
+    read = limit * 4 if decision is None else limit * 20
     entries = await store.entries(session_id, kinds=kinds, limit=read, newest_first=True)
     found: dict[str, dict[str, Any]] = {}
+    asked: dict[str, str] = {}
     for entry in reversed(entries):
-        made = decision_of(entry)
+        asked.update(
+            (str(call.get("id")), in_few_words(call.get("arguments"))) for call in requested(entry)
+        )
+        made = decision_of(entry) if entry.kind != MESSAGE else None
         if made is not None:
+            made["asked"] = asked.get(made["call_id"], "")
             found[made["call_id"]] = made  # the result knows all that the call did
     shown = [each for each in reversed(found.values()) if decision in (None, each["decision"])]
     return shown[:limit]

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from hookline.app import Hookline
     from hookline.trace import TraceRecord
 
     from .reading import Reader
@@ -26,11 +27,36 @@ async def firing(reader: Reader, hook: str, since: float) -> dict[str, Any]:
     return {
         "hook": hook,
         "since": since,
-        "level": app.config.get("trace.level", "off"),
         "calls": len(found),
+        "unseen": "" if found else unseen(app, hook),
         "handlers": [{"by": by, "calls": each.total(), "did": each} for by, each in did.items()],
         "latest": [await _told(reader, record) for record in reversed(found[-LATEST:])],
     }
+
+
+def unseen(app: Hookline, hook: str) -> str:
+    """What it means that the trace has no call of a hook."""
+    from hookline.trace.tracer import decides
+
+    level = app.tracing.level
+    if level == "off":
+        return (
+            "Not known: no trace is kept. `hookline config set trace.level decisions` keeps one from "
+            "then on."
+        )
+    if not app.hooks[hook].count():
+        return "Not known: calls of a hook are recorded while something is attached to it."
+    if level == "decisions" and not decides(app.hooks[hook].spec):
+        return (
+            "Not known: at level “decisions” the trace keeps hooks that decide or rewrite. "
+            "`hookline config set trace.level full` keeps every hook."
+        )
+    if level == "decisions":
+        return (
+            "No handler decided, changed or failed. At level “decisions” the trace keeps nothing of "
+            "calls in which no handler said anything."
+        )
+    return "No."
 
 
 async def _told(reader: Reader, record: TraceRecord) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -17,11 +18,13 @@ from hookline.agent.journal import TURN
 from hookline.tape import TOOL_RESULT, Tape
 from hookline.tape.outline import opened
 from hookline.tape.tree import Tree
+from hookline.trace.turns import interval
 
 if TYPE_CHECKING:
     from hookline.tape import TapeStore
     from hookline.tape.outline import OutlineEntry
     from hookline.tape.tree import Run
+    from hookline.trace import TraceRecord
 
 KEPT: Final = 8
 """How many outlines are kept."""
@@ -105,20 +108,17 @@ class Outline:
             "session": entry.session_id,
         }
 
-    def turn_lines(self, start: int, count: int) -> list[dict[str, Any]]:
-        """A range of the turns."""
-        return [self.turn_line(turn) for turn in self.turns[start : start + count]]
-
-    def turn_line(self, turn: Turn) -> dict[str, Any]:
-        """A turn in the list."""
+    def turn_line(self, turn: Turn, records: Iterable[TraceRecord]) -> dict[str, Any]:
+        """A turn in the list, with what was traced of it."""
         own = self.entries[turn.start : turn.end]
+        began, ended = interval(own, records)
         said = next((entry.preview for entry in own if entry.role == "user"), "")
         return {
             "number": turn.number,
             "turn_id": turn.turn_id,
             "entry_id": own[0].id,
-            "started": own[0].time,
-            "duration": own[-1].time - own[0].time,
+            "started": began,
+            "duration": ended - began,
             "status": turn.status,
             "preview": said,
             "entries": len(own),

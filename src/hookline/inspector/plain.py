@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from hookline.foreign_json import parse_json
 from hookline.line_diff import line_diff
+from hookline.trace.why import brief, parsed
 
 LONGEST: Final = 20_000
 """Characters of one text that are shown."""
@@ -51,3 +52,11 @@ def lines_of(value: Any) -> list[str]:
         except ValueError:
             return shown.splitlines()
     return json.dumps(shown, indent=2, ensure_ascii=False, sort_keys=True).splitlines()
+
+
+def in_few_words(arguments: Any) -> str:
+    """The arguments of a call, to tell it from others: the value alone if there is one."""
+    given = parsed(arguments)
+    values = [*cast("dict[str, Any]", given).values()] if isinstance(given, dict) else []
+    shown: Any = values[0] if len(values) == 1 else cast("Any", given)
+    return brief(shown, 80) if shown else ""

@@ -103,9 +103,20 @@ class Reader:
 
     async def records(self, outline: Outline, turn: Turn) -> list[TraceRecord]:
         """What was traced of a turn."""
-        first, last = outline.entries[turn.start], outline.entries[turn.end - 1]
-        about = first.session_id, turn.turn_id, first.time, last.time
-        return await self._traced.of(self.trace, *about)
+        return (await self._records(outline, [turn])).get(turn.turn_id, [])
+
+    async def _records(self, outline: Outline, turns: Sequence[Turn]) -> dict[str, list[TraceRecord]]:
+        """What was traced of consecutive turns, by turn."""
+        first, last = outline.entries[turns[0].start], outline.entries[turns[-1].end - 1]
+        return await self._traced.of(self.trace, first.session_id, first.time, last.time)
+
+    async def turn_lines(self, outline: Outline, start: int, count: int) -> list[dict[str, Any]]:
+        """A range of the turns; each takes as long as its timeline shows."""
+        turns = outline.turns[start : start + count]
+        if not turns:
+            return []
+        traced = await self._records(outline, turns)
+        return [outline.turn_line(turn, traced.get(turn.turn_id, ())) for turn in turns]
 
     async def trace(self, session: str | None, since: float) -> Trace:
         """What was traced, of a session or of all."""
@@ -152,9 +163,9 @@ class Reader:
 
         read = time()
         entries = await self.entries(outline, turn)
-        records = await self.records(outline, turn) if hooks else []
+        records = await self.records(outline, turn)
         running = outline.session_id in self.app.runs and turn.number == len(outline.turns)
-        bars = bars_of(entries, records, running=running)
+        bars = bars_of(entries, records, running=running, hooks=hooks)
         return Timeline(outline.entries[-1].id, read, bars, bool(records))
 
 
@@ -188,11 +199,10 @@ class TracedTurns:
         self,
         trace: Callable[[str, float], Awaitable[Trace]],
         session: str,
-        turn_id: str,
         began: float,
         ended: float,
-    ) -> list[TraceRecord]:
-        """The records of one turn, from whose first entry to its last these times are."""
+    ) -> dict[str, list[TraceRecord]]:
+        """The records of the turns whose entries are between these times, by turn."""
         since = began - BEFORE
         async with self._reading:  # a page asks for a turn and for an entry of it at once
             is_held = session == self._session and since >= self._since
@@ -200,9 +210,9 @@ class TracedTurns:
                 read = time()
                 turns = by_turn((await trace(session, since)).records)
                 if is_held:  # what was read before goes further back
-                    return turns.get(turn_id, [])
+                    return turns
                 self._session, self._since, self._read, self._turns = session, since, read, turns
-            return self._turns.get(turn_id, [])
+            return self._turns
 
 
 def by_turn(records: list[TraceRecord]) -> dict[str, list[TraceRecord]]:

@@ -8,6 +8,7 @@ imported there: a gateway of which nobody opens the page starts without it.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from importlib.metadata import version
 from time import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,6 +21,7 @@ from . import FILES, PAGE, STATIC
 from .attached import catalogue, plugins
 from .comparison import replayed
 from .decisions import audited, decisions, pending
+from .plain import plain
 from .reading import Reader, turn_of
 from .tail import Filter
 
@@ -34,6 +36,7 @@ Shown = Literal["all", "hooks", "decided", "none"]
 
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 HOUR = 3600.0
+WEEK = 7 * 24 * HOUR
 MOST_TAILS = 32
 """How many may read along at once: each is shown every dispatch."""
 FRESH = {"cache-control": "no-cache"}
@@ -145,7 +148,7 @@ def session_routes(reader: Reader) -> APIRouter:
         return {
             "total": len(outline.turns),
             "start": start,
-            "rows": outline.turn_lines(start, count),
+            "rows": await reader.turn_lines(outline, start, count),
         }
 
     @router.get("/session/tree")
@@ -174,7 +177,8 @@ def session_routes(reader: Reader) -> APIRouter:
             timeline = await reader.timeline(outline, found, hooks=hooks)
         whole, bars = timeline.bars[0], [*filter(SHOWN[shown], timeline.bars)]
         return {
-            **outline.turn_line(found),
+            **outline.turn_line(found, ()),
+            "duration": None if glance else whole.end - whole.start,
             "turns": len(outline.turns),
             "traced": timeline.traced if hooks and not glance else None,
             "whole": whole.end - whole.start,
@@ -230,7 +234,7 @@ def house_routes(reader: Reader) -> APIRouter:
             "home": str(app.home),
             "workspace": str(app.workspace),
             "model": app.model,
-            "trace": app.config.get("trace.level", "off"),
+            "trace": app.tracing.level,
             "running": [*app.runs],
         }
 
@@ -260,9 +264,14 @@ def house_routes(reader: Reader) -> APIRouter:
     async def all_decisions(
         session: Name = "", decision: Name = "", limit: Count = 200
     ) -> dict[str, Any]:
+        from hookline.trace.gate_failures import gate_failures
+
         found = await decisions(app.store(), session or None, decision or None, limit)
+        trace = await reader.trace(session or None, time() - WEEK)
+        failures = gate_failures(trace.records)[-limit:]
         return {
             "decisions": found,
+            "let_through": [plain(asdict(each), 2000) for each in reversed(failures)],
             "pending": await asyncio.to_thread(pending, app),
             "audit": audited(app, session or None),
         }

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hookline.agent.journal import MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
 from hookline.tape.outline import preview_of
-from hookline.trace.turns import message_of
+from hookline.trace.turns import interval, message_of, requested
 
-from .plain import cut, plain
+from .plain import cut, in_few_words, plain
 
 if TYPE_CHECKING:
     from hookline.tape import Entry
@@ -48,6 +48,8 @@ class Bar:
     state: str = "ok"
     """ok, failed, denied, asked, rewrote, running, cancelled or cut off."""
     detail: str = ""
+    asked: str = ""
+    """The arguments that a tool was called with, which tell two calls apart."""
     entry_id: str = ""
     """The entry that says more."""
     record_id: str = ""
@@ -67,16 +69,22 @@ class Bar:
             "depth": self.depth,
             "state": self.state,
             "detail": self.detail,
+            "asked": self.asked,
             "entry_id": self.entry_id,
             "record_id": self.record_id,
             "facts": self.facts,
         }
 
 
-def bars_of(entries: list[Entry], records: list[TraceRecord], *, running: bool = False) -> list[Bar]:
-    """The bars of a turn, each after the one that it is in, the earliest first."""
+def bars_of(
+    entries: list[Entry], records: list[TraceRecord], *, running: bool = False, hooks: bool = True
+) -> list[Bar]:
+    """The bars of a turn, each after the one that it is in, the earliest first.
+
+    Without `hooks` there are no bars for them, but the turn lasts as long as with them.
+    """
     bars: list[Bar] = []
-    waiting = [_Bars(entries, records, running).whole]
+    waiting = [_Bars(entries, records, running, hooks).whole]
     while waiting:
         bar = waiting.pop()
         bars.append(bar)
@@ -84,6 +92,13 @@ def bars_of(entries: list[Entry], records: list[TraceRecord], *, running: bool =
             each.depth = bar.depth + 1
             waiting.append(each)
     return bars
+
+
+def _contain(bar: Bar) -> None:
+    """Make a bar as wide as what happened in it."""
+    for each in bar.inside:
+        _contain(each)
+        bar.start, bar.end = min(bar.start, each.start), max(bar.end, each.end)
 
 
 def _start(bar: Bar) -> float:
@@ -108,12 +123,15 @@ def _is_of(bar: Bar, entry: str) -> bool:
 class _Bars:
     """Goes along a turn's entries, then along what was traced of it."""
 
-    def __init__(self, entries: list[Entry], records: list[TraceRecord], running: bool) -> None:
+    def __init__(
+        self, entries: list[Entry], records: list[TraceRecord], running: bool, hooks: bool
+    ) -> None:
         self._hooks = [record for record in records if record.kind == "hook"]
         self._models = {r.step: r.name for r in records if r.kind == "model"}
         self.whole = self._turn(entries, running)
         self._steps: list[Bar] = []
         self._calls: dict[str, Bar] = {}
+        self._asked: dict[str, str] = {}
         self._since = entries[0].time
         for entry in entries[1:]:
             self._take(entry)
@@ -122,20 +140,18 @@ class _Bars:
         for bar in self._calls.values():
             if bar.state == "running" and not running:
                 bar.state = "cut off"
-        for record in self._hooks:
-            home, bar = self._home(record), _hook(record)
-            home.inside.append(bar)
-            home.start, home.end = min(home.start, bar.start), max(home.end, bar.end)
+        for record in self._hooks if hooks else ():
+            self._home(record).inside.append(_hook(record))
+        _contain(self.whole)
 
     def _turn(self, entries: list[Entry], running: bool) -> Bar:
         """The whole turn; hooks run before its first entry is written and after its last."""
         first, last = entries[0], entries[-1]
         is_over = last.kind == TURN and last is not first
         status = str(last.payload.get("status")) if is_over else "running" if running else "cut off"
-        start = min([first.time, *(record.time for record in self._hooks)])
-        end = max([last.time, *(record.time + record.duration for record in self._hooks)])
+        start, end = interval((first, last), self._hooks)
         error = cut(str(last.payload.get("error") or ""), 300) if is_over else ""
-        return Bar("turn", "turn", start, end, STATES.get(status, status), error, first.id)
+        return Bar("turn", "turn", start, end, STATES.get(status, status), error, entry_id=first.id)
 
     def _take(self, entry: Entry) -> None:
         if entry.kind == MESSAGE:
@@ -146,7 +162,9 @@ class _Bars:
                 self._note(entry, str(role or MESSAGE))
         elif entry.kind == TOOL_CALL:
             call_id = str(entry.payload.get("id") or entry.id)
-            self._tool(call_id, entry, entry.time).state = "running"
+            bar = self._tool(call_id, entry, entry.time)
+            bar.state = "running"
+            bar.asked = in_few_words(entry.payload.get("requested")) or bar.asked
         elif entry.kind == TOOL_RESULT:
             self._result(entry)
         elif entry.kind != TURN:
@@ -154,21 +172,27 @@ class _Bars:
 
     def _note(self, entry: Entry, name: str) -> None:
         detail = preview_of(entry.kind, entry.payload)
-        self.whole.inside.append(Bar("note", name, entry.time, entry.time, "", detail, entry.id))
+        self.whole.inside.append(
+            Bar("note", name, entry.time, entry.time, "", detail, entry_id=entry.id)
+        )
 
     def _answer(self, entry: Entry) -> None:
         number = len(self._steps)
         said = preview_of(MESSAGE, entry.payload)
         usage: dict[str, Any] = entry.meta.get("usage") or {}
-        step = Bar("step", f"model turn {number}", self._since, entry.time, "ok", said, entry.id)
+        since, own = self._since, entry.id
+        step = Bar("step", f"model turn {number}", since, entry.time, "ok", said, entry_id=own)
         name = self._models.get(number) or "model"
-        model = Bar("model", name, self._since, entry.time, "ok", said, entry.id, facts=plain(usage))
+        model = Bar("model", name, since, entry.time, "ok", said, entry_id=own, facts=plain(usage))
         step.inside.append(model)
         self._steps.append(step)
         self.whole.inside.append(step)
+        for call in requested(entry):
+            self._asked[str(call.get("id"))] = in_few_words(call.get("arguments"))
 
     def _tool(self, call_id: str, entry: Entry, start: float) -> Bar:
         bar = Bar("tool", str(entry.payload.get("name")), start, entry.time, entry_id=entry.id)
+        bar.asked = self._asked.get(call_id, "")
         outer = self._steps[-1] if self._steps else self.whole
         outer.inside.append(bar)
         outer.end = max(outer.end, entry.time)

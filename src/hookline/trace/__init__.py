@@ -1,7 +1,7 @@
 """The trace: what each dispatch of a session's hooks did, kept beside its tape.
 
     [trace]
-    level = "decisions"     # or "full"; "off" unless said
+    level = "decisions"     # the default; or "full", or "off"
 
 | name | what it is |
 |---|---|
@@ -13,14 +13,48 @@
 | `cover` | every declared hook with its call sites, and handlers that can never run |
 """
 
-from .coverage import Coverage, cover
-from .errors import TraceError
-from .record import HandlerRecord, TraceRecord
-from .settings import OtelSettings, TraceSettings
-from .spans import session_trace
-from .stats import Stats, measure
-from .store import MemoryTraces, SQLiteTraces, Trace, TraceStore, traces_of
-from .why import Explanation, explain
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .coverage import Coverage, cover
+    from .errors import TraceError
+    from .record import HandlerRecord, TraceRecord
+    from .settings import OtelSettings, TraceSettings
+    from .spans import session_trace
+    from .stats import Stats, measure
+    from .store import MemoryTraces, SQLiteTraces, Trace, TraceStore, traces_of
+    from .why import Explanation, explain
+else:
+    # Every run of an app starts its trace, and needs a small part of this.
+    _HOMES = {
+        "Coverage": "coverage",
+        "Explanation": "why",
+        "HandlerRecord": "record",
+        "MemoryTraces": "store",
+        "OtelSettings": "settings",
+        "SQLiteTraces": "store",
+        "Stats": "stats",
+        "Trace": "store",
+        "TraceError": "errors",
+        "TraceRecord": "record",
+        "TraceSettings": "settings",
+        "TraceStore": "store",
+        "cover": "coverage",
+        "explain": "why",
+        "measure": "stats",
+        "session_trace": "spans",
+        "traces_of": "store",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'hookline.trace' has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"hookline.trace.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
 
 __all__ = [
     "Coverage",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast
 
+FAILED = ("raised", "timed out")
+"""What a handler that failed did."""
 SpanKind = Literal["turn", "model", "tool"]
 """A turn of the session; a model turn with its tools; a tool call."""
 Kind = Literal["hook"] | SpanKind

@@ -14,7 +14,7 @@ class TraceSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    level: Level = "off"
+    level: Level = "decisions"
     session_records: int = Field(default=20_000, ge=1)
     session_bytes: int = Field(default=8_000_000, ge=1)
     records: int = Field(default=500_000, ge=1)

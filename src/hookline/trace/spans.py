@@ -35,7 +35,7 @@ def with_spans(records: Sequence[TraceRecord], turns: Iterable[Turn]) -> list[Tr
     for turn in turns:
         own = noted.get(turn.id, [])
         kinds = {record.kind for record in own}
-        if turn.id and "model" in kinds and "turn" not in kinds:  # an earlier version kept all of them
+        if turn.id and "model" in kinds:
             found = [r for r in found if r.kind != "model" or r.turn != turn.id]
             found += _Spans(turn, own).made()
     return sorted(found, key=lambda record: record.time)
@@ -66,8 +66,8 @@ class _Spans:
                 model.duration = max(0.0, last.time - model.time)
                 model.error = whole.error
         for record in self._hooks:
-            if record.call in self._calls:
-                widen(self._calls[record.call], record)
+            own = self._calls.get(record.call) or self._models.get(record.step) or whole
+            widen(own, record)
         for call in self._calls.values():
             if call.step in self._models:
                 widen(self._models[call.step], call)

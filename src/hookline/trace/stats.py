@@ -7,13 +7,16 @@ from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import Any
 
-from hookline.tape import TapeStore
+from hookline.tape import Entry, TapeStore
 
-from .record import TraceRecord
+from .record import FAILED, TraceRecord
 from .store import TraceStore
+from .turns import interval
 
-Sample = tuple[float, bool, bool]
-"""How long it took, whether it failed, whether it was in a turn."""
+TurnKey = tuple[str, str]
+"""A session and a turn of it."""
+Sample = tuple[float, float, bool, TurnKey | None]
+"""When it began and ended, whether it failed, and the turn that it was in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Measured:
     total: float
     errors: int
     share: float | None
-    """Of the time that turns took; None where that is not known."""
+    """Of the time of all turns, the part in which it ran; None if there is no turn."""
 
 
 @dataclass(slots=True)
@@ -58,13 +61,15 @@ async def measure(
     hooks: dict[str, list[Sample]] = {}
     plugins: dict[str, list[Sample]] = {}
     for record in dispatches:
-        failed = any(h.did in ("raised", "timed out") for h in record.handlers)
-        within = (record.session, record.turn) in spans
-        sample = (record.duration, failed or bool(record.error), within)
+        failed = any(h.did in FAILED for h in record.handlers)
+        key = (record.session, record.turn) if record.turn else None
+        began = record.time
+        sample = (began, began + record.duration, failed or bool(record.error), key)
         hooks.setdefault(record.name, []).append(sample)
         for handler in record.handlers:
-            failed = handler.did in ("raised", "timed out")
-            plugins.setdefault(handler.by, []).append((handler.duration, failed, within))
+            failed = handler.did in FAILED
+            at = began + handler.after
+            plugins.setdefault(handler.by, []).append((at, at + handler.duration, failed, key))
     return Stats(
         measured(hooks, seconds),
         measured(plugins, seconds),
@@ -80,13 +85,24 @@ def measured(samples: dict[str, list[Sample]], seconds: float) -> list[Measured]
     """Each name with its numbers, the one that took longest in all first."""
     found: list[Measured] = []
     for name, calls in samples.items():
-        times = sorted(time for time, _, _ in calls)
+        times = sorted(end - start for start, end, _, _ in calls)
         total = sum(times)
-        share = sum(t for t, _, within in calls if within) / seconds if seconds > 0 else None
-        errors = sum(failed for _, failed, _ in calls)
+        share = min(1.0, covered(calls) / seconds) if seconds > 0 else None
+        errors = sum(failed for _, _, failed, _ in calls)
         p50, p95 = percentile(times, 0.5), percentile(times, 0.95)
         found.append(Measured(name, len(calls), p50, p95, total, errors, share))
     return sorted(found, key=lambda each: (-each.total, each.name))
+
+
+def covered(calls: Iterable[Sample]) -> float:
+    """Seconds of turns in which at least one of these ran: calls may overlap, or lie in each other."""
+    seconds = 0.0
+    last: dict[TurnKey, float] = {}
+    for start, end, _, turn in sorted(calls, key=lambda call: call[0]):
+        if turn is not None:
+            seconds += max(0.0, end - max(start, last.get(turn, start)))
+            last[turn] = max(end, last.get(turn, end))
+    return seconds
 
 
 def percentile(ordered: list[float], share: float) -> float:
@@ -96,23 +112,18 @@ def percentile(ordered: list[float], share: float) -> float:
 
 async def turn_spans(
     tape: TapeStore, records: Iterable[TraceRecord], since: float
-) -> dict[tuple[str, str], tuple[float, float]]:
-    """When each turn began and ended, by session and id: what tape and trace have of it together."""
-    spans: dict[tuple[str, str], tuple[float, float]] = {}
-
-    def widen(session: str, turn: str, start: float, end: float) -> None:
-        before = spans.get((session, turn), (start, end))
-        spans[session, turn] = (min(start, before[0]), max(end, before[1]))
-
+) -> dict[TurnKey, tuple[float, float]]:
+    """When each turn that was traced began and ended, by session and id."""
+    traced: dict[TurnKey, list[TraceRecord]] = {}
     for record in records:
         if record.turn:
-            widen(record.session, record.turn, record.time, record.time + record.duration)
-    for session in sorted({session for session, _ in spans}):
+            traced.setdefault((record.session, record.turn), []).append(record)
+    noted: dict[TurnKey, list[Entry]] = {}
+    for session in sorted({session for session, _ in traced}):
         for entry in await tape.entries(session, kinds=["turn"]):
-            turn = str(entry.payload.get("turn_id"))
-            if (session, turn) in spans and entry.time >= since:
-                widen(session, turn, entry.time, entry.time)
-    return spans
+            if entry.time >= since:
+                noted.setdefault((session, str(entry.payload.get("turn_id"))), []).append(entry)
+    return {key: interval(noted.get(key, ()), own) for key, own in traced.items()}
 
 
 def slowest(records: Iterable[TraceRecord], count: int = 10) -> list[TraceRecord]:

@@ -41,7 +41,7 @@ def taker(tracer: Tracer, watched: Observed) -> Told:
     It is one function, with as few calls in it as can be: it runs for every dispatch.
     """
     full, silent, limit, waiting = tracer.full, tracer.silent, tracer.limit, tracer.waiting
-    is_kept, is_told = tracer.store is not None, bool(tracer.listeners)
+    is_kept, is_told = tracer.keeps(watched.spec), bool(tracer.listeners)
     key_of, withholds = watched.key_of, bool(watched.spec.withholds)
     shape: Shape | None = None if full else bare_shape(watched)
 
@@ -101,7 +101,7 @@ def taker(tracer: Tracer, watched: Observed) -> Told:
             taken = ([casting, here(), decision, started, ended, *times], key_of(args), text)
             if is_told:
                 tracer.tell(taken)
-            if is_kept:
+            if is_kept and (said or full):
                 waiting.append(taken)
                 if tracer.timer is None or len(waiting) > PENDING:
                     tracer.wait()

@@ -70,8 +70,8 @@ class Tracer:
         self.listeners = tuple(listeners)
         self._own: frozenset[int] = frozenset()
         self.full = settings.level == "full"
-        self.silent = settings.level != "decisions"
-        """Whether dispatches count in which nobody said anything."""
+        self.silent = self.full or bool(self.listeners)
+        """Whether to take dispatches in which no handler said anything: listeners get all of them."""
         self.limit = settings.payload
         self.waiting: list[Taken] = []
         self._turns: list[ModelTurn] = []
@@ -94,6 +94,10 @@ class Tracer:
         if all(map(self.is_own, implementations)):  # also if there are none
             return False
         return self.silent or decides(spec)
+
+    def keeps(self, spec: HookSpec) -> bool:
+        """Whether anything of this hook is kept at this level."""
+        return self.store is not None and (self.full or decides(spec))
 
     def pass_over(self, plugins: Iterable[object]) -> None:
         """Leave out what is a part of the trace itself; say so before `observe`."""

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from hookline.catalog.identity import Identity
 from hookline.tape import Entry
+
+if TYPE_CHECKING:
+    from .record import TraceRecord
+
+
+class Timed(Protocol):
+    """An entry of a tape, or of its outline."""
+
+    @property
+    def time(self) -> float:
+        """When it was written."""
+        ...
 
 
 @dataclass(slots=True)
@@ -23,10 +35,17 @@ class Turn:
         ends = [e for e in self.entries if e.kind == "turn" and e.payload.get("status") != "started"]
         return str(ends[-1].payload.get("status")) if ends else "not finished"
 
-    @property
-    def seconds(self) -> float:
-        """From its first entry to its last."""
-        return self.entries[-1].time - self.entries[0].time
+
+def interval(entries: Iterable[Timed], records: Iterable[TraceRecord]) -> tuple[float, float]:
+    """When something began and ended: what the tape and the trace have of it together.
+
+    Hooks run before the first entry of a turn or call is written, and after its last. Every place
+    that shows how long one took uses this, so that all show the same.
+    """
+    times = [entry.time for entry in entries]
+    for record in records:
+        times += (record.time, record.time + record.duration)
+    return (min(times), max(times)) if times else (0.0, 0.0)
 
 
 def turns_of(entries: Sequence[Entry]) -> list[Turn]:

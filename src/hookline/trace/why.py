@@ -18,15 +18,15 @@ from hookline.tape import Entry, TapeStore
 
 from .diff import Change, differences
 from .errors import TraceError
+from .gate_failures import lets_through
 from .record import HandlerRecord, TraceRecord
 from .spans import with_spans
 from .store import Trace, TraceStore
-from .turns import Turn, call_id_of, identity_of, message_of, requested, turns_of
+from .turns import Turn, call_id_of, identity_of, interval, message_of, requested, turns_of
 
-OFF = (
-    "nothing was traced here, so this is from the tape alone: who decided. "
-    '`hookline config set trace.level decisions` adds who changed what and where it is written, "full" '
-    "who saw it and how long each took"
+NOTHING = (
+    "the trace has nothing of this: no handler decided or changed anything, or the trace was off then; "
+    "`hookline config set trace.level full` also keeps the handlers that said nothing"
 )
 QUIET = 'at level "decisions" handlers that said nothing are not kept; "full" keeps them'
 
@@ -47,6 +47,8 @@ class Step:
     changes: list[Change] = field(default_factory=list[Change])
     call: str = ""
     time: float = 0.0
+    let_through: bool = False
+    """Whether the handler failed at a gate that did not deny."""
 
 
 @dataclass(slots=True)
@@ -59,6 +61,8 @@ class Explanation:
     title: str
     outcome: str
     steps: list[Step] = field(default_factory=list[Step])
+    calls: dict[str, str] = field(default_factory=dict[str, str])
+    """The tool calls of a turn: what each asked for, and its outcome."""
     changes: list[Change] = field(default_factory=list[Change])
     """What became of a call's arguments on the way, from the tape."""
     identity: dict[str, Any] | None = None
@@ -144,31 +148,37 @@ def of_call(
 ) -> Explanation:
     """Explain a tool call."""
     own = [e for e in entries if call_id_of(e) == call]
-    calls = (c for e in entries for c in requested(e) if c.get("id") == call)
-    asked = next(calls, dict[str, Any]())
-    began = next((e for e in own if e.kind == "tool_call"), None)
-    ended = next((e for e in reversed(own) if e.kind == "tool_result"), None)
-    wanted: Any = began.payload.get("requested") if began else asked.get("arguments")
-    wanted = parsed(wanted)
+    name, wanted, began, ended = asked_for(call, entries)
     final: Any = began.payload.get("arguments") if began else wanted
-    name = str((began or ended).payload.get("name") if began or ended else asked.get("name"))  # pyright: ignore[reportOptionalMemberAccess]
     found = Explanation(session, "call", call, f"{name} {brief(wanted)}", outcome_of(began, ended))
     found.changes = differences(wanted, final)
-    if began is not None and ended is not None:
-        found.seconds = ended.time - began.time
     within = next((t for t in turns if any(e in t.entries for e in own)), None)
     turn = within.id if within is not None else None
     found.identity = identity_of(own, within.entries[0] if within is not None else None).plain()
     found.records = [
         r for r in trace.records if r.call == call and (turn is None or r.turn in ("", turn))
     ]
-    span = next((r for r in found.records if r.kind == "tool"), None)
-    if span is not None:
-        found.seconds = span.duration
+    if found.records or (began is not None and ended is not None):
+        here = own if within is None else [e for e in own if e in within.entries]
+        first, last = interval(here, found.records)
+        found.seconds = last - first
     found.steps = steps_of(found.records)
     last = next((e for e in reversed(own) if e.meta.get("rulings")), None)
     found.steps += rulings_of(last, found.steps)
     return found
+
+
+def asked_for(call: str, entries: Sequence[Entry]) -> tuple[str, Any, Entry | None, Entry | None]:
+    """The tool and the arguments that a call asked for, and the entries of its start and its end."""
+    own = [e for e in entries if call_id_of(e) == call]
+    began = next((e for e in own if e.kind == "tool_call"), None)
+    ended = next((e for e in reversed(own) if e.kind == "tool_result"), None)
+    calls = (c for e in entries for c in requested(e) if c.get("id") == call)
+    asked = next(calls, dict[str, Any]())
+    wanted = parsed(began.payload.get("requested") if began else asked.get("arguments"))
+    known = began or ended
+    name = known.payload.get("name") if known is not None else asked.get("name")
+    return str(name), wanted, began, ended
 
 
 def of_message(session: str, entry: Entry, turn: Turn, trace: Trace) -> Explanation:
@@ -195,9 +205,11 @@ def of_turn(session: str, turn: Turn, trace: Trace) -> Explanation:
     """Explain a turn, its calls with it."""
     first = next((e for e in turn.entries if e.kind == "message"), None)
     said = message_of(first).get("content") if first else ""
-    found = Explanation(session, "turn", turn.id, brief(said), turn.status, seconds=turn.seconds)
+    found = Explanation(session, "turn", turn.id, brief(said), turn.status)
     found.identity = identity_of([], turn.entries[0]).plain()
     found.records = [r for r in trace.records if r.turn == turn.id]
+    began, ended = interval(turn.entries, found.records)
+    found.seconds = ended - began
     found.steps = steps_of(found.records)
     seen: dict[str, Entry] = {}
     for entry in turn.entries:  # the last one of a call has all of its rulings
@@ -205,6 +217,9 @@ def of_turn(session: str, turn: Turn, trace: Trace) -> Explanation:
             seen[str(call_id_of(entry))] = entry
     for call, entry in seen.items():
         found.steps += rulings_of(entry, [s for s in found.steps if s.call == call])
+    for call in dict.fromkeys(step.call for step in found.steps if step.call):
+        name, wanted, began, ended = asked_for(call, turn.entries)
+        found.calls[call] = f"{name} {brief(wanted)}: {outcome_of(began, ended)}"
     return found
 
 
@@ -234,6 +249,7 @@ def step_of(record: TraceRecord, handler: HandlerRecord) -> Step:
         changes,
         record.call,
         record.time + handler.after,
+        lets_through(record, handler),
     )
 
 
@@ -264,14 +280,19 @@ def notes_of(found: Explanation, trace: Trace, present: Collection[str]) -> list
     """What a reader should know of where this comes from."""
     notes: list[str] = []
     if not found.records:
-        notes.append(OFF)
+        notes.append(NOTHING)
     elif not any(r.payload is not None or r.kind != "hook" for r in found.records):
         notes.append(QUIET)
     if trace.damaged:
         notes.append(f"{trace.damaged} part(s) of the trace are damaged and left out")
     if trace.dropped:
         notes.append(f"{trace.dropped:,} older record(s) of this session were dropped to make room")
-    gone = {s.by for s in found.steps if s.hook and present and s.by not in present}
+    own = "hookline."  # handlers that Hookline attaches for one command
+    gone = {
+        s.by
+        for s in found.steps
+        if s.hook and present and s.by not in present and not s.by.startswith(own)
+    }
     notes += [f"{name!r} took part then and is not attached now" for name in sorted(gone)]
     return notes
 

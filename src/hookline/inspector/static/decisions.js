@@ -21,6 +21,7 @@ export async function decisionsScreen({ place, query, signal, failed }) {
     const found = await request("decisions", { ...wanted, limit: 200 });
     const parts = [];
     if (found.pending.length) parts.push(section("Waiting for a person", ...found.pending.map(question)));
+    if (found.let_through.length) parts.push(letThrough(found.let_through));
     parts.push(
       found.decisions.length
         ? section("Tool calls, the newest first", element("ol", { className: "made" }, ...found.decisions.map(decision)))
@@ -36,7 +37,7 @@ export async function decisionsScreen({ place, query, signal, failed }) {
   listen({ dispatches: "false" }, signal, { frame: soon(refresh, failed) }).catch(failed);
 }
 
-function decision({ tool, session, entry_id: entry, time, decision: made, rulings, said }) {
+function decision({ tool, asked, session, entry_id: entry, time, decision: made, rulings, said }) {
   const link = element("a", { href: sessionAddress(session, "entry", entry) }, span("by", tool));
   const who = rulings.map(({ by, decision: what, reason, changed }) => {
     const text = [`${what} by ${by}`, changed?.length && `rewrote ${changed.join(", ")}`, reason].filter(Boolean).join(": ");
@@ -45,10 +46,25 @@ function decision({ tool, session, entry_id: entry, time, decision: made, ruling
   return element(
     "li",
     { className: "card", "data-decision": made },
-    element("div", { className: "tools" }, badge(made), link, span("dim grow", session), moment(time)),
+    element("div", { className: "tools" }, badge(made), link, ...(asked ? [span("", asked)] : []), span("dim grow", session), moment(time)),
     ...(said && !rulings.some(({ reason }) => reason === said) ? [span("reason", said)] : []),
     ...(who.length ? [element("ul", { className: "who" }, ...who)] : []),
   );
+}
+
+/** Handlers that failed at a gate, which then let something through. */
+function letThrough(failures) {
+  const rows = failures.map(({ hook, by, place, error, session, time }) =>
+    element(
+      "li",
+      { className: "card", "data-decision": "failed" },
+      element("div", { className: "tools" }, badge("failed"), span("by", by), span("", `at ${hook}`), element("a", { className: "grow", href: sessionAddress(session), textContent: session }), moment(time)),
+      span("reason", error),
+      span("place", place),
+    ),
+  );
+  const advice = element("p", { className: "dim", textContent: "A guard, or every handler with hooks.on_gate_error = \"deny\", denies if it fails." });
+  return section("Failed at a gate and let it through, in the last week", advice, element("ol", { className: "made" }, ...rows));
 }
 
 function question({ tool, session, question: text, arguments: given, diff: changes, asked }) {

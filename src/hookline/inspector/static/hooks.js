@@ -97,13 +97,8 @@ async function showFired(hook, detail, isOpen) {
   detail.querySelector(".fired").replaceChildren(section("Did it fire in the last hour?", ...fired(found)));
 }
 
-function fired({ level, calls, handlers, latest }) {
-  if (!calls) {
-    const why = level === "off"
-      ? "Not known: no trace is kept. `hookline config set trace.level decisions` keeps one of what happens from then on."
-      : "No.";
-    return [element("p", { className: "dim", textContent: why })];
-  }
+function fired({ calls, unseen, handlers, latest }) {
+  if (!calls) return [element("p", { className: "dim", textContent: unseen })];
   const ran = handlers.map(({ by, calls: times, did: words }) => {
     const what = Object.entries(words).map(([word, count]) => `${count.toLocaleString()} ${did(word)}`);
     return element("li", {}, span("by", by), " ", span("dim", `ran ${counted(times, "time", "times")}: ${what.join(", ")}`));

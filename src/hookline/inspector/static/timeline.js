@@ -75,7 +75,7 @@ export class Timeline {
     this.#fillScale();
     this.list.element.style.height = `${Math.min(turn.total, 14) * ROW + 2}px`;
     this.note.textContent = turn.traced === false
-      ? "The bars come from the tape. `hookline config set trace.level full` adds the hooks of later turns."
+      ? "The bars come from the tape: in this turn no hook decided anything, or the trace was off. `hookline config set trace.level full` adds every hook of later turns."
       : "";
   }
 
@@ -89,7 +89,8 @@ export class Timeline {
     const about = element("p", { className: "said" }, span("", preview));
     const said = element("div", { className: "grow" }, title, about);
     const picks = traced || shown() === "none" ? [this.#picks()] : [];
-    this.head.replaceChildren(said, badge(status), span("dim", took(traced ? this.whole : duration)), ...picks);
+    const lasted = duration === null ? [] : [span("dim", took(duration))]; // not known at a first glance
+    this.head.replaceChildren(said, badge(status), ...lasted, ...picks);
   }
 
   #picks() {
@@ -122,8 +123,9 @@ export class Timeline {
     return entry === this.at.entry || facts.result_id === this.at.entry;
   }
 
-  #bar({ kind, name, start, duration, depth, state, detail }, row) {
+  #bar({ kind, name, start, duration, depth, state, detail, asked }, row) {
     const label = element("span", { className: "label" }, span("name", name));
+    if (asked) label.append(span("dim asked", asked));
     label.style.setProperty("--depth", depth);
     if (state && state !== "ok") label.append(badge(state));
     const bar = element("span", { className: "bar-of", "data-kind": kind, "data-state": state });
@@ -131,7 +133,7 @@ export class Timeline {
     bar.style.width = `${(100 * duration) / this.whole}%`;
     bar.style.maxWidth = `${100 - (100 * start) / this.whole}%`;
     const cost = span("cost", kind === "note" ? "" : took(duration));
-    row.title = visible(detail);
+    row.title = visible([asked, detail].filter(Boolean).join("\n"));
     return [label, element("span", { className: "track" }, bar), cost];
   }
 }

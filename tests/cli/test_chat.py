@@ -3,12 +3,10 @@
 import io
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-import termios
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +15,6 @@ import pexpect
 import pyte
 import pytest
 import typer
-from pexpect.fdpexpect import fdspawn
 from rich.console import Console
 
 from hookline.catalog.stream import StreamEvent
@@ -35,6 +32,7 @@ from hookline.tools import tool
 from hookline.tools.registry import Registry
 
 from .. import forks
+from ..terminals import Child
 
 pytestmark = pytest.mark.slow
 
@@ -115,36 +113,6 @@ def command_for(place, mode):
 def environment(place, **more):
     kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "LINES")}
     return {**kept, "HOOKLINE_HOME": str(place.home), "TERM": "xterm-256color", **more}
-
-
-class Child(fdspawn):
-    """A fork that a pseudo-terminal controls, at the other end of it."""
-
-    def __init__(self, code, *arguments, dimensions, **options):
-        master, terminal = pty.openpty()
-        termios.tcsetwinsize(terminal, dimensions)
-        self.process = forks.fork(code, *arguments, files=(terminal,) * 3, terminal=True, **options)
-        os.close(terminal)
-        super().__init__(master, encoding="utf-8", timeout=60)
-        self.delaybeforesend = None
-
-    def isalive(self):
-        return self.process.poll() is None
-
-    def kill(self, number):
-        self.process.send_signal(number)
-
-    def sendintr(self):
-        self.send("\x03")
-
-    def setwinsize(self, rows, columns):
-        termios.tcsetwinsize(self.child_fd, (rows, columns))
-
-    def close(self, force=False):
-        if force:
-            self.process.kill()
-        self.exitstatus = self.process.wait()
-        super().close()
 
 
 class Terminal:

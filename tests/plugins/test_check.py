@@ -8,6 +8,7 @@ import pytest
 
 from hookline import Hooks
 from hookline.plugins.check import check
+from hookline.plugins.trust import Trust
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def checked(tmp_path):
     def run(source):
         path = tmp_path / "mine.py"
         path.write_text(dedent(source).lstrip())
-        found = check(path, Hooks())
+        found = check(path, Hooks(), Trust(path.parent / "home"))
         return [str(problem).replace(f"{tmp_path}/", "") for problem in found.problems]
 
     return run

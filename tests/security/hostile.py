@@ -1,8 +1,16 @@
 """A hostile repository: one of each trick in one folder. Whatever of it runs leaves a marker."""
 
+import http.server
 import json
 import os
+import threading
 from pathlib import Path
+
+from .. import commandline, forks
+from ..terminals import Child
+from .watched import Watch
+
+SCREEN, WIDTH = 24, 80
 
 SECRET = "canary-5f0c1c3b0c3e0b6a"
 """What the environment holds and must never leave."""
@@ -19,7 +27,7 @@ def build(folder: Path, marks: Path, endpoint: str = "http://127.0.0.1:9/v1") ->
     def write(name: str, text: str, mode: int = 0o644) -> Path:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(text.encode(errors="surrogateescape"))
         path.chmod(mode)
         return path
 
@@ -212,3 +220,81 @@ def claude(marks: Path) -> str:
     events = ("PreToolUse", "SessionStart", "SessionEnd", "UserPromptSubmit", "Stop", "Notification")
     group = {"hooks": [{"type": "command", "command": line} for line in lines]}
     return json.dumps({"hooks": {event: [group] for event in events}, "disableAllHooks": False})
+
+
+class Endpoint:
+    """A model's address that keeps every request, whole."""
+
+    def __init__(self) -> None:
+        self.requests: list[bytes] = []
+        kept = self.requests
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def _take(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                kept.append(self.requestline.encode() + bytes(self.headers) + body)
+                choice = {"index": 0, "delta": {"content": "Fine."}, "finish_reason": "stop"}
+                chunk = {"choices": [choice]}
+                text = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.send_header("content-length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = _take
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Place:
+    """The hostile folder, the user's home with a secret, and Hookline's."""
+
+    def __init__(self, root: Path, own: Endpoint, evil: Endpoint, name: str = "repository") -> None:
+        self.own, self.evil = own, evil
+        own.requests.clear()
+        evil.requests.clear()
+        self.home, self.user, self.marks = root / "home", root / "user", root / "marks"
+        self.home.mkdir(mode=0o700)
+        (self.home / "config.toml").write_text(
+            'model = "openai-compatible:mine"\n'
+            f'[providers.openai-compatible]\nbase_url = "{own.url}"\napi_key = "the-users-own"\n'
+            "[gateway]\nport = 0\n"
+        )
+        (self.user / ".ssh").mkdir(parents=True)
+        (self.user / ".ssh" / "id_ed25519").write_text(SECRET)
+        self.folder = build(root / name, self.marks, evil.url)
+        self.environ = commandline.environment(
+            self.home, HOME=str(self.user), COLUMNS=str(WIDTH), LINES=str(SCREEN), TERM="xterm",
+            TMPDIR=str(root / "tmp"), PATH=f".:bin:{os.environ['PATH']}:", **{VARIABLE: SECRET},
+        )  # fmt: skip
+        (root / "tmp").mkdir()
+        self.watch = Watch(self.folder, (self.home, root / "tmp"), (own.port,))
+
+    def spawn(self, *arguments: str) -> Child:
+        """Start a command on a terminal."""
+        return Child(
+            forks.MAIN, *arguments, cwd=self.folder, env=self.environ, dimensions=(SCREEN, WIDTH)
+        )
+
+    def check(self, said: str) -> None:
+        """Nothing ran, nothing left, and no escape of the repository reached the terminal."""
+        assert sorted(path.name for path in self.marks.iterdir()) == []
+        assert self.evil.requests == []
+        assert SECRET not in said
+        sent = b"".join(self.own.requests)
+        assert SECRET.encode() not in sent
+        assert b"root:x:0:0" not in sent
+        for mark in ("\x1b]0;owned", "\x1b[2J", "\u202e", "\u200b"):
+            assert mark not in said
+        assert "Traceback" not in said

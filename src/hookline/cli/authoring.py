@@ -72,7 +72,7 @@ def add_hooks(cli: typer.Typer, app: Hookline) -> None:
         """Import and check a plugin or a hook file without running an agent."""
         from .hooks import check_file
 
-        check_file(app.hooks, file)
+        check_file(app.hooks, file, app.trust)
 
     @group.command()
     def stats(

@@ -148,7 +148,12 @@ def target(app: Hookline, profile: str | None = None, *, project: bool = False) 
             raise ConfigError("--profile and --project name two files: choose one")
         if config.project_dir is None:
             raise ConfigError("there is no project here to set it for: leave --no-project out")
-        return config.project_dir / FILE
+        from hookline.plugins.project import stays
+
+        path = config.project_dir / FILE
+        if not stays(path, app.workspace):
+            raise ConfigError(f"{path} leads out of the project; put a file in the place of the link")
+        return path
     if profile is not None:
         return Profile.of(config.home, profile).config_file
     if config.profile != "default":

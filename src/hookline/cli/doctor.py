@@ -55,7 +55,7 @@ def examine(app: Hookline) -> None:
     say("files", ", ".join(file.name for file in app.hook_files.files) or "no hook files")
     if inert := app.hook_files.inert():
         say("trust", inert_text(len(inert)), good=None)
-        for line in outline(inert, 8):
+        for line in outline(inert, 8)[0]:
             say("trust", line.strip(), good=None)
     for line in app.config.inert_lines(4):
         say("config", shown(line), good=None)

@@ -19,6 +19,8 @@ from .json_output import print_json
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hookline.plugins.trust import Trust
+
 HEADINGS = ("hook", "reduce", "order", "errors")
 WIDE = 130
 """Columns that a table needs to be readable; a narrower terminal gets two lines for each hook."""
@@ -155,13 +157,13 @@ def detail(hooks: Hooks, spec: HookSpec) -> None:
         typer.echo(source)
 
 
-def check_file(hooks: Hooks, file: Path) -> None:
+def check_file(hooks: Hooks, file: Path, trust: Trust) -> None:
     """Check a plugin or hook file: a line for each problem, and exit code 2 where there are any."""
     from hookline.plugins.check import check
 
     from . import REFUSED
 
-    found = check(file, hooks)
+    found = check(file, hooks, trust)
     for problem in found.problems:
         typer.echo(str(problem), err=True)
     if found.problems:

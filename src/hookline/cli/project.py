@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import typer
@@ -29,8 +30,7 @@ def enter(app: Hookline, *, ask: bool = False) -> None:
     pending = files.inert()
     files.announced = len(pending)
     if pending and ask and is_terminal():
-        typer.echo("\n".join(notice(app, pending)), err=True)
-        if typer.confirm("Trust it? What is trusted runs with your rights.", err=True):
+        if decide(app, pending, err=True):
             app.trust.grant(pending)
             app.config.reload()
             files.announced = 0
@@ -38,6 +38,56 @@ def enter(app: Hookline, *, ask: bool = False) -> None:
             typer.echo("It stays inert. `hookline trust` asks again.", err=True)
     elif line := summary(app, len(pending)):
         typer.echo(f"hookline: {line}", err=True)
+
+
+def decide(app: Hookline, pending: list[Item], *, err: bool) -> bool:
+    """Show what a project brings and ask; a yes counts only after all of it was on the screen."""
+    lines, complete = notice(app, pending)
+    typer.echo("\n".join(lines), err=err)
+    if not complete:
+        if not typer.confirm("This is not all of it. Show everything before you decide?", err=err):
+            return False
+        everything = [line for item in pending for line in description(item, app.trust.knows(item))]
+        if not paged([*everything, *(shown(line) for line in app.config.inert_lines())], err=err):
+            return False
+    return typer.confirm("Trust it? What is trusted runs with your rights.", err=err)
+
+
+def paged(lines: Iterable[str], *, err: bool) -> bool:
+    """Show lines one screen at a time. Returns whether the person went on to the end."""
+    size = get_terminal_size()
+    width, height = max(size.columns - 1, 20), max(size.lines - 1, 2)
+    rows = [row for line in lines for row in wrapped(line, width)]
+    pages = [rows[at : at + height] for at in range(0, len(rows), height)]
+    for number, page in enumerate(pages, 1):
+        typer.echo("\n".join(page), err=err)
+        if number == len(pages):
+            break
+        question = f"Page {number} of {len(pages)}: Enter shows the next one, q stops"
+        if typer.prompt(question, default="", show_default=False, err=err).strip():
+            return False
+    return True
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line in pieces that a terminal does not break, whatever blanks it has."""
+    return [line[at : at + width] for at in range(0, len(line), width)] or [""]
+
+
+def description(item: Item, changed: bool) -> list[str]:
+    """Everything about an item: its hash, what it runs, what it reads and the files that it covers."""
+    covered = [] if item.snapshot is None else item.snapshot.lines()
+    return [
+        f"{item.kind} {shown(item.name)} ({'changed' if changed else 'new'})",
+        f"  sha256 {item.sha256}",
+        *(f"  runs {shown(each)}" for each in item.runs),
+        *(f"  reads ${shown(name)} from your environment" for name in item.reads),
+        *(
+            f"  only in the sandbox: {shown(place)}: {shown(why)}"
+            for place, why in item.unclear.items()
+        ),
+        *(f"  covers {shown(line)}" for line in covered),
+    ]
 
 
 def is_terminal() -> bool:
@@ -57,10 +107,10 @@ def summary(app: Hookline, count: int) -> str:
     return f"inert in this project: {never}" if never else ""
 
 
-def notice(app: Hookline, pending: list[Item]) -> list[str]:
-    """What a project brings that would run, in no more lines than a screen has."""
+def notice(app: Hookline, pending: list[Item]) -> tuple[list[str], bool]:
+    """What a project brings, in no more lines than a screen has, and whether that is all of it."""
     never = never_text(app)
-    body = outline(pending, LINES - bool(never), changed=app.trust.knows)
+    body, complete = outline(pending, LINES - bool(never), changed=app.trust.knows)
     lines = [
         "This project brings things that would run or change your settings.",
         cut(f"  {shown(str(app.workspace))}"),
@@ -70,30 +120,35 @@ def notice(app: Hookline, pending: list[Item]) -> list[str]:
     if never:
         lines.append(cut(f"  {'never':<9} {never} stay as you have them"))
     lines.append("`hookline trust --full` shows all of it, with hashes.")
-    return lines
+    return lines, complete
 
 
 def outline(
     items: Iterable[Item], most: int, changed: Callable[[Item], bool] = lambda item: False
-) -> list[str]:
-    """A line for each item and for what it runs, as many as there is room for."""
+) -> tuple[list[str], bool]:
+    """A line for each item and for what it runs, as many as there is room for; whether that is all."""
     items = sorted(items, key=lambda item: (_ORDER.index(item.kind), item.name))
-    for runs in (4, 2, 1, 0):
+    all_runs = max((len(item.runs) for item in items), default=0)
+    lines: list[str] = []
+    for runs in (all_runs, 4, 2, 1, 0):
         lines = [line for item in items for line in _lines(item, runs, changed(item))]
         if len(lines) <= most:
-            return lines
-    return [*lines[: most - 1], f"  … and {len(lines) - most + 1} more"]
+            complete = runs == all_runs and all(len(line) <= WIDTH for line in lines)
+            return [*map(cut, lines)], complete
+    return [*map(cut, lines[: most - 1]), f"  … and {len(lines) - most + 1} more"], False
 
 
 def _lines(item: Item, runs: int, changed: bool) -> list[str]:
     many = len(item.runs)
     name = shown(item.name) + (" (changed)" if changed else "")
+    if item.reads:
+        name += f", reads {', '.join(f'${shown(each)}' for each in item.reads)}"
     if runs == 0:
-        told = f" ({many} to run)" if many else ""
-        return [cut(f"  {item.kind:<9} {name}{told}")]
-    lines = [cut(f"  {item.kind:<9} {name}")]
+        count = f" ({many} to run)" if many else ""
+        return [f"  {item.kind:<9} {name}{count}"]
+    lines = [f"  {item.kind:<9} {name}"]
     room = runs if many <= runs else runs - 1
-    lines += [cut(f"            {shown(each)}") for each in item.runs[:room]]
+    lines += [f"            {shown(each)}" for each in item.runs[:room]]
     if many > room:
         lines.append(f"            … and {many - room} more")
     return lines

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .project import cut, never_text, notice, shown
+from .project import cut, decide, description, never_text, notice, shown
 from .run import BadInput, check_workspace
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def trust_project(app: Hookline, path: Path | None, *, yes: bool, full: bool = F
         if never := never_text(app):
             typer.echo(f"inert: {never}; `hookline config show` says why")
         return
-    if full:
+    if full or yes:
         for item in pending:
-            show(item, "changed" if app.trust.knows(item) else "new")
+            typer.echo("\n".join(description(item, app.trust.knows(item))))
         lines(shown(line) for line in app.config.inert_lines())
-    else:
-        typer.echo("\n".join(notice(app, pending)))
-    if not yes and not confirmed(len(pending)):
+    elif not sys.stdin.isatty():
+        typer.echo("\n".join(notice(app, pending)[0]))
+    if not yes and not confirmed(app, pending, full=full):
         typer.echo("nothing was trusted")
         return
     app.trust.grant(pending)
@@ -78,22 +78,15 @@ def revoke_trust(app: Hookline, path: Path | None) -> None:
     lines(map(shown, gone))
 
 
-def show(item: Item, state: str) -> None:
-    """One thing that would run, with its hash and what it does."""
-    typer.echo(f"{item.kind} {shown(item.name)} ({state})")
-    lines([f"sha256 {item.sha256}", *(f"runs {shown(each)}" for each in item.runs)])
-    lines(f"only in the sandbox: {shown(place)}: {shown(why)}" for place, why in item.unclear.items())
-    if item.snapshot is not None:
-        lines(f"covers {shown(line)}" for line in item.snapshot.lines())
-
-
-def confirmed(count: int) -> bool:
+def confirmed(app: Hookline, pending: list[Item], *, full: bool) -> bool:
     """Ask the person; without a terminal nothing is trusted."""
     if not sys.stdin.isatty():
         raise BadInput(
             "there is no terminal to ask on; run `hookline trust --yes` after looking at the list"
         )
-    them = "it" if count == 1 else f"these {count}"
+    if not full:
+        return decide(app, pending, err=False)
+    them = "it" if len(pending) == 1 else f"these {len(pending)}"
     return typer.confirm(f"Trust {them}? What is trusted runs with your rights.")
 
 

@@ -16,9 +16,19 @@ from typing import Any, cast
 from hookline.hooks import HooklineError, Hooks
 from hookline.hooks.implementation import callable_location, is_async
 
-from .hookfiles import BadEntry, HookFile, HookFileError, implementation, imported, line_of_hooks
+from .hookfiles import (
+    BadEntry,
+    HookFile,
+    HookFileError,
+    Untrusted,
+    implementation,
+    imported,
+    line_of_hooks,
+)
 from .hookpackage import HookPackage
-from .sources import SourceError, files_below, read_source
+from .project import HOOKS
+from .sources import Source, SourceError, files_below, read_source
+from .trust import Trust
 
 IMPL = "hookline_impl"
 """What `@hookimpl` leaves on a function."""
@@ -44,12 +54,12 @@ class Checked:
     problems: list[Problem]
 
 
-def check(path: Path, hooks: Hooks) -> Checked:
-    """Check every implementation in a file against its hook."""
+def check(path: Path, hooks: Hooks, trust: Trust) -> Checked:
+    """Check every implementation in a file against its hook. The file is imported."""
     names: list[str] = []
     problems: list[Problem] = []
     try:
-        file = opened(path)
+        file = opened(path, trust)
         module = imported(file)
     except (HookFileError, SourceError, OSError) as error:
         return Checked(names, [_split(str(error), path)])
@@ -63,12 +73,22 @@ def check(path: Path, hooks: Hooks) -> Checked:
     return Checked(names, problems)
 
 
-def opened(path: Path) -> HookFile:
-    """A file with those beside it, which it may import."""
+def opened(path: Path, trust: Trust) -> HookFile:
+    """A file with those beside it, which it may import; a project's hook files must be trusted."""
     path = path.absolute()
+
+    def judge(source: Source) -> None:
+        real = source.path.resolve()
+        own = real.is_relative_to(trust.path.parent.resolve())
+        of_project = f"/{HOOKS.as_posix()}/" in real.as_posix() and not own
+        if of_project and not trust.allows(real, source.content):
+            raise Untrusted(
+                f"{source.path} is not trusted, and would be run; `hookline trust` shows it and asks"
+            )
+
     source = read_source(path)
     beside = [read_source(p) for p in files_below(path.parent) if p.suffix == ".py" and p != path]
-    package = HookPackage(path.parent, [source, *beside], lambda source: None)
+    package = HookPackage(path.parent, [source, *beside], judge)
     return HookFile(path.name, source, package)
 
 

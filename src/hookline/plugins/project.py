@@ -6,6 +6,7 @@ Each is an `Item` with a hash. Nothing of it counts until a person has trusted t
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -35,6 +36,8 @@ DOCUMENTS = {
 }  # fmt: skip
 """Files of a skill that are there to be read. Everything else could be run."""
 _PLAIN_NAMES = {"AUTHORS", "CHANGELOG", "COPYING", "LICENSE", "NOTICE", "README"}
+_REFERENCE = re.compile(r"\$\{([A-Za-z_]\w*)\}", re.ASCII)
+_HEADER_REFERENCE = re.compile(r"\$\{?(\w+)")
 LARGEST_SKILL = 16_000_000
 """Bytes of all files of a skill that can be trusted."""
 MOST_SKILLS = 100
@@ -93,11 +96,12 @@ def config_items(project: Path, own: Mapping[str, Any]) -> Iterator[Item]:
 
 def config_item(source: Source, project: Path, waiting: Iterable[str] = ()) -> Item:
     """A configuration with every file that its commands reach; `waiting` are settings to show."""
-    commands = [*config_commands(tables_of(source.content))]
+    tables = tables_of(source.content)
+    commands = [*config_commands(tables)]
     shown = [f"{command.place}: {command}" for command in commands]
     above = tuple(command.place.partition("[")[0] for command in commands)
     sets = [f"sets {name}" for name in waiting if not name.startswith(above or ("\0",))]
-    return item_of("config", source, project, commands, [*shown, *sets])
+    return item_of("config", source, project, commands, [*shown, *sets], config_variables(tables))
 
 
 def tables_of(config: bytes) -> dict[str, Any]:
@@ -128,6 +132,31 @@ def hook_commands(events: Mapping[str, Any], above: str) -> Iterator[ProjectComm
                     yield _hook(place, given)
 
 
+def hook_variables(events: Mapping[str, Any]) -> Iterator[str]:
+    """The variables of the environment that command hooks ask for."""
+    for groups in events.values():
+        for group in _list(groups):
+            for hook in map(_table, _list(_table(group).get("hooks"))):
+                yield from map(str, _list(hook.get("allowedEnvVars")))
+                yield from references(hook.get("headers"), _HEADER_REFERENCE)
+
+
+def config_variables(tables: Mapping[str, Any]) -> Iterator[str]:
+    """The variables of the environment that a configuration asks for."""
+    hooks = _table(tables.get("hooks"))
+    yield from hook_variables(_table(hooks.get("commands")))
+    plain = {name: each for name, each in hooks.items() if name != "commands"}
+    yield from references({**tables, "hooks": plain}, _REFERENCE)
+
+
+def references(value: Any, pattern: re.Pattern[str]) -> Iterator[str]:
+    """The names that texts refer to, wherever they are in a table."""
+    if isinstance(value, str):
+        yield from pattern.findall(value)
+    for each in [*_table(value).values(), *_list(value)]:
+        yield from references(each, pattern)
+
+
 def _hook(place: str, given: Mapping[str, Any]) -> ProjectCommand:
     command, args = str(given.get("command", "")), given.get("args")
     shell = not isinstance(args, list)
@@ -155,7 +184,12 @@ def _files(given: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 
 def item_of(
-    kind: str, source: Source, project: Path, commands: Iterable[ProjectCommand], runs: Iterable[str]
+    kind: str,
+    source: Source,
+    project: Path,
+    commands: Iterable[ProjectCommand],
+    runs: Iterable[str],
+    reads: Iterable[str],
 ) -> Item:
     """A file that names commands; its hash covers all that they reach."""
     reach = Reach(project)
@@ -163,7 +197,8 @@ def item_of(
     snapshot = reach.snapshot
     sha256 = digest(kind, source.content, [snapshot])
     snapshot.add(reach.project / os.path.relpath(source.path, project), source.content)
-    return Item(kind, project, source.path, sha256, tuple(runs), snapshot, unclear)
+    names = tuple(sorted(set(reads)))
+    return Item(kind, project, source.path, sha256, tuple(runs), names, snapshot, unclear)
 
 
 def _table(value: Any) -> Mapping[str, Any]:

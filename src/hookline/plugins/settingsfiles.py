@@ -8,8 +8,7 @@ from typing import Any, cast
 
 from hookline.foreign_json import parse_json
 
-from .project import hook_commands, item_of
-from .reach import ProjectCommand
+from .project import hook_commands, hook_variables, item_of
 from .sources import Source, SourceError, read_source
 from .trust import Item
 
@@ -31,18 +30,18 @@ def settings_items(project: Path) -> Iterator[Item]:
 
 def settings_item(source: Source, project: Path) -> Item | None:
     """A settings file with the files that its commands reach; None where it runs nothing."""
-    commands = commands_of(source.content)
+    events = events_of(source.content)
+    commands = [*hook_commands(events, "hooks")]
     if not commands:
         return None
-    return item_of("settings", source, project, commands, map(str, commands))
+    return item_of("settings", source, project, commands, map(str, commands), hook_variables(events))
 
 
-def commands_of(content: bytes) -> list[ProjectCommand]:
-    """What a settings file runs or connects to."""
+def events_of(content: bytes) -> Mapping[str, Any]:
+    """The command hooks of a settings file, by event."""
     try:
         data: Any = parse_json(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        return []
+        return {}
     hooks = cast("dict[str, Any]", data).get("hooks") if isinstance(data, dict) else None
-    events: Mapping[str, Any] = cast("dict[str, Any]", hooks) if isinstance(hooks, dict) else {}
-    return [*hook_commands(events, "hooks")]
+    return cast("dict[str, Any]", hooks) if isinstance(hooks, dict) else {}

@@ -42,6 +42,8 @@ class Item:
     sha256: str
     runs: tuple[str, ...] = ()
     """What would run, for people: commands, servers, scripts."""
+    reads: tuple[str, ...] = ()
+    """Variables of the user's environment that it asks for."""
     snapshot: Snapshot | None = field(default=None, compare=False, repr=False)
     """The files that the hash covers, where the item names commands."""
     unclear: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)

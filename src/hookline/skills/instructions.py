@@ -16,7 +16,7 @@ from pathlib import Path
 from stat import S_ISLNK
 
 from .errors import SkillError
-from .files import read_text
+from .files import inside, read_text
 
 log = logging.getLogger("hookline")
 
@@ -39,8 +39,8 @@ def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) 
 
     They are looked for from the workspace up to the root of its repository; outside of one, up to
     the home or else the root of the file system. A file above the workspace that belongs to somebody
-    else is left out, so that nobody else on the machine can put words in, and so is a link that
-    leads out of these folders.
+    else is left out, so that nobody else on the machine can put words in. A link counts only if it
+    leads to a Markdown file in these folders that is not hidden, so that it cannot name `.env`.
     """
     # Every turn looks, and most find nothing: names are text until a file is there.
     nearest = _real(str(workspace))
@@ -59,13 +59,24 @@ def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) 
             log.warning("instructions.left_out %s: it belongs to another user", path)
             continue
         try:
-            text = read_text(path, Path(repository or folder), _LARGEST).strip()
+            top = Path(repository or folder)
+            _check_link(path, inside(path, top), top)
+            text = read_text(path, top, _LARGEST).strip()
         except SkillError as error:
             log.warning("instructions.left_out %s", error)
             continue
         if text:
             found.append(Instruction(path, _cut(text, limit)))
     return found
+
+
+def _check_link(path: Path, real: Path, top: Path) -> None:
+    """Refuse a link that leads to something that is not meant to be read aloud."""
+    if real == path:
+        return
+    hidden = any(part.startswith(".") for part in real.relative_to(top).parts)
+    if hidden or real.suffix.lower() not in (".md", ".mdc", ".markdown"):
+        raise SkillError(f"{path} leads to {real}; a link must lead to a visible Markdown file")
 
 
 def of_profile(folder: Path, limit: int = LIMIT) -> list[str]:

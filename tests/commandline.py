@@ -1,6 +1,7 @@
 """The command line in the process of the test: a new one each time would take longer than the rest."""
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -38,12 +39,16 @@ def here(
             given = stdin.encode() if isinstance(stdin, str) else stdin
             patch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given), encoding="utf-8"))
             capsys.readouterr()
+            logs = [logging.getLogger(name) for name in (None, "hookline")]
+            handlers = [[*log.handlers] for log in logs]
             try:
                 main()
                 code = 0
             except SystemExit as ended:
                 code = ended.code or 0
             finally:
+                for log, before in zip(logs, handlers, strict=True):
+                    log.handlers[:] = before  # others write to a stream of this run
                 gc.unfreeze()
                 gc.enable()
         said = capsys.readouterr()

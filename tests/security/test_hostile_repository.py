@@ -2,7 +2,6 @@
 """A hostile repository: whatever command is given in it, nothing of it runs and nothing leaks."""
 
 import json
-import logging
 import os
 import re
 import subprocess
@@ -39,7 +38,6 @@ def run(place, monkeypatch, capsys):
 
 
 def runner(place, monkeypatch, capsys, folder=None):
-    monkeypatch.setattr(logging, "raiseExceptions", False)  # a handler of the run before is closed
     here = commandline.here(place.home, folder or place.folder, monkeypatch, capsys)
 
     def watched(*words):
@@ -82,6 +80,8 @@ COMMANDS: dict[str, list[str]] = {
     "bench": ["--turns 1 --json"],
     "config show": ["", "--json", "hooks", "mcp", "agents"],
     "config set": ["thinking low", "--project thinking low"],
+    "config get": ["model", "hooks", "mcp.servers.files", "agents.reviewer.instructions"],
+    "config unset": ["thinking", "--project thinking"],
     "config path": [""],
     "hooks show": ["", "tool_call", "--json", "--markdown", "--turn"],
     "hooks check": [
@@ -100,7 +100,9 @@ COMMANDS: dict[str, list[str]] = {
     "plugins lock": ["", "--yes"],
     "plugins new": ["out", "pip", "../above"],
     "models": [""],
+    "models list": [""],
     "models install": [],  # fetches a package; `test_children` starts it from a hostile folder
+    "sessions": [""],
     "tape list": [""],
     "tape show": [SESSION, f"{SESSION} --json", "evil"],
     "tape search": ["hello", "*", '"'],
@@ -162,7 +164,7 @@ def tree(*folders: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-WRITERS = ("config set", "plugins new", "sandbox")
+WRITERS = ("config set", "config unset", "plugins new", "sandbox")
 """Commands that are asked to write into the folder, or hold places in it for the time being."""
 
 
@@ -292,6 +294,7 @@ def test_a_setting_for_the_project_is_not_written_by_a_link_out_of_it(place, run
     path.symlink_to(target)
     before = tree(place.user, place.home)
     assert run("config", "set", "--project", "thinking", "low").returncode == 2
+    assert run("config", "unset", "--project", "thinking").returncode == 2
     kept = {name: about for name, about in tree(place.user, place.home).items() if name in before}
     assert kept == before
 

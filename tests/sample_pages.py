@@ -102,14 +102,25 @@ def command_hooks(page: Page) -> None:
 def hook_files(page: Page) -> None:
     at = "~/profiles/default/hooks"
     page.write(f"{at}/a.py", "\n\nhooks = [(\n")
-    b = "def f(event): ...\n" + "\n" * 4 + 'hooks = [\n    ("agent_end", f),\n\n    ("agent_ended", f),\n]\n'
+    b = (
+        "def f(event): ...\n"
+        + "\n" * 4
+        + 'hooks = [\n    ("agent_end", f),\n\n    ("agent_ended", f),\n]\n'
+    )
     page.write(f"{at}/b.py", b)
     page.write(f"{at}/c.py", 'def f(event, contxt): ...\n\nhooks = [("agent_end", f)]\n')
 
 
 @page("docs/plugins.md")
 def plugins(page: Page) -> None:
-    installed = ["run", "hooks output", "plugins show", "plugins list", "plugins verify", "plugins lock"]
+    installed = [
+        "run",
+        "hooks output",
+        "plugins show",
+        "plugins list",
+        "plugins verify",
+        "plugins lock",
+    ]
     page.skipped = [f"hookline {each}" for each in installed]
     page.write("src/hookline_word_count/plugin.py", MISSPELLED)
     page.write("~/profiles/default/hooks/polite.py", POLITE)
@@ -137,7 +148,9 @@ def trust(page: Page) -> None:
     page.write(".hookline/hooks/tidy.py", "hooks = []\n")
     page.hookline("trust", "--yes")
     page.write(".hookline/hooks/tidy.py", "hooks = []  # changed\n")
-    server = '[mcp.servers.time]\ncommand = "uvx"\nargs = ["mcp-server-time"]\n'
+    server = (
+        '[mcp.servers.time]\ncommand = "uvx"\nargs = ["mcp-server-time"]\nenv = {KEY = "${TIME_KEY}"}\n'
+    )
     page.write(".hookline/config.toml", f'{server}[agents.reviewer]\nmodel = "local"\n')
     page.write(".agents/skills/review/SKILL.md", "---\nname: review\ndescription: Review.\n---\n")
     page.write(".agents/skills/review/scripts/changed.py", "print()\n")

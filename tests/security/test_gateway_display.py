@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("telegram")
 
-from hookline.cli.chat.view import exact
+from hookline.channel import exact
 from hookline.gateway.telegram.questions import MOST_PIECES, ROOM, shown_call
 from hookline.text import visible
 

@@ -74,5 +74,15 @@ def test_the_readme_example_prints_the_verdict():
 
 def test_links_between_pages_lead_somewhere():
     for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
+            there = page.parent / target if target else page
+            assert there.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in anchors(there), f"{page.name} links to {target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link to a page can name: its headings, and anchors of its own."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
+    slugs = (re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings)
+    return {*slugs, *re.findall(r'<a id="([^"]+)"', text)}

@@ -60,7 +60,7 @@ def test_the_page_on_configuration_names_every_section():
 
 def test_the_page_on_tools_names_every_builtin_tool_and_argument(app):
     page = (ROOT / "docs" / "tools.md").read_text()
-    rows = {name: cell for name, cell in re.findall(r"^\| `(\w+)` \| (.*?) ?\|", page, re.M)}
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) ?\|", page, re.M))
     for tool in app.tools:
         for argument in tool.spec.input_schema.get("properties", {}):
             assert f"`{argument}`" in rows[tool.name], f"{tool.name} {argument}"

@@ -70,7 +70,7 @@ class PluginHooks(Family, name="plugin"):
         fires="whenever something asked for approval",
     )
     def resolve_approval(self, request: Any) -> Answer[Approval]:
-        """Get an answer to a request for approval; silence in time is a rejection."""
+        """Answer a request for approval; no answer in time is a rejection."""
 
     @lifecycle(fires="once, on graceful shutdown, also after a failed run")
     def hookline_shutdown(self, pm: PluginManager) -> Answer[None]:

@@ -32,7 +32,7 @@ class ToolHooks(Family, name="tool"):
     def around_model_call(
         self, request: Any, call_next: Callable[[Any], Awaitable[AsyncIterable[StreamEvent]]]
     ) -> Answer[AsyncIterable[StreamEvent]]:
-        """Stand around a model call; `call_next(request)` makes it."""
+        """Wrap a model call; `call_next(request)` makes it."""
 
     @intercept(
         chain("arguments", carrier="call"),
@@ -57,7 +57,7 @@ class ToolHooks(Family, name="tool"):
         fires="around every tool that runs, once the call is authorised and on the tape",
     )
     def around_tool_call(self, call: ToolCall, call_next: Callable[[], Awaitable[Any]]) -> Answer[Any]:
-        """Stand around a tool; `call_next()` runs what was authorised."""
+        """Wrap a tool; `call_next()` runs what was authorised."""
 
     @intercept(
         chain("result"),
@@ -75,7 +75,7 @@ class ToolHooks(Family, name="tool"):
         agent_id: str,
         session_id: str,
     ) -> Answer[Any]:
-        """Rewrite a tool's result; with `is_error` the tool raised and this is its message."""
+        """Rewrite a tool's result; if `is_error`, the tool raised, and this is its message."""
 
     @intercept(
         chain("result"),

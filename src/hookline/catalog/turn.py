@@ -97,7 +97,7 @@ class TurnHooks(Family, name="turn"):
     def save_state(
         self, session_id: str, state: State, message: "Envelope", model_output: str
     ) -> Answer[None]:
-        """Keep what later turns need."""
+        """Save what later turns need."""
 
     @hookspec(
         flatten(single=True), scope="session_id", fires="once per turn, after the state was saved"

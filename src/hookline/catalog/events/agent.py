@@ -31,7 +31,7 @@ class InputEventResult(Result):
 @event(gate, family="agent", match="source", fires="once per turn, before the prompt is built")
 @record
 class InputEvent(Event[InputEventResult]):
-    """A person's or trigger's input, as it came."""
+    """Input from a person or a trigger, before anything changed it."""
 
     type: Literal["input"] = field(default="input", init=False)
     text: str = ""

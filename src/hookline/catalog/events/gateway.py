@@ -69,7 +69,7 @@ class MessageSendResult(Result):
 @event(collect, family="gateway", match="channel_id", fires="once per answer, before its end is marked")
 @record
 class MessageSendEvent(Event[MessageSendResult]):
-    """An answer went out and can still be added to."""
+    """An answer went out; parts can still be added to it."""
 
     type: Literal["message:send"] = field(default="message:send", init=False)
     channel_id: str = ""

@@ -31,7 +31,7 @@ class MessageStartEvent(Event[None]):
 @event(notify, family="message", fires="for each piece of a message that streams")
 @record
 class MessageUpdateEvent(Event[None]):
-    """A message grew."""
+    """A message grew; its `content` is the new piece."""
 
     type: Literal["message_update"] = field(default="message_update", init=False)
     message: Message = field(default_factory=dict[str, Any])

@@ -73,7 +73,7 @@ class ModelResultEventResult(Blocking):
 )
 @record
 class ModelResultEvent(Event[ModelResultEventResult]):
-    """A provider answered; nobody has seen it yet."""
+    """A provider answered; no one has seen the answer yet."""
 
     type: Literal["model_result"] = field(default="model_result", init=False)
     request_id: str = ""

@@ -89,7 +89,7 @@ class ToolResultEvent(Event[ToolResultEventResult]):
 @event(notify, family="tool", match="tool_name", fires="when a tool raised, before its end")
 @record
 class ToolExecutionFailureEvent(Event[None]):
-    """A tool raised an error of its own."""
+    """A tool raised an exception."""
 
     type: Literal["tool_execution_failure"] = field(default="tool_execution_failure", init=False)
     tool_name: str = ""

@@ -31,6 +31,9 @@ class Lock:
         except sqlite3.OperationalError:
             db.close()
             return False
+        except BaseException:
+            db.close()
+            raise
         self._db = db
         return True
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -351,8 +352,8 @@ class TestAfterACrash:
             inside = ctx.depth and event.turn_index == 1 if moment == "turn_start" else True
             if inside:
                 with (
-                    sqlite3.connect(app.home / "tape.db") as now,
-                    sqlite3.connect(tmp_path / "after" / "tape.db") as left,
+                    closing(sqlite3.connect(app.home / "tape.db")) as now,
+                    closing(sqlite3.connect(tmp_path / "after" / "tape.db")) as left,
                 ):
                     now.backup(left)
 

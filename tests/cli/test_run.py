@@ -178,7 +178,7 @@ class TestABadTape:
         db = sqlite3.connect(home / "tape.db", isolation_level=None)
         db.execute("BEGIN EXCLUSIVE")
         done = here("run", "again", "--model", script)
-        db.rollback()
+        db.close()
         assert done.returncode == 2
         assert "locked" in done.stderr or "another process" in done.stderr
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from uuid import uuid4
 
 import pytest
@@ -67,7 +68,7 @@ async def test_a_message_whose_turn_is_over_is_only_marked_done(app, scripted, b
                 await asyncio.sleep(0.001)
         assert await gateway.intake.inbox.owner_of(named("first", "m1")) is None
     assert box.log == ["start", "stop"]
-    with sqlite3.connect(app.home / "tape.db") as database:
+    with closing(sqlite3.connect(app.home / "tape.db")) as database:
         assert database.execute("SELECT outcome FROM inbox").fetchall() == [("answered",)]
 
 

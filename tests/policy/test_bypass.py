@@ -9,7 +9,7 @@ import asyncio
 import json
 import sqlite3
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import aiohttp
@@ -151,8 +151,8 @@ async def in_a_resumed_turn(app, scripted, tmp_path, gate):
 
     def crash(event):
         with (
-            sqlite3.connect(app.home / "tape.db") as now,
-            sqlite3.connect(left / "tape.db") as then,
+            closing(sqlite3.connect(app.home / "tape.db")) as now,
+            closing(sqlite3.connect(left / "tape.db")) as then,
         ):
             now.backup(then)
         raise Stop

@@ -408,11 +408,12 @@ async def test_a_report_is_data(record, judged):
 
 async def test_a_damaged_entry_is_named(app, record, judged):
     import sqlite3
+    from contextlib import closing
 
     from hookline.tape import TapeError
 
     await record("go", turns=[calling("one"), "done"])
-    with sqlite3.connect(app.home / "tape.db") as db:
+    with closing(sqlite3.connect(app.home / "tape.db")) as db, db:
         db.execute("UPDATE entries SET payload = '{' WHERE kind = 'tool_call'")
     with pytest.raises(TapeError, match="is not JSON"):
         await judged()

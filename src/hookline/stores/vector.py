@@ -203,9 +203,13 @@ def _connecting(driver: Any) -> Any:
 
     def connect(*args: Any, **options: Any) -> Any:
         db = driver.connect(*args, **options)
-        db.enable_load_extension(True)
-        sqlite_vec.load(db)  # pyright: ignore[reportUnknownMemberType]
-        db.enable_load_extension(False)
+        try:
+            db.enable_load_extension(True)
+            sqlite_vec.load(db)  # pyright: ignore[reportUnknownMemberType]
+            db.enable_load_extension(False)
+        except BaseException:
+            db.close()
+            raise
         return db
 
     return connect

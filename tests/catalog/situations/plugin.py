@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -18,7 +19,7 @@ from . import Stage, situation
 @situation("register_tools")
 async def the_model_finds_a_book(stage: Stage) -> None:
     prepare(stage)
-    with sqlite3.connect(stage.folder / "books.db") as books:
+    with closing(sqlite3.connect(stage.folder / "books.db")) as books, books:
         books.execute("create table books (title text)")
         books.execute("insert into books values ('The Trial')")
     await stage.turn("find it", Turn(tool_calls=[Call("find_book", {"title": "Trial"})]), "Here.")

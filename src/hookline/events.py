@@ -49,6 +49,7 @@ from .catalog.events.misc import (
     RetryEndEvent,
     RetryStartEvent,
     UserBashEvent,
+    UserBashResult,
 )
 from .catalog.events.model import (
     ModelCallEvent,
@@ -222,4 +223,5 @@ __all__ = [
     "TurnEndEvent",
     "TurnStartEvent",
     "UserBashEvent",
+    "UserBashResult",
 ]

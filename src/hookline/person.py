@@ -10,10 +10,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from hookline.agent.errors import Blocked
+from hookline.catalog.calls import ToolCall
 from hookline.catalog.events.misc import UserBashEvent
 from hookline.catalog.identity import NOBODY, Identity
+from hookline.catalog.parts import Content
 from hookline.confinement import OUTSIDE
-from hookline.hooks import HooklineError
+from hookline.hooks import HooklineError, Verdict
 from hookline.tools.arguments import parse
 
 if TYPE_CHECKING:
@@ -76,18 +79,43 @@ async def run_shell(
     hook = app.hooks["user_bash"]
     if hook.live:
         event = UserBashEvent(command, exclude_from_context, str(app.workspace))
-        await hook.fire(event, app.context(session_id, identity))
+        verdict = await hook.fire(event, app.context(session_id, identity))
+        command = verdict.event.command
+        if not verdict.allowed:
+            raise Blocked("the command", verdict.reason, verdict.decided_by)
+        if "output" in verdict.supplied:
+            return await _taken_over(app, session_id, verdict, identity)
     given: dict[str, Any] = {"command": command}
     known = app.tools.get(SHELL).spec.input_schema.get("properties", {})
     if identity.channel == "terminal" and OUTSIDE in known:  # it is exactly what they typed
         given[OUTSIDE] = True
     outcome = await call_tool(app, session_id, SHELL, given, source="shell", identity=identity)
     if not exclude_from_context:
-        said = f"I ran `{command}` myself:\n\n{outcome.content}"
-        async with writing(app, session_id, identity) as tape:
-            message = {"role": "user", "content": said}
-            await tape.append("message", {"message": message}, meta={"user_bash": command})
+        await _tell_agent(app, session_id, command, outcome.content, identity)
     return outcome
+
+
+async def _taken_over(
+    app: Hookline, session_id: str, verdict: Verdict[Any], identity: Identity
+) -> ToolOutcome:
+    """What a handler of `user_bash` made of a command, in place of running it."""
+    from hookline.tools.runner import ToolOutcome
+
+    event: UserBashEvent = verdict.event
+    output = str(verdict.supplied["output"])
+    if not event.exclude_from_context:
+        await _tell_agent(app, session_id, event.command, output, identity)
+    call = ToolCall(f"shell_{uuid4().hex[:12]}", SHELL, {"command": event.command}, "main", session_id)
+    return ToolOutcome(call, output, bool(verdict.supplied.get("is_error")))
+
+
+async def _tell_agent(
+    app: Hookline, session_id: str, command: str, output: Content, identity: Identity
+) -> None:
+    """Let the agent see a user's command and what it came to."""
+    async with writing(app, session_id, identity) as tape:
+        message = {"role": "user", "content": f"I ran `{command}` myself:\n\n{output}"}
+        await tape.append("message", {"message": message}, meta={"user_bash": command})
 
 
 @asynccontextmanager

@@ -79,7 +79,7 @@ EVENTS = {  # all OLDEST, SKIP
     },
     "agent": {
         "input": ("text source", "gate"),
-        "before_agent_start": ("prompt system_prompt", "patch"),
+        "before_agent_start": ("prompt system_prompt tools", "patch"),
         "context": ("messages", "patch"),
         "agent_start": ("", "notify"),
         "agent_end": ("messages", "notify"),
@@ -126,7 +126,7 @@ EVENTS = {  # all OLDEST, SKIP
     },
     "misc": {
         "notification": ("kind text", "notify"),
-        "user_bash": ("command exclude_from_context cwd", "notify"),
+        "user_bash": ("command exclude_from_context cwd", "gate"),
         "resources_discover": ("cwd reason", "collect"),
         "network_request": ("host port scheme kind command tool_call_id", "gate"),
         "retry_start": ("attempt max_retries", "notify"),

@@ -84,7 +84,8 @@ class Compactor:
         """Compact in the middle of a turn; where no summary can be had, the old part is left out."""
         try:
             return await self.compact(tape, model, ctx, settings)
-        except Blocked:
+        except Blocked as blocked:
+            ctx.notify(str(blocked))
             return None
         except HooklineError as error:
             log.warning("compaction.failed session=%s: %s", tape.session_id, error_text(error))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any, Literal, TypeAlias
 
 from hookline.catalog.calls import ToolResultContent
@@ -146,15 +146,22 @@ class Engine:
         run.messages = run.tape_context.messages(await run.tape.context_entries())
         if run.resume is not None:
             run.turn_id, run.system = run.resume.turn_id, run.resume.system
+            if run.resume.tools is not None:
+                self._narrow(run, run.resume.tools)
             return
         message: Message = {"role": "user", "content": run.prompt}
+        tools: list[str] | None = None
         run.messages.append(message)
         if self._on_turn_start.live:
             await self._on_turn_start.fire(run.ctx.agent_id, list(run.messages))
         run.system = await self._system(run)
         if self._before_start.live:
-            event = BeforeAgentStartEvent(run.prompt, run.system)
-            run.system = (await self._before_start.fire(event, run.ctx)).event.system_prompt
+            names = [tool["name"] for tool in self._schemas(run)]
+            event = BeforeAgentStartEvent(run.prompt, run.system, names)
+            verdict = await self._before_start.fire(event, run.ctx)
+            run.system = verdict.event.system_prompt
+            if "tools" in verdict.changes:
+                tools = self._narrow(run, verdict.event.tools)
         if self._start.live:
             await self._start.fire(AgentStartEvent(), run.ctx)
         await self._show(message, run.ctx)
@@ -165,7 +172,14 @@ class Engine:
             run.system,
             run.identity,
             str(run.workspace),
+            tools,
         )
+
+    def _narrow(self, run: AgentRun, names: Iterable[str]) -> list[str]:
+        """Leave the agent only those of its tools that are named; gives them."""
+        kept = frozenset(names)
+        run.tools = frozenset(tool["name"] for tool in self._schemas(run) if tool["name"] in kept)
+        return sorted(run.tools)
 
     async def _system(self, run: AgentRun) -> str:
         parts: list[str] = []

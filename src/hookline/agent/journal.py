@@ -50,9 +50,13 @@ class TapeJournal:
         system: str,
         identity: Identity = NOBODY,
         workspace: str = "",
+        tools: list[str] | None = None,
     ) -> None:
-        """A turn starts with a user's message; both are one write."""
-        started = {
+        """A turn starts with a user's message; both are one write.
+
+        `tools` are those that the agent has, if a hook hid some of them.
+        """
+        started: dict[str, Any] = {
             "status": "started",
             "turn_id": turn_id,
             "envelope": plain_envelope(envelope),
@@ -60,6 +64,8 @@ class TapeJournal:
             "workspace": workspace,
             "system": system,
         }
+        if tools is not None:
+            started["tools"] = tools
         await self.tape.append_many([(TURN, started), (MESSAGE, {"message": message})])
 
     async def joined(self, message: Message, origin: dict[str, Any]) -> None:
@@ -127,6 +133,8 @@ class CutOffTurn:
     """On whose behalf it ran: the sender of its message, and of each that joined it."""
     system: str
     entries: list[Entry]
+    tools: list[str] | None = None
+    """The tools that the agent has, if a hook hid some of them."""
 
     @property
     def prompt(self) -> Any:
@@ -175,7 +183,7 @@ async def cut_off_turn(tape: Tape) -> CutOffTurn | None:
         if entry.kind == MESSAGE and entry.meta.get("steered"):
             identity = identity.joined_by(Identity.restored(entry.meta.get("identity")))
     envelope, system = begun.get("envelope"), begun.get("system", "")
-    return CutOffTurn(begun["turn_id"], envelope, identity, system, entries)
+    return CutOffTurn(begun["turn_id"], envelope, identity, system, entries, begun.get("tools"))
 
 
 def plain_content(content: Content) -> Any:

@@ -65,6 +65,7 @@ from .events.misc import (
     RetryEndEvent,
     RetryStartEvent,
     UserBashEvent,
+    UserBashResult,
 )
 from .events.model import (
     ModelCallEvent,
@@ -318,7 +319,7 @@ class MiscEvents:
     def notification(self, event: NotificationEvent, ctx: HookContext) -> Answer[None]: ...
 
     @handles(UserBashEvent)
-    def user_bash(self, event: UserBashEvent, ctx: HookContext) -> Answer[None]: ...
+    def user_bash(self, event: UserBashEvent, ctx: HookContext) -> Answer[UserBashResult]: ...
 
     @handles(RetryStartEvent)
     def retry_start(self, event: RetryStartEvent, ctx: HookContext) -> Answer[None]: ...

@@ -22,15 +22,16 @@ class Blocking(Result):
 
 
 class Cancelling(Result):
-    """A result with `cancel`."""
+    """A result with `cancel` and `reason`."""
 
     __slots__ = ()
 
     cancel: bool
+    reason: str | None
 
     def verdict(self) -> Ruling:
         """`cancel` denies."""
-        return Ruling(denied_if(self.cancel), changes=self.set_fields("cancel"))
+        return Ruling(denied_if(self.cancel), self.reason, self.set_fields("cancel", "reason"))
 
 
 def denied_if(deny: bool) -> Decision:

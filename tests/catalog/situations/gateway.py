@@ -81,12 +81,12 @@ async def a_bell_rings_when_an_approval_is_waited_for(stage: Stage) -> None:
 
 
 @situation("user_bash")
-async def the_commands_that_the_model_sees_are_remembered(stage: Stage) -> None:
+async def the_plugin_answers_one_command_itself(stage: Stage) -> None:
     stage.script("Yes.")
     async with stage.running():
         await person.run_shell(stage.app, "s", "echo hi")
-        await person.run_shell(stage.app, "s", "echo secret", exclude_from_context=True)
-    assert stage.plugin.history == ["echo hi"]
+        outcome = await person.run_shell(stage.app, "s", "history")
+    assert outcome.content == "echo hi"
 
 
 @situation("network_request")

@@ -34,7 +34,7 @@ async def the_person_is_asked_before_unsaved_work_is_left(stage: Stage) -> None:
     stage.script("Yes.", repeat=True)
     async with stage.running():
         await stage.say()
-        with pytest.raises(Blocked):
+        with pytest.raises(Blocked, match="there is unsaved work"):
             await stage.app.sessions.new("s", session_id="next")
         await stage.app.sessions.new("s", session_id="next")
     assert [asked.text for asked in stage.channel.questions] == ["Leave without saving?"] * 2
@@ -46,7 +46,7 @@ async def a_project_that_is_released_is_not_forked(stage: Stage) -> None:
     async with stage.running():
         await stage.say()
         (stage.folder / "RELEASE").touch()
-        with pytest.raises(Blocked):
+        with pytest.raises(Blocked, match="the project is being released"):
             await stage.app.sessions.fork("s")
         (stage.folder / "RELEASE").unlink()
         await stage.app.sessions.fork("s", into="t")

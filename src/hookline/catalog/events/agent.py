@@ -40,9 +40,11 @@ class InputEvent(Event[InputEventResult]):
 
 @record
 class BeforeAgentStartEventResult(Result):
-    """Another system prompt; the last one set is used."""
+    """Another system prompt, or fewer tools; the last one set is used."""
 
     system_prompt: str | None = None
+    tools: list[str] | None = None
+    """The tools that the agent has in this turn; it cannot see or call any other."""
 
 
 @event(
@@ -50,11 +52,13 @@ class BeforeAgentStartEventResult(Result):
 )
 @record
 class BeforeAgentStartEvent(Event[BeforeAgentStartEventResult]):
-    """The agent is about to start, with this prompt and system prompt."""
+    """The agent is about to start, with this prompt, system prompt and these tools."""
 
     type: Literal["before_agent_start"] = field(default="before_agent_start", init=False)
     prompt: Prompt = ""
     system_prompt: str = ""
+    tools: list[str] = field(default_factory=list[str])
+    """The names of the tools that the agent has."""
 
 
 @event(notify, family="agent", fires="once per run, when the loop begins")

@@ -38,10 +38,24 @@ class NotificationEvent(Event[None]):
     text: str = ""
 
 
-@event(notify, family="misc", match="command", fires="when a person runs a shell command of their own")
 @record
-class UserBashEvent(Event[None]):
-    """A person ran a shell command."""
+class UserBashResult(Blocking):
+    """Keep a person's command from running, run another one, or take it over."""
+
+    block: bool = False
+    reason: str | None = None
+    command: str | None = None
+    """Runs in its place."""
+    output: str | None = None
+    """What the command came to, because the handler ran it; nothing else runs."""
+    is_error: bool | None = None
+    """Whether that is the output of a failure."""
+
+
+@event(gate, family="misc", match="command", fires="when a person runs a shell command of their own")
+@record
+class UserBashEvent(Event[UserBashResult]):
+    """A person wants to run a shell command."""
 
     type: Literal["user_bash"] = field(default="user_bash", init=False)
     command: str = ""

@@ -58,6 +58,8 @@ class SessionBeforeSwitchResult(Cancelling):
     """Stay in the present session."""
 
     cancel: bool = False
+    reason: str | None = None
+    """Why it is cancelled; the person sees it."""
 
 
 @event(
@@ -77,6 +79,8 @@ class SessionBeforeForkResult(Cancelling):
     """Do not fork."""
 
     cancel: bool = False
+    reason: str | None = None
+    """Why it is cancelled; the person sees it."""
 
 
 @event(gate, family="session", fires="before a session is forked from an entry")
@@ -106,6 +110,8 @@ class SessionBeforeCompactResult(Cancelling):
 
     cancel: bool = False
     compaction: CompactionResult | None = None
+    reason: str | None = None
+    """Why it is cancelled; the person sees it."""
 
 
 @event(gate, family="session", fires="before a branch is compacted")
@@ -138,6 +144,8 @@ class SessionBeforeTreeResult(Cancelling):
     summary: str | None = None
     custom_instructions: str | None = None
     label: str | None = None
+    reason: str | None = None
+    """Why it is cancelled; the person sees it."""
 
 
 @event(gate, family="session", fires="before the leaf moves to another branch")

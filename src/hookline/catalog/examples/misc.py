@@ -15,6 +15,7 @@ from ..events.misc import (
     RetryEndEvent,
     RetryStartEvent,
     UserBashEvent,
+    UserBashResult,
 )
 
 log = logging.getLogger(__name__)
@@ -38,10 +39,12 @@ class Desk:
         print("\a", event.text)
 
     @hookimpl
-    def user_bash(self, event: UserBashEvent) -> None:
-        """Remember the commands that the model may see."""
-        if not event.exclude_from_context:
-            self.history.append(event.command)
+    def user_bash(self, event: UserBashEvent) -> UserBashResult | None:
+        """Remember commands, and answer `history` with them in place of the shell."""
+        if event.command == "history":
+            return UserBashResult(output="\n".join(self.history))
+        self.history.append(event.command)
+        return None
 
     @hookimpl
     def retry_start(self, event: RetryStartEvent, ctx: HookContext) -> None:

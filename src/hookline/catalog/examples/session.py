@@ -56,12 +56,13 @@ class Project:
         if not self.dirty:
             return None
         answer = await ctx.ask("Leave without saving?", choices=["yes", "no"])
-        return SessionBeforeSwitchResult(cancel=answer != "yes")
+        return SessionBeforeSwitchResult(cancel=answer != "yes", reason="there is unsaved work")
 
     @hookimpl
     def session_before_fork(self, event: SessionBeforeForkEvent) -> SessionBeforeForkResult:
         """Keep forks out of a project that is being released."""
-        return SessionBeforeForkResult(cancel=(self.home / "RELEASE").exists())
+        frozen = (self.home / "RELEASE").exists()
+        return SessionBeforeForkResult(cancel=frozen, reason="the project is being released")
 
     @hookimpl
     def session_compact(self, event: SessionCompactEvent, ctx: HookContext) -> None:

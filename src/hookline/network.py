@@ -7,18 +7,31 @@ person where somebody asks. Without an answer in time the connection is refused.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from hookline.agent.journal import decisions
 from hookline.catalog.events.misc import NetworkRequestEvent
 from hookline.catalog.identity import NOBODY, Identity
 from hookline.hooks import Decision, Ruling
 from hookline.hooks.errors import error_text
+from hookline.tape import DECISION
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
     from hookline.sandbox.proxy import NetworkRequest
 
+log = logging.getLogger("hookline")
+
 HOOK = "network_request"
+SANDBOX = "sandbox"
+"""Who decides by the hosts in the settings of the sandbox."""
+MOST_NOTED = 100
+"""Different decisions of one call that are written on the tape."""
+MOST_CALLS = 256
+MOST_COMMAND = 1000
+"""Characters of a command on the tape."""
 SECONDS = 120.0
 """How long a connection waits for a person; the program gives up sooner or later."""
 
@@ -28,16 +41,25 @@ class NetworkGate:
 
     def __init__(self, app: Hookline) -> None:
         self._app = app
+        self._noted: OrderedDict[tuple[str, str], set[tuple[str, ...]]] = OrderedDict()
+        """What the tape has of the last calls, so that a child which tries again adds nothing."""
 
     async def judge(self, request: NetworkRequest) -> str | None:
         """Let a connection through (None), or say why not. A failure refuses it."""
         rulings: list[Ruling] = []
         action = self._action(request)
-        try:
-            reason = await self._decide(request, action, rulings)
-        except Exception as error:
-            reason = f"the connection could not be judged: {error_text(error)}"
-            rulings.append(Ruling(Decision.DENY, reason, by=HOOK))
+        if request.refused:
+            rulings.append(Ruling(Decision.DENY, request.refused, by=SANDBOX))
+            if not await self._note(request, rulings):
+                return request.refused  # a child may try as often as it likes
+            reason = request.refused
+        else:
+            try:
+                reason = await self._decide(request, action, rulings)
+            except Exception as error:
+                reason = f"the connection could not be judged: {error_text(error)}"
+                rulings.append(Ruling(Decision.DENY, reason, by=HOOK))
+            await self._note(request, rulings)
         auditor = self._app.safeguards.auditor
         if auditor is not None:
             try:
@@ -45,6 +67,39 @@ class NetworkGate:
             except Exception as error:
                 return reason or f"the decision could not be recorded: {error_text(error)}"
         return reason
+
+    async def _note(self, request: NetworkRequest, rulings: list[Ruling]) -> bool:
+        """Write a decision on the tape of the session, once for each call; whether it is a new one."""
+        client = request.client
+        last = rulings[-1]
+        outcome = "denied" if last.decision is Decision.DENY else "allowed"
+        key = (request.host, str(request.port), outcome, *(str(each.by) for each in rulings))
+        noted = self._noted.setdefault((client.session_id, client.call_id), set())
+        self._noted.move_to_end((client.session_id, client.call_id))
+        if len(self._noted) > MOST_CALLS:
+            self._noted.popitem(last=False)
+        if key in noted or len(noted) >= MOST_NOTED:
+            return False
+        noted.add(key)
+        if client.session_id:
+            payload = {
+                "text": f"{request.host}:{request.port}: {outcome}",
+                "hook": HOOK,
+                "call_id": client.call_id,
+                "host": request.host,
+                "port": request.port,
+                "scheme": request.scheme,
+                "child": client.kind,
+                "command": client.command[:MOST_COMMAND],
+                "outcome": outcome,
+            }
+            try:
+                run = self._app.runs.get(client.session_id)
+                tape = run.tape if run is not None else await self._app.tape(client.session_id)
+                await tape.append(DECISION, payload, meta=decisions(rulings))
+            except Exception as error:  # it is in the audit log all the same
+                log.warning("network.not_on_the_tape session=%s: %s", client.session_id, error)
+        return True
 
     async def _decide(
         self, request: NetworkRequest, action: dict[str, Any], rulings: list[Ruling]
@@ -67,9 +122,10 @@ class NetworkGate:
                 return verdict.reason or f"{verdict.decided_by} refused {request.host}"
             if verdict.asked:
                 questions.append(verdict.reason or f"connect to {request.host}?")
+        rulings.append(Ruling(Decision.ALLOW, by=SANDBOX))  # its settings name the host
         for who in self._identity(request).everyone:  # the strictest decision counts
             theirs = {**action, **_caller(who), "authorized": True}
-            for ruling in await app.policy.judge(theirs):
+            for ruling in (await app.policy.judge(theirs))[1:]:  # without the default, which allows
                 rulings.append(ruling)
                 if ruling.decision is Decision.DENY:
                     return ruling.reason or f"{ruling.by} refuses {request.host}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +17,8 @@ import pytest
 from hookline.app import Hookline
 from hookline.catalog.identity import Identity
 from hookline.events import NetworkRequestEvent, NetworkRequestResult
+from hookline.models import Call, ScriptedModel, Turn
+from hookline.network import NetworkGate
 from hookline.sandbox import Sandbox
 from hookline.sandbox.proxy import (
     Client,
@@ -30,6 +33,8 @@ from hookline.sandbox.proxy import (
     request_of,
 )
 from hookline.sandbox.sandbox import probe
+
+from ..commandline import here
 
 needs_bubblewrap = pytest.mark.skipif(
     probe()[0] != "bubblewrap", reason=f"needs bubblewrap: {probe()[1]}"
@@ -460,3 +465,80 @@ async def test_a_rule_on_a_user_judges_the_connections_of_their_commands(
     assert [(each["user"], each["outcome"]) for each in decisions] == [
         (identity.user, "allowed" if reached else "denied")
     ]
+
+
+# --- on the tape, and why ---
+
+
+def scripted(app: Hookline, *commands: str) -> None:
+    calls = [Call("shell", {"command": command}) for command in commands]
+    model = ScriptedModel([Turn(tool_calls=calls), "Done."])
+    app.models.add(model)
+    app.model = model.name
+
+
+@needs_bubblewrap
+def test_why_tells_which_command_asked_for_which_host_and_who_decided(
+    tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text(
+        '[policy]\ndefault = "allow"\n[sandbox]\nnetwork = ["127.0.0.1", "localhost"]\n'
+    )
+    app = Hookline(home=home, workspace=tmp_path, project=False)
+    app.load_hooks(packages=False)
+
+    def not_by_name(event: NetworkRequestEvent) -> NetworkRequestResult | None:
+        if event.host == "localhost":
+            return NetworkRequestResult(block=True, reason="use the address")
+        return None
+
+    app.hooks.register("network_request", not_by_name)
+    reached, blocked, refused = (
+        f"python3 -c {shlex.quote(PLAIN.format(host=host, port=port))}"
+        for host in ("127.0.0.1", "localhost", "other.example")
+    )
+    scripted(app, reached, blocked, f"for i in 1 2 3; do {refused}; done")
+
+    async def turn() -> tuple[list[Any], int]:
+        async with app.running():
+            await app.process({"content": "go", "session_id": "s"})
+            branch = await (await app.tape("s")).branch()
+            return await app.store().entries("s"), len(branch)
+
+    entries, on_the_branch = asyncio.run(turn())
+    assert on_the_branch == len(entries)
+    found = [entry.payload for entry in entries if entry.kind == "decision"]
+    assert sorted((each["host"], each["outcome"]) for each in found) == [
+        ("127.0.0.1", "allowed"), ("localhost", "denied"), ("other.example", "denied"),
+    ]  # fmt: skip
+    run = here(home, tmp_path, monkeypatch, capsys)
+    calls = {each["host"]: each["call_id"] for each in found}
+    for host, who, did, reason in (
+        ("127.0.0.1", "sandbox", "allowed", ""),
+        ("localhost", "not_by_name", "denied", "use the address"),
+        ("other.example", "sandbox", "denied", "not among the hosts"),
+    ):
+        told = json.loads(run("why", "s", calls[host], "--json").stdout)["steps"]
+        steps = [step for step in told if step["hook"] == "network_request"]
+        assert any(who in step["by"] and step["did"] == did for step in steps), (host, steps)
+        assert all(host in step["reason"] and "python3" in step["reason"] for step in steps)
+        assert any(reason in step["reason"] for step in steps)
+    shown = run("why", "s").stdout
+    assert shown.count("network_request") >= 3
+    assert "other.example:" in shown
+
+
+async def test_a_child_that_tries_many_hosts_does_not_fill_the_tape(tmp_path: Path) -> None:
+    app = Hookline(home=tmp_path / "home", workspace=tmp_path, project=False)
+    app.load_hooks(packages=False)
+    gate = NetworkGate(app)
+    client = Client("shell", (), "scan", "s", "c")
+    async with app.running():
+        for number in range(300):
+            for _ in range(3):
+                request = NetworkRequest(f"h{number}.example", 443, "https", client, refused="no")
+                assert await gate.judge(request) == "no"
+        entries = await app.store().entries("s")
+    assert len(entries) == 100

@@ -16,7 +16,7 @@ import socket
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -59,10 +59,13 @@ class NetworkRequest:
     port: int
     scheme: str
     client: Client
+    refused: str = ""
+    """Why the settings of the sandbox refuse it; empty if they allow it."""
 
 
 Judge: TypeAlias = Callable[[NetworkRequest], Awaitable[str | None]]
-"""Decides on a connection: None lets it through, a text says why not."""
+"""Decides on a connection: None lets it through, a text says why not. One that the sandbox refuses is
+given to it as well, so that it can be recorded."""
 
 
 class Refused(Exception):
@@ -167,23 +170,33 @@ class Proxy:
         await _join(reader, far_writer, far_reader, writer)
 
     async def _judged(self, request: NetworkRequest) -> tuple[socket.AddressFamily, Any]:
-        """Check the host, ask the judge, and resolve; the address to connect to."""
-        named = allowed(request.host, request.port, request.client.hosts)
-        if named is None:
-            raise Refused(f"{request.host} is not among the hosts that this child may reach")
+        """Check the host, resolve it, and ask the judge; the address to connect to."""
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(
-                request.host, request.port, type=socket.SOCK_STREAM
-            )
-        except OSError:
-            raise Refused(f"{request.host} cannot be resolved") from None
-        usable = [each for each in found if named == "name" or _is_elsewhere(str(each[4][0]))]
-        if not usable:
-            raise Refused(f"{request.host} is a local or private address; name it to allow it")
+            address = await _resolved(request)
+        except Refused as refusal:
+            await self.judge(replace(request, refused=str(refusal)))
+            raise
         reason = await self.judge(request)
         if reason is not None:
             raise Refused(reason)
-        return usable[0][0], usable[0][4]
+        return address
+
+
+async def _resolved(request: NetworkRequest) -> tuple[socket.AddressFamily, Any]:
+    """The address of a host that the child may reach."""
+    named = allowed(request.host, request.port, request.client.hosts)
+    if named is None:
+        raise Refused(f"{request.host} is not among the hosts that this child may reach")
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            request.host, request.port, type=socket.SOCK_STREAM
+        )
+    except OSError:
+        raise Refused(f"{request.host} cannot be resolved") from None
+    usable = [each for each in found if named == "name" or _is_elsewhere(str(each[4][0]))]
+    if not usable:
+        raise Refused(f"{request.host} is a local or private address; name it to allow it")
+    return usable[0][0], usable[0][4]
 
 
 def head_of(head: bytes) -> tuple[str, str, list[str]]:

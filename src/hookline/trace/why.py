@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from hookline.foreign_json import parse_json
 from hookline.hooks.errors import suggestion
-from hookline.tape import Entry, TapeStore
+from hookline.tape import DECISION, Entry, TapeStore
 
 from .diff import Change, differences
 from .errors import TraceError
@@ -165,6 +165,7 @@ def of_call(
     found.steps = steps_of(found.records)
     last = next((e for e in reversed(own) if e.meta.get("rulings")), None)
     found.steps += rulings_of(last, found.steps)
+    found.steps += connections_of(e for e in entries if e.payload.get("call_id") == call)
     return found
 
 
@@ -217,6 +218,7 @@ def of_turn(session: str, turn: Turn, trace: Trace) -> Explanation:
             seen[str(call_id_of(entry))] = entry
     for call, entry in seen.items():
         found.steps += rulings_of(entry, [s for s in found.steps if s.call == call])
+    found.steps += connections_of(turn.entries)
     for call in dict.fromkeys(step.call for step in found.steps if step.call):
         name, wanted, began, ended = asked_for(call, turn.entries)
         found.calls[call] = f"{name} {brief(wanted)}: {outcome_of(began, ended)}"
@@ -273,6 +275,28 @@ def rulings_of(entry: Entry | None, known: Iterable[Step]) -> list[Step]:
         for decision in [str(ruling.get("decision", ""))]
         for changed in [list[Any](ruling.get("changed") or ())]
         if (str(ruling.get("by", "?")), decision) not in told
+    ]
+
+
+def connections_of(entries: Iterable[Entry]) -> list[Step]:
+    """Who let a sandboxed child connect to which host, or did not."""
+    return [
+        Step(
+            step.by,
+            step.did,
+            "network_request",
+            reason=": ".join(
+                filter(None, [f"{payload.get('host')}:{payload.get('port')}", step.reason])
+            )
+            + f" ({payload.get('child')}: {brief(payload.get('command'))})",
+            decision=step.decision,
+            call=str(payload.get("call_id") or ""),
+            time=entry.time,
+        )
+        for entry in entries
+        if entry.kind == DECISION and entry.payload.get("hook") == "network_request"
+        for payload in [entry.payload]
+        for step in rulings_of(entry, ())
     ]
 
 

@@ -24,6 +24,7 @@ from .spans import with_spans
 from .store import Trace, TraceStore
 from .turns import Turn, call_id_of, identity_of, interval, message_of, requested, turns_of
 
+CONNECTION = "network_request"
 NOTHING = (
     "the trace has nothing of this: no handler decided or changed anything, or the trace was off then; "
     "`hookline config set trace.level full` also keeps the handlers that said nothing"
@@ -165,7 +166,9 @@ def of_call(
     found.steps = steps_of(found.records)
     last = next((e for e in reversed(own) if e.meta.get("rulings")), None)
     found.steps += rulings_of(last, found.steps)
-    found.steps += connections_of(e for e in entries if e.payload.get("call_id") == call)
+    found.steps = with_connections(
+        found.steps, [e for e in entries if e.payload.get("call_id") == call]
+    )
     return found
 
 
@@ -218,7 +221,7 @@ def of_turn(session: str, turn: Turn, trace: Trace) -> Explanation:
             seen[str(call_id_of(entry))] = entry
     for call, entry in seen.items():
         found.steps += rulings_of(entry, [s for s in found.steps if s.call == call])
-    found.steps += connections_of(turn.entries)
+    found.steps = with_connections(found.steps, turn.entries)
     for call in dict.fromkeys(step.call for step in found.steps if step.call):
         name, wanted, began, ended = asked_for(call, turn.entries)
         found.calls[call] = f"{name} {brief(wanted)}: {outcome_of(began, ended)}"
@@ -278,13 +281,19 @@ def rulings_of(entry: Entry | None, known: Iterable[Step]) -> list[Step]:
     ]
 
 
+def with_connections(steps: list[Step], entries: Iterable[Entry]) -> list[Step]:
+    """The steps with those of connections, of which the tape knows more than the trace."""
+    found = connections_of(entries)
+    return [step for step in steps if step.hook != CONNECTION or not found] + found
+
+
 def connections_of(entries: Iterable[Entry]) -> list[Step]:
     """Who let a sandboxed child connect to which host, or did not."""
     return [
         Step(
             step.by,
             step.did,
-            "network_request",
+            CONNECTION,
             reason=": ".join(
                 filter(None, [f"{payload.get('host')}:{payload.get('port')}", step.reason])
             )
@@ -294,7 +303,7 @@ def connections_of(entries: Iterable[Entry]) -> list[Step]:
             time=entry.time,
         )
         for entry in entries
-        if entry.kind == DECISION and entry.payload.get("hook") == "network_request"
+        if entry.kind == DECISION and entry.payload.get("hook") == CONNECTION
         for payload in [entry.payload]
         for step in rulings_of(entry, ())
     ]

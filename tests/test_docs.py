@@ -1,5 +1,6 @@
 """Every Python example in the documentation runs, and settings and links hold."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from hookline.app import Hookline
+from hookline.catalog.context import HookContext
 from hookline.cli.config import problems
 from hookline.config.sections import known
 
@@ -86,3 +88,42 @@ def anchors(page: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.S), re.M)
     slugs = (re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings)
     return {*slugs, *re.findall(r'<a id="([^"]+)"', text)}
+
+
+def names() -> list[Any]:
+    """The names of our modules, of the app and of contexts in the text of each page."""
+    pattern = r"`(?:await )?((?:app|ctx|hookline)(?:\.[a-zA-Z_]\w*)+)[^`\n]*`"
+    found = []
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+        found += [pytest.param(set(re.findall(pattern, text)), id=page.name)]
+    return found
+
+
+@pytest.mark.parametrize("found", names())
+def test_every_name_in_the_text_exists(found, app):
+    missing = [name for name in found if not exists(name.split("."), app)]
+    assert [each for each in missing if each not in ("hookline.manifest", "hookline.factory")] == []
+
+
+def exists(path: list[str], app: Hookline) -> bool:
+    """Whether attributes lead from the app, a context or a module of ours to something."""
+    value: Any = {"app": app, "ctx": HookContext()}.get(path[0])
+    rest = path[1:]
+    if value is None:
+        module = path
+        while not _importable(module):
+            module = module[:-1]
+        value, rest = importlib.import_module(".".join(module)), path[len(module) :]
+    for name in rest:
+        if not hasattr(value, name):
+            return False
+        value = getattr(value, name)
+    return True
+
+
+def _importable(path: list[str]) -> bool:
+    try:
+        return bool(importlib.import_module(".".join(path)))
+    except ImportError:
+        return False

@@ -27,7 +27,7 @@ from hookline.catalog.identity import NOBODY, Identity
 from hookline.catalog.parts import Prompt
 from hookline.catalog.place import at, here, new_turn
 from hookline.catalog.stream import StreamEvent
-from hookline.channel import NOWHERE, Channel, Note, Question, started
+from hookline.channel import NOWHERE, Channel, Note, Question, Router, started
 from hookline.home import home as default_home
 from hookline.hookfiles import HookFiles
 from hookline.inbound import Command, Inbound
@@ -516,6 +516,9 @@ class Hookline:
         place = here()
         return self.channel if place is None or place.channel is None else place.channel
 
+    def _channel_of(self, message: Envelope) -> Channel:
+        return self.channel.to(message) if isinstance(self.channel, Router) else self.channel
+
     def notify(self, channel: Channel, note: Note) -> None:
         """Show a note on a channel, from any thread."""
         self._on_loop(partial(channel.notify, note))
@@ -561,7 +564,7 @@ class Hookline:
         `command` runs slash commands; without it a message that begins with a slash is a message like
         any other. `on_placed` is called when no later message can overtake this one.
         """
-        channel = self.channel if channel is None else channel
+        channel = self._channel_of(message) if channel is None else channel
         with at(new_turn(channel)):
             return await self.pipeline.process(
                 Inbound(message, NOBODY, channel, session_id or "", command, on_placed)
@@ -571,7 +574,7 @@ class Hookline:
 
     async def resume(self, session_id: str, channel: Channel | None = None) -> TurnResult | None:
         """Continue the session's cut-off turn where it stopped; None when there is none."""
-        channel = self.channel if channel is None else channel
+        channel = self._channel_of({"session_id": session_id}) if channel is None else channel
         with at(new_turn(channel)):
             return await self.pipeline.resume(session_id, channel)
 

@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookline.channel")
 
-APPROVAL: Final = {"approve": "Approve", "session": "Always in this session", "reject": "Reject"}
+APPROVAL: Final = {
+    "approve": "Approve once",
+    "session": "Approve for this session",
+    "reject": "Reject",
+}
 """The answers to an approval that a button can give, with the label of each."""
 APPROVAL_PROMPT: Final = "allow it? [y/N/session/minutes/why not]"
 """What else a person can type: for how long, or why not. `policy.answers` reads it."""
@@ -62,35 +66,29 @@ class Question:
     id: str = ""
     session_id: str = ""
     """The session that asks; a subagent's has those above it before the last slash."""
-    hash: str = ""
-    """What an answer is bound to: the call that was shown, or the question and its choices."""
     request: Mapping[str, Any] | None = None
-    """The call to approve. None: a question of a hook."""
+    """The question as it is kept while it waits; that of an approval has the `tool` and `arguments`."""
 
     @classmethod
     def of(cls, request: Mapping[str, Any], timeout: float | None = None) -> Question:
         """The question of a stored request: an approval, or what `HookContext.ask` asked."""
-        named: dict[str, Any] = {
-            "id": str(request.get("id") or ""),
-            "session_id": str(request["session_id"]),
-            "hash": str(request.get("hash") or ""),
-        }
+        asked: Mapping[str, Any] = {"choices": APPROVAL, "default": "reject", "timeout": timeout}
         if request.get("kind") == ASK:
             asked = request["arguments"]
-            return cls(
-                str(request["question"]),
-                tuple(asked["choices"]),
-                asked["default"],
-                asked["timeout"],
-                **named,
-            )
-        text = str(request["question"])
-        return cls(text, tuple(APPROVAL), "reject", timeout, request=request, **named)
+        return cls(
+            str(request["question"]),
+            tuple(asked["choices"]),
+            asked["default"],
+            asked["timeout"],
+            str(request.get("id") or ""),
+            str(request["session_id"]),
+            request,
+        )
 
     @property
     def is_approval(self) -> bool:
         """Whether the answer decides on a tool call."""
-        return self.request is not None
+        return self.request is not None and self.request.get("kind") != ASK
 
     @property
     def labels(self) -> dict[str, str]:
@@ -100,7 +98,9 @@ class Question:
     @cached_property
     def call(self) -> str:
         """The call to approve, exactly as it will be made, with nothing left out or hidden."""
-        return exact(self.request["tool"], self.request["arguments"]) if self.request else ""
+        if self.request is None or not self.is_approval:
+            return ""
+        return exact(self.request["tool"], self.request["arguments"])
 
     @property
     def diff(self) -> str:
@@ -124,6 +124,12 @@ class Question:
         if self.default is None:
             return f"no one is here to answer: {text}"
         return f"no one is here to answer, so the default {visible(self.default)!r} counts: {text}"
+
+    def choice(self, answer: str) -> str | None:
+        """The answer that a program or a button gives; None if the question does not take it."""
+        if not self.choices:
+            return answer if answer.strip() else self.default
+        return answer if answer in self.choices else None
 
     def read(self, typed: str) -> str | None:
         """The answer that a person means; None if it is none of the choices.
@@ -191,6 +197,14 @@ class Channel:
     def asks(self) -> bool:
         """Whether there may be someone to ask."""
         return type(self).ask is not Channel.ask
+
+
+class Router(Channel):
+    """A channel that leads to many chats."""
+
+    def to(self, message: Envelope) -> Channel:
+        """The channel of one message."""
+        return self
 
 
 NOWHERE: Final = Channel()

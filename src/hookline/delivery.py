@@ -29,6 +29,21 @@ async def session_address(app: Hookline, session_id: str) -> tuple[str, str] | N
     return (channel, chat_id) if chat_id and is_channel(channel) else None
 
 
+async def answer_address(app: Hookline, message: Envelope) -> Envelope | None:
+    """Where the people are whom a turn is for that none of them started; None: nowhere.
+
+    That is the chat that a trigger answers to, or else the chat of the session.
+    """
+    chosen, session_id = field_of(message, "answer_to"), field_of(message, "session_id")
+    if chosen:
+        channel, chat_id = str(chosen), address_of(message)[1]
+    elif session_id and (found := await session_address(app, str(session_id))) is not None:
+        channel, chat_id = found
+    else:
+        return None
+    return {"channel": channel, "chat_id": chat_id, "session_id": session_id, "content": ""}
+
+
 async def to_session(app: Hookline, outbound: Envelope) -> Envelope:
     """An outbound envelope, addressed to the channel of its session unless it names one.
 

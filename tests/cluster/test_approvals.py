@@ -18,9 +18,10 @@ class Asked(Chest):
         super().__init__()
         self.questions, self.answer, self.gone = [], asyncio.Queue(), asyncio.Event()
 
-    async def ask(self, inbound, request):
-        self.questions.append((inbound["message_id"], request["tool"]))
-        self.request = request
+    async def ask(self, inbound, question):
+        self.request = question.request
+        name = self.request["tool"] if question.is_approval else question.text
+        self.questions.append((inbound.get("message_id"), name))
         await self._tell()
         try:
             return await self.answer.get()
@@ -113,3 +114,36 @@ async def test_a_question_is_open_for_the_worker_that_goes_on_and_shown_once(clu
     box.answer.put_nowait("approve")
     (result,) = await box.answers("ada-1")
     assert (result.model_output, ran(cluster)) == ("done", ["once"])
+
+
+async def test_a_question_of_a_hook_is_asked_where_the_sender_is(cluster):
+    box = await cluster.gateway(box=Asked())
+    app, answers = cluster.app("done"), []
+
+    async def talk(event, ctx):
+        answers.append(await ctx.ask("Proceed?", ["yes", "no"], default="no"))
+
+    app.hooks.register("agent_end", talk)
+    await cluster.worker(app=app)
+    await box.handle(letter())
+    await box.is_asked()
+    assert box.questions == [("ada-1", "Proceed?")]
+    box.answer.put_nowait("yes")
+    await box.answers("ada-1")
+    assert answers == ["yes"]
+
+
+async def test_a_turn_that_nobody_sent_asks_the_people_of_its_session(cluster):
+    box = await cluster.gateway(box=Asked())
+    app, answers = cluster.app("done"), []
+
+    async def talk(event, ctx):
+        answers.append(await ctx.ask("Proceed?", ["yes", "no"], default="no"))
+
+    app.hooks.register("agent_end", talk)
+    await cluster.worker(app=app)
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        group.create_task(app.process({"content": "a file changed", "session_id": "mail:ada"}))
+        await box.is_asked()
+        box.answer.put_nowait("yes")
+    assert answers == ["yes"]

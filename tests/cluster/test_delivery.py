@@ -96,8 +96,8 @@ async def test_notifications_reach_the_sender_of_the_turn_that_they_are_about(cl
     box = await cluster.gateway()
     told = []
 
-    async def notify(inbound, kind, text):
-        told.append((inbound["message_id"], text))
+    async def notify(inbound, note):
+        told.append((inbound["message_id"], note.text))
 
     box.notify = notify
     app = cluster.app("done")

@@ -212,10 +212,13 @@ class BotApi:
         found = {"message_id": self._next, "date": 1_700_000_000, "chat": chat, "text": text}
         self.messages[self._next] = {**found, "html": given["text"], "shown": [text]}
         if "reply_markup" in given:
-            rows = json.loads(given["reply_markup"])["inline_keyboard"]
+            markup = json.loads(given["reply_markup"])
+            rows = markup.get("inline_keyboard", [])
             buttons = {b["text"]: b["callback_data"] for row in rows for b in row}
             assert all(len(data.encode()) <= 64 for data in buttons.values())
-            self.messages[self._next]["buttons"] = buttons
+            self.messages[self._next]["buttons" if buttons else "reply"] = (
+                buttons or markup["force_reply"]
+            )
         return found
 
     async def _editMessageText(self, given):

@@ -114,7 +114,7 @@ async def test_a_tool_is_asked_for_through_the_channel_and_its_gates_see_a_comma
             while (frame := json.loads(await socket.recv()))["type"] != "end":
                 if frame["type"] == "approval":
                     assert (frame["tool"], frame["arguments"]) == ("shout", {"text": "hi"})
-                    reply = {"type": "approval", "answer": answer}
+                    reply = {"type": "answer", "answer": answer}
                     reply |= {name: frame[name] for name in ("id", "hash")}
                     await socket.send(json.dumps(reply))
             assert frame["outcome"] == "handled"

@@ -149,6 +149,31 @@ async def test_an_approval_is_answered_by_a_click(tmp_path, chromium, button, wr
         assert await page.get_attribute(".tool", "data-state") == ("done" if written else "failed")
 
 
+@pytest.mark.parametrize("choices", [("yes", "no"), ()])
+async def test_a_note_and_a_question_of_a_hook_are_shown(tmp_path, chromium, choices):
+    answers = []
+
+    async def talk(event, ctx):
+        ctx.notify("Have a look.")
+        answers.append(await ctx.ask("Proceed?", choices))
+
+    async with serving(tmp_path, ScriptedModel(["Hello."])) as house:
+        house.app.hooks.register("agent_end", talk)
+        page = await opened(chromium, house)
+        await say(page, "hi")
+        await page.wait_for_selector(".approval >> text=Proceed?")
+        await page.wait_for_selector("text=Have a look.")
+        if choices:
+            await page.click(".approval >> text=yes")
+        else:
+            await page.fill(".approval input", "yes")
+            await page.click(".approval >> text=Answer")
+        await page.wait_for_selector("text=Hello.")
+        await idle(page)
+        assert await page.query_selector(".approval") is None
+    assert answers == ["yes"]
+
+
 async def test_nothing_in_a_call_hides_from_who_approves_it(tmp_path, chromium):
     path = "harmless\u202etxt.\u200bsh"
     turns = [Turn(tool_calls=[Call("write_file", {"path": path, "content": "a\u2066b\n"})]), "Done."]

@@ -228,7 +228,7 @@ text = "Done."
     with embedded(tmp_path, script, POLICY__DEFAULT="ask") as agent:
         agent.write(type="message", id="m1", text="go")
         asked = agent.until("approval")[-1]
-        agent.write(type="approval", id=asked["id"], answer="approve", hash=asked["hash"])
+        agent.write(type="answer", id=asked["id"], answer="approve", hash=asked["hash"])
         rest = agent.until("end")
     assert asked["tool"] == "shell"
     assert rest[-1]["text"] == "Done."

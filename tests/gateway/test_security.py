@@ -188,7 +188,7 @@ async def test_a_message_that_makes_no_sense_is_refused_and_nothing_is_recorded(
         ('{"type": "dance"}', "message"),
         ('{"text": "no type"}', "type"),
         ('{"type": "message", "text": 7}', "string"),
-        ('{"type": "approval", "id": "x", "answer": "maybe"}', "approve"),
+        ('{"type": "answer", "id": "x", "answer": 7}', "string"),
         ('{"type": "message", "text": "\\ud800"}', "escape"),
     ],
 )

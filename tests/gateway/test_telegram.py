@@ -20,6 +20,7 @@ from hookline.models.script import Fault, Turn
 from hookline.policy import Policy
 
 from .botapi import ADA, EVE, TOKEN, BotApi
+from .test_questions import asking
 
 pytestmark = pytest.mark.slow
 
@@ -140,9 +141,9 @@ async def test_what_was_said_before_a_tool_call_stays_as_a_message(bot, telegram
 @pytest.mark.parametrize(
     ("button", "ran", "outcome"),
     [
-        ("Approve", True, "approved"),
+        ("Approve once", True, "approved"),
         ("Reject", False, "rejected"),
-        ("Always in this chat", True, "approved for this chat"),
+        ("Approve for this session", True, "approved for this session"),
     ],
 )
 async def test_an_approval_is_asked_with_buttons(bot, telegram, scripted, app, button, ran, outcome):
@@ -183,7 +184,7 @@ async def test_a_long_call_comes_whole_and_its_buttons_last(
             assert methods.index("sendDocument") < methods.index("sendMessage")
             (sent,) = telegram.of("sendDocument")
             assert command.encode() in sent["document"]
-        await telegram.press("Approve")
+        await telegram.press("Approve once")
         await telegram.until_said("That is that.")
         (grant,) = app.approvals.list(everything=True)
     assert grant.by == f"telegram:{ADA}"
@@ -209,13 +210,13 @@ async def test_only_the_one_who_asked_can_approve(bot, telegram, scripted, app):
     async with bot(allow=[ADA, 8]):
         await telegram.say("go")
         await telegram.until(lambda: any("buttons" in m for m in telegram.messages.values()))
-        assert "Only who" in await telegram.press("Approve", person=8)
+        assert "Only the person" in await telegram.press("Approve once", person=8)
         assert not (app.workspace / "ran.txt").exists()
         question = next(m for m in telegram.messages.values() if "buttons" in m)
         await telegram.press("Reject")
         await telegram.until_said("That is that.")
-        question["buttons"] = {"Approve": f"a:{'0' * 32}"}
-        assert "any more" in await telegram.press("Approve")
+        question["buttons"] = {"Approve once": f"0:{'0' * 32}"}
+        assert "any more" in await telegram.press("Approve once")
     assert not (app.workspace / "ran.txt").exists()
 
 
@@ -372,7 +373,7 @@ async def test_a_button_is_heard_while_further_messages_wait(telegram, scripted,
         await telegram.say("go")
         await telegram.until_said("run it?")
         await telegram.say("and then")  # there is no room for it
-        await telegram.press("Approve")
+        await telegram.press("Approve once")
         await telegram.until_said("Second.")
     assert [text for text in telegram.texts() if "run it" not in text] == ["First.", "Second."]
 
@@ -576,3 +577,53 @@ def test_settings_that_cannot_be_are_refused(given, said):
     with pytest.raises(ValueError, match=said) as caught:
         TelegramSettings.model_validate(given)
     assert TOKEN not in str(caught.value)
+
+
+class TestQuestionsOfHooks:
+    async def test_a_note_is_a_message_and_a_choice_a_button(
+        self,
+        bot,
+        telegram,
+        scripted,
+        app,
+    ):
+        scripted("Hello.")
+        answers = asking(app, "yes", "<no>")
+        async with bot():
+            await telegram.say("hi")
+            await telegram.until_said("Proceed?")
+            await telegram.until_said("x\\u202e")
+            assert "Only the person" in await telegram.press("<no>", person=8)
+            assert await telegram.press("<no>") == "<no>"
+            await telegram.until(lambda: answers)
+            await telegram.until(lambda: any(t.endswith("<no>") for t in telegram.texts()))
+        assert answers == ["<no>"]
+
+    async def test_any_text_is_answered_by_a_reply(self, bot, telegram, scripted, app):
+        scripted("Hello.", "Again.")
+        answers = asking(app)
+        async with bot():
+            await telegram.say("hi")
+            await telegram.until_said("Proceed?")
+            await telegram.until(lambda: any("reply" in m for m in telegram.messages.values()))
+            shown = next(m for m in telegram.messages.values() if "reply" in m)
+            told = {k: v for k, v in shown.items() if k not in ("reply", "shown", "html")}
+            await telegram.say("in Paris", reply_to_message=told)
+            await telegram.until(lambda: answers)
+        assert answers == ["in Paris"]
+
+
+async def test_a_turn_that_nobody_sent_asks_the_people_of_its_session(bot, telegram, scripted, app):
+    """A plugin starts a turn in the session of a Telegram chat."""
+    scripted("Hello.")
+    answers = asking(app, "yes", "no", default="no")
+    async with bot():
+        turn = asyncio.create_task(
+            app.process({"content": "a file changed", "session_id": f"telegram:{ADA}"})
+        )
+        await telegram.until_said("Proceed?")
+        await telegram.press("yes")
+        await turn
+        await telegram.until_said("Hello.")
+    assert answers == ["yes"]
+    assert "x\\u202e" in telegram.texts()

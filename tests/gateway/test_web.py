@@ -146,7 +146,7 @@ async def test_an_approval_is_asked_and_answered_in_the_websocket(served, script
         assert asked[-1]["tool"] == "shell"
         assert asked[-1]["arguments"] == {"command": "echo hi"}
         assert "run it?" in asked[-1]["question"]
-        said = {"type": "approval", "answer": answer}
+        said = {"type": "answer", "answer": answer}
         said |= {name: asked[-1][name] for name in ("id", "hash")}
         await socket.send(json.dumps(said))
         rest = await frames_until(socket, "end")
@@ -191,7 +191,7 @@ async def test_a_question_is_shown_again_to_one_who_comes_back(served, scripted,
             await frames_until(socket, "approval")
         async with at.ws() as socket:
             asked = await frames_until(socket, "approval")
-            said = {"type": "approval", "answer": "approve"}
+            said = {"type": "answer", "answer": "approve"}
             said |= {name: asked[-1][name] for name in ("id", "hash")}
             await socket.send(json.dumps(said))
             rest = await frames_until(socket, "end")
@@ -329,9 +329,9 @@ async def test_an_answer_from_another_process_ends_the_wait_and_every_tab_is_tol
         (question,) = elsewhere.pending()
         assert question.id == asked["id"]
         elsewhere.answer(question.id, "session", by="ada")
-        done = [(await frames_until(socket, "approval_done"))[-1] for socket in (one, other)]
+        done = [(await frames_until(socket, "answered"))[-1] for socket in (one, other)]
         rest = await frames_until(one, "end")
-    assert done == [{"type": "approval_done", "id": asked["id"], "answer": "session"}] * 2
+    assert done == [{"type": "answered", "id": asked["id"], "answer": "session"}] * 2
     assert rest[-1]["text"] == "Done."
 
 
@@ -344,7 +344,7 @@ async def test_a_grant_for_the_session_outlasts_the_gateway_and_covers_no_other_
     async with served() as at, at.ws("web:a") as socket:
         await socket.send('{"type": "message", "id": "m", "text": "go"}')
         asked = (await frames_until(socket, "approval"))[-1]
-        said = {"type": "approval", "answer": "session"}
+        said = {"type": "answer", "answer": "session"}
         said |= {name: asked[name] for name in ("id", "hash")}
         await socket.send(json.dumps(said))
         assert (await frames_until(socket, "end"))[-1]["text"] == "One."

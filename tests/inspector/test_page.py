@@ -260,7 +260,7 @@ async def test_two_calls_are_told_apart_and_a_failed_gate_is_shown(tmp_path, chr
 
     async with serving(tmp_path, ScriptedModel([Turn(tool_calls=both), "Done."])) as house:
         house.app.hooks.register("tool_call", breaks)
-        await house.app.process_inbound({"content": "go", "session_id": SESSION})
+        await house.app.process({"content": "go", "session_id": SESSION})
         page = await shown(chromium, house, f"{ADDRESS}/turn/1")
         for word in ("echo one", "echo two"):
             await page.wait_for_selector(f".bars .row:has-text('shell'):has-text('{word}')")

@@ -68,7 +68,7 @@ async def test_another_user_can_neither_answer_nor_see_a_question(waiting, way, 
     else:
         name = "web:work" if way == "websocket" else "user:ada:web:work"
         async with served.ws(name, BOB) as socket:
-            await socket.send(json.dumps({"type": "approval", "id": question, **body}))
+            await socket.send(json.dumps({"type": "answer", "id": question, **body}))
             assert (await frame(socket, "error"))["message"] == "nobody asks this now"
     assert not turn.done()
 
@@ -85,7 +85,7 @@ async def test_an_answer_to_another_call_than_the_one_that_was_shown_does_not_co
         assert (said.status, "another call" in said.text) == (403, True)
     else:
         async with served.ws("web:x", token) as socket:
-            await socket.send(json.dumps({"type": "approval", "id": question, **body}))
+            await socket.send(json.dumps({"type": "answer", "id": question, **body}))
             assert "another call" in (await frame(socket, "error"))["message"]
     assert not turn.done()
 
@@ -104,7 +104,7 @@ async def test_nobody_approves_a_call_without_saying_which_one_they_saw(
         text, is_refused = said.text, said.status in (403, 422)
     else:
         async with served.ws("web:x", token) as socket:
-            await socket.send(json.dumps({"type": "approval", "id": question, **body}))
+            await socket.send(json.dumps({"type": "answer", "id": question, **body}))
             text, is_refused = (await frame(socket, "error"))["message"], True
     assert is_refused
     assert ("GET /api/approvals" if given.get("hash") is None else "another call") in text
@@ -330,7 +330,7 @@ async def test_who_answered_is_in_the_audit_log_and_on_the_tape(tmp_path, token,
             assert said.status == 200
         else:
             async with served.ws("web:work", token) as socket:
-                await socket.send(json.dumps({"type": "approval", "id": question, **body}))
+                await socket.send(json.dumps({"type": "answer", "id": question, **body}))
                 await turn
         assert (await turn).status == 200
         entries = await served.app.store().entries("user:ada:web:work")
@@ -382,7 +382,7 @@ async def test_too_many_answers_are_refused_for_a_while(tmp_path):
         ]
         assert found == [404] * 5 + [429] * 3
         async with served.ws("web:x", ADA) as socket:
-            await socket.send(json.dumps({"type": "approval", "id": "ask_9", "answer": "approve"}))
+            await socket.send(json.dumps({"type": "answer", "id": "ask_9", "answer": "approve"}))
             assert "too many" in (await frame(socket, "error"))["message"]
         other = await served.ask("POST", "/api/approvals/ask_1", bearer(OWNER), {"answer": "approve"})
         assert other.status == 404

@@ -256,7 +256,7 @@ async def test_strangers_have_so_many_connections_and_those_who_are_known_count_
         "{nonsense",
         "[]",
         '{"type": "cancel"}',
-        '{"type": "approval", "id": "x", "answer": "approve"}',
+        '{"type": "answer", "id": "x", "answer": "approve"}',
     ],
 )
 async def test_a_connection_that_sends_too_many_frames_is_closed(tmp_path, sent):

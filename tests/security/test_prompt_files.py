@@ -59,7 +59,7 @@ async def told(work, home, skills=("helper",)) -> str:
     app.models.add(model)
     app.model = model.name
     async with app.running():
-        await app.process_inbound({"content": "go"})
+        await app.process({"content": "go"})
     assert len(model.requests) == 2
     return "".join(f"{request.system}{request.messages}" for request in model.requests)
 

@@ -33,6 +33,21 @@ class Mailbox(Channel):
         return True
 
 
+class Asked(Mailbox):
+    """A mailbox whose person answers yes."""
+
+    def __init__(self):
+        super().__init__()
+        self.notes, self.questions = [], []
+
+    async def notify(self, inbound, note):
+        self.notes.append((inbound["chat_id"], note.text))
+
+    async def ask(self, inbound, question):
+        self.questions.append((inbound["chat_id"], question.text))
+        return "yes"
+
+
 class MailPlugin:
     def __init__(self):
         self.mailbox = Mailbox()
@@ -246,6 +261,30 @@ async def test_the_answer_of_a_turn_that_a_plugin_starts_goes_to_the_channel_of_
     assert mail.sent.get_nowait() == ("ada", "I looked at a.txt.")
     assert mail.sent.get_nowait() == ("ada", "Again.")
     assert mail.sent.empty()
+
+
+@pytest.mark.parametrize("session", ["mail:ada", "elsewhere"])
+async def test_hooks_of_a_triggers_turn_reach_the_chat_that_it_answers_to(
+    app, settings, scripted, session
+):
+    channel = "" if session == "mail:ada" else 'channel = "mail"\nchat = "ada"\n'
+    settings(f'[triggers.x]\ntype = "queue"\nmessage = "go"\nsession = "{session}"\n{channel}')
+    scripted("Done.")
+    mail, answers = MailPlugin(), []
+    mail.mailbox = Asked()
+    app.hooks.add(mail, name="mail")
+
+    async def talk(event, ctx):
+        ctx.notify("x")
+        answers.append(await ctx.ask("Proceed?", ["yes", "no"], default="no"))
+
+    app.hooks.register("agent_end", talk)
+    async with asyncio.timeout(30), Gateway(app, enabled=["mail"]).running() as gateway:
+        receipt = await gateway.triggers.emit(TriggerEvent("x", {}))
+        await receipt.settled()
+    assert answers == ["yes"]
+    assert mail.mailbox.questions == [("ada", "Proceed?")]
+    assert mail.mailbox.notes == [("ada", "x")]
 
 
 @STARTS

@@ -6,8 +6,8 @@ An item is a pair of what it is and what it says:
 |---|---|
 | `stream` | a piece of the answer: its kind and its data |
 | `publish` | further parts |
-| `notify` | a kind and a text |
-| `ask` | a request for approval; `asked` says that nobody waits for it any more |
+| `notify` | a note and its session |
+| `ask` | a question, as it is kept; `asked` says that nobody waits for it any more |
 | `end` | the end of the answer, and what became of the message |
 | `error` | why there is no answer |
 | `send` | an outbound envelope |

@@ -15,7 +15,8 @@ from hookline.agent.journal import CutOffTurn, cut_off_turn
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.catalog.stream import StreamEvent
 from hookline.channel import Channel as TurnChannel
-from hookline.channel import Note, Question
+from hookline.channel import Note, Question, Router
+from hookline.delivery import answer_address, is_channel
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.inbox import key_of, keys_of
@@ -90,6 +91,14 @@ class House(Protocol):
 
     async def deliver(self, outbound: Envelope) -> bool:
         """Hand an outbound envelope to its channel; whether it was sent."""
+        ...
+
+    async def notify(self, to: Envelope, note: Note) -> None:
+        """Show a note in the chat that an address names."""
+        ...
+
+    async def ask(self, to: Envelope, question: Question) -> str | None:
+        """Ask in the chat that an address names."""
         ...
 
 
@@ -256,11 +265,15 @@ class Answering:
             await self._house.failed(channel.name, error)
 
 
-class Outgoing(TurnChannel):
+class Outgoing(Router):
     """The channel of what happens outside of messages: an envelope goes where its address says."""
 
     def __init__(self, house: House) -> None:
         self._house = house
+
+    def to(self, message: Envelope) -> TurnChannel:
+        """The channel of a turn that a plugin or a trigger starts."""
+        return MessageChannel(self._house, self._house.channel_of(message), message)
 
     async def send(self, message: Envelope) -> bool:
         """Deliver a message to the channel that it names."""
@@ -294,12 +307,18 @@ class MessageChannel(TurnChannel):
             await self._house.failed(self._channel.name, error)
 
     async def notify(self, note: Note) -> None:
-        """Show a note to the sender."""
-        await self._channel.notify(self._message, "note", note.text)
+        """Show a note to the sender; one of a turn without a sender to the people of its session."""
+        if is_channel(address_of(self._message)[0]):
+            await self._channel.notify(self._message, note)
+        elif (to := await answer_address(self._house.app, self._message)) is not None:
+            await self._house.notify(to, note)
 
     async def ask(self, question: Question) -> str | None:
-        """Ask the sender."""
-        return await self._channel.ask(self._message, dict(question.request or {}))
+        """Ask the sender, or without one the people of the session."""
+        if is_channel(address_of(self._message)[0]):
+            return await self._channel.ask(self._message, question)
+        to = await answer_address(self._house.app, self._message)
+        return None if to is None else await self._house.ask(to, question)
 
 
 def told_sender(error: Exception) -> str:

@@ -1,7 +1,7 @@
-"""Approvals: the questions that channels show, on top of those that the app keeps.
+"""The questions that channels show: approvals, and what hooks ask.
 
-What is asked and granted is kept by `app.approvals`: a grant outlasts the process, and whoever answers
-first, in this process or another, ends the wait.
+`app.approvals` keeps what is asked and granted: a grant outlasts the process, and the first answer, in
+this process or another, ends the wait.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import asyncio
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from hookline.channel import Question
 from hookline.policy.approvals import ApprovalError, bound_to, sessions_of
 
 from .limits import Limiter
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
     from .peers import Peer
 
-ApprovalAnswer: TypeAlias = Literal["approve", "reject", "session"]
-"""`session` approves, and goes on approving the same call in the session."""
-
 
 @dataclass(slots=True)
 class Pending:
@@ -33,7 +31,12 @@ class Pending:
 
     id: str
     request: dict[str, Any]
-    answer: asyncio.Future[ApprovalAnswer]
+    answer: asyncio.Future[str]
+
+    @property
+    def question(self) -> Question:
+        """The question as a channel shows it."""
+        return Question.of(self.request)
 
     @property
     def session_id(self) -> str:
@@ -55,23 +58,18 @@ class Approvals:
         self._limiter = Limiter(per_minute, per_minute)
         self.pending: dict[str, Pending] = {}
 
-    async def ask(self, request: dict[str, Any], show: Callable[[Pending], Any]) -> str:
-        """Show a question and wait for its answer: `approve` or `reject`.
-
-        What is shown is the question as it was asked, whatever plugins did to the request since.
-        """
-        request = await asyncio.to_thread(self._app.approvals.as_asked, request)
-        future: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
-        pending = Pending(request["id"], request, future)
+    async def ask(self, question: Question, show: Callable[[Pending], Any]) -> str:
+        """Show a question and wait for its answer."""
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        pending = Pending(question.id, dict(question.request or {}), future)
         self.pending[pending.id] = pending
         try:
             show(pending)
-            answer = await future
+            return await future
         finally:
             del self.pending[pending.id]
-        return "reject" if answer == "reject" else "approve"
 
-    async def answer(self, approval_id: str, answer: ApprovalAnswer, *, by: str) -> bool:
+    async def answer(self, approval_id: str, answer: str, *, by: str) -> bool:
         """Answer a question in someone's name; False where it is not open any more."""
         try:
             await asyncio.to_thread(self._app.approvals.answer, approval_id, answer, by=by)
@@ -86,7 +84,7 @@ class Approvals:
         self,
         user: User,
         approval_id: str,
-        answer: ApprovalAnswer,
+        answer: str,
         *,
         peer: Peer | None = None,
         shown: str | None = None,
@@ -101,6 +99,8 @@ class Approvals:
             return GONE
         if not (user.is_operator or user.approves):
             return "an operator answers this; see approves in [gateway.users]"
+        if (said := pending.question.choice(answer)) is None:
+            return f"{NO_CHOICE} {', '.join(pending.question.choices) or 'a text'}"
         if shown is None and answer != "reject":
             return HASH_NEEDED
         if shown is not None and not hmac.compare_digest(shown.encode(), pending.hash.encode()):
@@ -110,7 +110,7 @@ class Approvals:
             refused = {"what": "approval", "question": approval_id, "user": user.name, **suspect}
             await asyncio.to_thread(self._audit, refused)
             return "a process that the agent started may not answer for a person"
-        return None if await self.answer(approval_id, answer, by=user.name) else GONE
+        return None if await self.answer(approval_id, said, by=user.name) else GONE
 
     async def _find(self, user: User, approval_id: str) -> Pending | None:
         """An open question of a session that the user reaches."""
@@ -119,7 +119,7 @@ class Approvals:
             found = next((each for each in await self._kept() if each.id == approval_id), None)
         return found if found is not None and user.reaches(found.session_id) else None
 
-    async def answered(self, approval_id: str) -> ApprovalAnswer | None:
+    async def answered(self, approval_id: str) -> str | None:
         """What was answered, here or elsewhere; None where nobody did."""
         try:
             found = await asyncio.to_thread(self._app.approvals.answered, approval_id)
@@ -144,14 +144,17 @@ class Approvals:
 
 
 GONE = "nobody asks this now"
+NO_CHOICE = "the answer must be one of:"
 HASH_NEEDED = (
     "an approval needs `hash`, which says what call was seen: "
     "it is in the `approval` frame and in GET /api/approvals"
 )
 
 
-def word_of(answer: Answer) -> ApprovalAnswer:
+def word_of(answer: Answer) -> str:
     """An answer in the words of frames."""
+    if answer.text:
+        return answer.text
     if not answer.approved:
         return "reject"
     return "session" if answer.scope == "session" else "approve"

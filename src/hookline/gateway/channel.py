@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hookline.catalog.envelope import Envelope, address_of, field_of
 from hookline.catalog.parts import Part
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Note, Question
 from hookline.turn import TurnResult
 
 if TYPE_CHECKING:
@@ -78,9 +79,9 @@ class Channel:
     async def error(self, inbound: Envelope, message: str) -> None:
         """Tell the sender that the message could not be processed."""
 
-    async def notify(self, inbound: Envelope, kind: str, text: str) -> None:
-        """Tell the sender that the agent waits, or whatever else `notification` says."""
+    async def notify(self, inbound: Envelope, note: Note) -> None:
+        """Show the sender a note."""
 
-    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
-        """Ask the sender for approval: `approve`, `reject`, or None where nobody can be asked."""
+    async def ask(self, inbound: Envelope, question: Question) -> str | None:
+        """Ask the sender, and wait for the answer; None where nobody can be asked."""
         return None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from hookline.catalog.envelope import Envelope, address_of, field_of
+from hookline.channel import Note, Question
 from hookline.cluster import Bundle, Parcel, Queue, Relay, prepare
 from hookline.cluster.engine import listen, name_of
 from hookline.cluster.items import event_of, result_of
@@ -223,7 +224,7 @@ class Cluster:
             case "publish":
                 await channel.publish(message, [part_of(part) for part in said])
             case "notify":
-                await channel.notify(message, *said)
+                await channel.notify(message, Note(*said))
             case "ask":
                 if said["id"] not in self._asking:  # a worker may go on for another that asked
                     task = self._spawn(self._ask(channel, message, said))
@@ -269,7 +270,7 @@ class Cluster:
     async def _ask(self, channel: Channel, message: Envelope, request: dict[str, Any]) -> None:
         """Ask the sender; the worker finds the answer where it is kept."""
         try:
-            answer = await channel.ask(message, request)
+            answer = await channel.ask(message, Question.of(request))
             approvals = self._gateway.app.approvals
             if answer is not None:
                 by = str(field_of(message, "sender_id") or address_of(message)[0])

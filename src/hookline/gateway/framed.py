@@ -10,12 +10,13 @@ from uuid import uuid4
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Note, Question
 from hookline.hooks import HooklineError
 from hookline.turn import TurnResult
 
 from .approvals import Pending
 from .channel import Channel, Handle, is_answer
-from .frames import Frame, approval_frame, end_frame, event_frame, part_frame
+from .frames import Frame, end_frame, event_frame, part_frame, question_frame
 from .live import LiveSessions
 from .outbox import Taker
 from .users import User
@@ -123,7 +124,7 @@ class FrameChannel(Channel):
         """Show a taker what happens in a session beside its own messages, and what waits for it."""
         self._watchers[session].add(taker)
         for pending in await self.gateway.approvals.of(session):
-            taker.put(approval_frame(pending))
+            taker.put(question_frame(pending))
 
     def leave(self, session: str, taker: Taker) -> None:
         """Show it nothing more. What it asked is still answered: on record, and to who watches."""
@@ -213,11 +214,11 @@ class FrameChannel(Channel):
 
     # --- waiting for a person -------------------------------------------------------------------
 
-    async def notify(self, inbound: Envelope, kind: str, text: str) -> None:
-        """Send a notification."""
-        self._put(inbound, {"type": "notification", "kind": kind, "text": text})
+    async def notify(self, inbound: Envelope, note: Note) -> None:
+        """Send a note."""
+        self._put(inbound, {"type": "note", "text": note.text})
 
-    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
+    async def ask(self, inbound: Envelope, question: Question) -> str | None:
         """Send a question to the sender and to those who watch, and wait for the first answer."""
 
         def tell(frame: Frame) -> None:
@@ -229,12 +230,12 @@ class FrameChannel(Channel):
                 taker.put(frame)
 
         def show(pending: Pending) -> None:
-            tell(approval_frame(pending))
+            tell(question_frame(pending))
 
-        approvals = self.gateway.approvals
+        approvals, answer = self.gateway.approvals, None
         try:
-            return await approvals.ask(request, show)
+            answer = await approvals.ask(question, show)
+            return answer
         finally:
-            name: str = request["id"]
-            answer = await approvals.answered(name)
-            tell({"type": "approval_done", "id": name, "answer": answer})
+            answer = answer or await approvals.answered(question.id)
+            tell({"type": "answered", "id": question.id, "answer": answer})

@@ -18,7 +18,7 @@ from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
 from hookline.turn import TurnResult
 
-from .approvals import ApprovalAnswer, Pending
+from .approvals import Pending
 
 SessionId = Annotated[
     str,
@@ -106,12 +106,12 @@ class CancelFrame(_Frame):
     session: SessionId | None = None
 
 
-class ApprovalFrame(_Frame):
-    """`{"type": "approval", "id": "…", "answer": "approve", "hash": "…"}`"""
+class AnswerFrame(_Frame):
+    """`{"type": "answer", "id": "…", "answer": "approve", "hash": "…"}`"""
 
-    type: Literal["approval"]
+    type: Literal["answer"]
     id: Annotated[str, Field(max_length=100)]
-    answer: ApprovalAnswer
+    answer: Annotated[str, Field(max_length=10_000)]
     hash: Annotated[str, Field(max_length=100)] | None = Field(default=None, description=SEEN)
 
 
@@ -121,7 +121,7 @@ class PingFrame(_Frame):
     type: Literal["ping"]
 
 
-Incoming: TypeAlias = MessageFrame | CancelFrame | ApprovalFrame | PingFrame
+Incoming: TypeAlias = MessageFrame | CancelFrame | AnswerFrame | PingFrame
 _INCOMING: TypeAdapter[Incoming] = TypeAdapter(Annotated[Incoming, Field(discriminator="type")])
 
 
@@ -223,16 +223,18 @@ def end_frame(message_id: str | None, result: TurnResult) -> EndFrame:
     }
 
 
-def approval_frame(pending: Pending) -> Frame:
-    """A question for a person."""
-    request = pending.request
-    return {
-        "type": "approval",
+def question_frame(pending: Pending) -> Frame:
+    """A question for a person: `approval` has the call, `question` is what a hook asks."""
+    request, question = pending.request, pending.question
+    frame: Frame = {
+        "type": "approval" if question.is_approval else "question",
         "id": pending.id,
-        "question": request["question"],
-        "tool": request["tool"],
-        "arguments": request["arguments"],
-        "diff": request.get("diff"),
+        "question": question.text,
+        "choices": [{"answer": word, "label": label} for word, label in question.labels.items()],
+        "default": question.default,
         "hash": pending.hash,
         "session_id": pending.session_id,
     }
+    if question.is_approval:
+        frame |= {name: request.get(name) for name in ("tool", "arguments", "diff")}
+    return frame

@@ -20,6 +20,7 @@ from hookline.catalog.events.gateway import (
     GatewayStopEvent,
     MessageCancelEvent,
 )
+from hookline.channel import Note, Question
 from hookline.delivery import to_session
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import suggestion
@@ -335,6 +336,14 @@ class Gateway:
         outbound = await to_session(self.app, outbound)
         channel = self.channels.get(address_of(outbound)[0])
         return channel is not None and await channel.send(outbound)
+
+    async def notify(self, to: Envelope, note: Note) -> None:
+        """Show a note in the chat that an address names."""
+        await self.channel_of(to).notify(to, note)
+
+    async def ask(self, to: Envelope, question: Question) -> str | None:
+        """Ask in the chat that an address names."""
+        return await self.channel_of(to).ask(to, question)
 
     async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
         """Stop a session's running turn; whether there was one."""

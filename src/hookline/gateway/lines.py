@@ -17,9 +17,10 @@ from procrastinate.jobs import Job
 
 from hookline.catalog.envelope import Envelope, address_of
 from hookline.catalog.events.gateway import MessageCancelEvent
+from hookline.channel import Note, Question
 from hookline.cluster import Bundle, Queue, Queued, Relay
 from hookline.cluster.gathering import Gathering
-from hookline.cluster.items import address
+from hookline.cluster.items import Item, address
 from hookline.cluster.queue import End
 from hookline.delivery import to_session
 from hookline.inbox import Fate, fates_of, keys_of, packed
@@ -307,6 +308,21 @@ class Lines:
         if cancelled and hook.live:
             await hook.fire(MessageCancelEvent(channel, chat_id), self.app.context(session_id))
         return cancelled
+
+    async def notify(self, to: Envelope, note: Note) -> None:
+        """Show a note in a chat, through whichever gateway has its channel."""
+        await self._to(to, ("notify", [note.text, note.session_id]))
+
+    async def ask(self, to: Envelope, question: Question) -> None:
+        """Ask in a chat; the answer is kept with the question, where the one who asks finds it."""
+        await self._to(to, ("ask", dict(question.request or {})))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._to(to, ("asked", question.id))
+
+    async def _to(self, to: Envelope, item: Item) -> None:
+        await self._relay.send(address_of(to)[0], Bundle(address(to), [item]))
 
     async def deliver(self, outbound: Envelope) -> bool:
         """Send an envelope: with the answer at hand, or to whichever gateway has its channel."""

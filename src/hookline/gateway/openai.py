@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter
 
 from hookline.catalog.envelope import Envelope
+from hookline.channel import Question
 
 from .framed import FrameChannel
 
@@ -23,6 +22,6 @@ class OpenAIChannel(FrameChannel):
 
         return openai_routes(self)
 
-    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
-        """Leave the question open, which denies."""
+    async def ask(self, inbound: Envelope, question: Question) -> str | None:
+        """Leave the question to its default, which denies an approval."""
         return None

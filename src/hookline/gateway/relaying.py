@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 from hookline.catalog.envelope import Envelope, address_of
 from hookline.catalog.parts import Part
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Note, Question
 from hookline.cluster import Bundle, Queued, Relay
 from hookline.cluster.gathering import Gathering, Pieces
 from hookline.cluster.items import Item, address, end_item, parts_item, stream_item
@@ -66,19 +66,17 @@ class Reply(Channel):
         """Tell the sender that there is no answer."""
         self._ending = ("error", message)
 
-    async def notify(self, inbound: Envelope, kind: str, text: str) -> None:
-        """Tell the sender something."""
-        self._show(("notify", [kind, text]))
+    async def notify(self, inbound: Envelope, note: Note) -> None:
+        """Show the sender a note."""
+        self._show(("notify", [note.text, note.session_id]))
 
-    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
+    async def ask(self, inbound: Envelope, question: Question) -> str | None:
         """Have the sender asked. The answer is kept with the question, where any process finds it."""
-        if self.name.startswith("trigger:"):
-            return None  # nobody sent it
-        await self._hand(("ask", request))
+        await self._hand(("ask", dict(question.request or {})))
         try:
             await asyncio.Event().wait()
         finally:
-            self._show(("asked", request["id"]))
+            self._show(("asked", question.id))
 
     async def closed(self) -> End:
         """What is left to be delivered, when nothing more comes."""

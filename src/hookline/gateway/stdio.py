@@ -12,16 +12,17 @@ import asyncio
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from hookline.catalog.envelope import Envelope
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Question
 from hookline.hooks import HooklineError
 
 from .channel import Handle
 from .framed import FrameChannel
-from .frames import ApprovalFrame, CancelFrame, Frame, Incoming, MessageFrame, PingFrame, incoming
+from .frames import AnswerFrame, CancelFrame, Frame, Incoming, MessageFrame, PingFrame, incoming
 from .users import User
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class StdioChannel(FrameChannel):
             case CancelFrame():
                 session = frame.session or self._session
                 await self.gateway.cancel(session, self.name, session)
-            case ApprovalFrame():
+            case AnswerFrame():
                 why = await self.gateway.approvals.answer_as(
                     USER, frame.id, frame.answer, shown=frame.hash
                 )
@@ -146,8 +147,15 @@ class StdioChannel(FrameChannel):
             case PingFrame():
                 self.put({"type": "pong"})
 
-    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
-        """Ask the program, unless it is gone."""
-        if self._reading is None or self._reading.done():
+    async def ask(self, inbound: Envelope, question: Question) -> str | None:
+        """Ask the program, until it is gone."""
+        reading = self._reading
+        if reading is None or reading.done():
             return None
-        return await super().ask(inbound, request)
+        asking = asyncio.ensure_future(super().ask(inbound, question))
+        try:
+            await asyncio.wait({asking, reading}, return_when=asyncio.FIRST_COMPLETED)
+            return asking.result() if asking.done() else None
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)

@@ -13,7 +13,7 @@ from hookline.hooks import HooklineError
 
 from .answering import STORE, told_sender
 from .frames import (
-    ApprovalFrame,
+    AnswerFrame,
     CancelFrame,
     Incoming,
     MessageFrame,
@@ -120,7 +120,7 @@ class Connection:
                 self._outbox.put({"type": "accepted", "id": shown})
             case CancelFrame():
                 await self._gateway.cancel(self._session, self._channel.name, self._session)
-            case ApprovalFrame():
+            case AnswerFrame():
                 why = await self._gateway.approvals.answer_as(
                     self._user, frame.id, frame.answer, peer=self._peer, shown=frame.hash
                 )

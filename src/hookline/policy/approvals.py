@@ -165,14 +165,6 @@ class Approvals:
         found = [Waiting(row[0], json.loads(row[1]), row[2], row[3]) for row in rows]
         return [one for one in found if session_id is None or session_id in sessions_of(one.request)]
 
-    def as_asked(self, request: dict[str, Any]) -> dict[str, Any]:
-        """A request as it was kept when it was asked.
-
-        It passes plugins on its way to the person who answers, and any of them can change it.
-        """
-        waiting = (each.request for each in self.pending() if each.id == request["id"])
-        return next(waiting, request)
-
     def answer(self, question: str, answer: Answer | str, *, by: str = "") -> Grant | None:
         """Answer a question; the grant, where it is a yes. The first answer counts.
 

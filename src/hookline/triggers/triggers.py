@@ -250,7 +250,7 @@ class Triggers:
         session = event.session or channel
         if event.session is None and settings.session:
             session = Template(settings.session).fill(event.payload)
-        return {
+        envelope: dict[str, Any] = {
             "content": content,
             "channel": channel,
             "chat_id": Template(settings.chat).fill(event.payload),
@@ -258,6 +258,7 @@ class Triggers:
             "session_id": session,
             "message_id": f"{channel}/{event.id}",
         }
+        return {**envelope, "answer_to": settings.channel} if settings.channel else envelope
 
     async def answer(self, message: Envelope) -> bool:
         """Send what a trigger's turn renders to the channel that it names, or that its session has."""

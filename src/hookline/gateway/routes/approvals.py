@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..approvals import GONE, HASH_NEEDED, ApprovalAnswer
-from ..frames import SEEN, approval_frame
+from ..approvals import GONE, HASH_NEEDED, NO_CHOICE
+from ..frames import SEEN, question_frame
 from ..limits import TooMany
 from ..outbox import shown_in
 from ..peers import peer_of
@@ -20,18 +20,23 @@ if TYPE_CHECKING:
     from ..gateway import Gateway
 
 
-class Question(BaseModel):
-    """A question that waits."""
+class WaitingQuestion(BaseModel):
+    """A question that waits: an approval, or what a hook asks."""
 
+    type: Literal["approval", "question"]
     id: str
     session_id: str
     question: str
-    tool: str
-    arguments: dict[str, Any]
+    choices: list[dict[Literal["answer", "label"], str]]
+    """The possible answers, each with its label; none: any text."""
+    default: str | None
+    """The answer if nobody gives one."""
+    tool: str | None = None
+    arguments: dict[str, Any] | None = None
     """The whole arguments of the call that runs."""
-    diff: str | None
+    diff: str | None = None
     hash: str
-    """Of the tool and its arguments: what an answer is bound to."""
+    """Of the tool and its arguments, or of the question: what an answer is bound to."""
 
 
 class AnswerIn(BaseModel):
@@ -39,8 +44,8 @@ class AnswerIn(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    answer: ApprovalAnswer
-    """`session` approves, and goes on approving the same call in the session."""
+    answer: str = Field(max_length=10_000)
+    """One of the choices. `session` approves, and goes on approving the same call in the session."""
     hash: str | None = Field(default=None, max_length=100, description=SEEN)
 
 
@@ -48,7 +53,7 @@ class Answered(BaseModel):
     """The answer was taken."""
 
     id: str
-    answer: ApprovalAnswer
+    answer: str
 
 
 def approval_routes(gateway: Gateway) -> APIRouter:
@@ -56,12 +61,13 @@ def approval_routes(gateway: Gateway) -> APIRouter:
     router = APIRouter(tags=["approvals"], route_class=JsonRoute)
 
     @router.get("/api/approvals", responses=PROBLEMS)
-    async def approvals(request: Request) -> list[Question]:
+    async def approvals(request: Request) -> list[WaitingQuestion]:
         """List what waits for an answer in the user's sessions; for an operator, in all."""
         user = user_of(request.scope)
         pending = [e for e in gateway.approvals.pending.values() if user.reaches(e.session_id)]
         return [
-            Question.model_validate(shown_in(user.namespace, approval_frame(each))) for each in pending
+            WaitingQuestion.model_validate(shown_in(user.namespace, question_frame(each)))
+            for each in pending
         ]
 
     @router.post("/api/approvals/{id}", responses={**PROBLEMS, **MISSING, **REFUSED})
@@ -76,7 +82,8 @@ def approval_routes(gateway: Gateway) -> APIRouter:
         if why == GONE:
             raise HTTPException(404, "nothing with this id waits for an answer")
         if why is not None:
-            raise HTTPException(422 if why == HASH_NEEDED else 403, why)
+            is_malformed = why == HASH_NEEDED or why.startswith(NO_CHOICE)
+            raise HTTPException(422 if is_malformed else 403, why)
         return Answered(id=id, answer=body.answer)
 
     return router

@@ -173,7 +173,7 @@ class Page {
   }
 
   answerApproval(id, answer, hash) {
-    const sent = this.connection.send({ type: "approval", id, answer, hash });
+    const sent = this.connection.send({ type: "answer", id, answer, hash });
     if (!sent) this.problem("The answer could not be sent: there is no connection.");
     return sent;
   }
@@ -277,8 +277,9 @@ const TAKERS = {
   tool_result: (page, frame) => page.answer(frame.id).result(frame),
   part: (page, frame) => page.answer(frame.id).part(frame.part),
   approval: (page, frame) => page.approvals.show(frame),
-  approval_done: (page, { id }) => page.approvals.done(id),
-  notification: (page, { kind, text }) => kind === "approval" || page.conversation.note(text),
+  question: (page, frame) => page.approvals.show(frame),
+  answered: (page, { id }) => page.approvals.done(id),
+  note: (page, { text }) => page.conversation.note(text),
   error: (page, { id, message }) => {
     if (!page.sent.has(id) && !page.running.has(id)) {
       page.problem(message);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from telegram import Message, Update
 from telegram.constants import ChatType
@@ -13,7 +13,9 @@ from telegram.error import TelegramError
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.catalog.parts import AudioPart, ImagePart, Part, TextPart
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Note, Question
 from hookline.gateway.channel import Channel, Handle, inbound, is_answer
+from hookline.text import printable
 from hookline.turn import TurnResult
 
 from .api import Api, TelegramFailed
@@ -90,6 +92,8 @@ class TelegramChannel(Channel):
             return True
         message = update.message
         if message is None or (message.from_user is not None and message.from_user.is_bot):
+            return True
+        if await self._questions.replied(message):
             return True
         place = place_of(message)
         before = self._last.get(place)
@@ -251,18 +255,20 @@ class TelegramChannel(Channel):
 
     # --- waiting for a person -------------------------------------------------------------------
 
-    async def notify(self, inbound: Envelope, kind: str, text: str) -> None:
-        """Tell what the agent waits for; approvals have buttons of their own."""
+    async def notify(self, inbound: Envelope, note: Note) -> None:
+        """Show a note as a message."""
         place = Place.of(address_of(inbound)[1])
-        if place is not None and kind != "approval":
-            await self._tell(place, text)
+        if place is not None:
+            await self._tell(place, printable(note.text))
 
-    async def ask(self, inbound: Envelope, request: dict[str, Any]) -> str | None:
-        """Ask the sender, with buttons."""
+    async def ask(self, inbound: Envelope, question: Question) -> str | None:
+        """Ask the sender, with buttons; a turn without a sender asks the person of a private chat."""
         place, person = Place.of(address_of(inbound)[1]), str(field_of(inbound, "sender_id") or "")
+        if place is not None and not person and place.chat > 0:  # a private chat has its person's id
+            person = str(place.chat)
         if place is None or not person:
             return None
-        return await self._questions.ask(request, place, person)
+        return await self._questions.ask(question, place, person)
 
 
 def _chat(update: Update) -> int | None:

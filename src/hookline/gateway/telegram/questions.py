@@ -1,22 +1,25 @@
-"""Questions: approvals as messages with buttons, answered by whoever the agent works for.
+"""Questions as messages with a button for each choice, answered by the person the turn is for.
 
-Whoever approves sees all of what runs. A call that is too long for one message comes as several, or as
-a file, and the buttons come after the last of them was delivered.
+An approval shows all of the call. One that is too long for one message comes as several, or as a file,
+and the buttons come after the last of them was delivered. A question without choices is answered by a
+reply to it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
-from telegram import CallbackQuery, InlineKeyboardButton, InlineKeyboardMarkup
+from telegram import CallbackQuery, ForceReply, InlineKeyboardButton, InlineKeyboardMarkup, Message
 from telegram.constants import ParseMode
 from telegram.error import TelegramError
 
+from hookline.channel import Question
 from hookline.policy.approvals import call_hash
 from hookline.text import visible
 
@@ -24,18 +27,16 @@ from .api import Api, TelegramFailed
 from .reply import Place
 
 if TYPE_CHECKING:
-    from hookline.gateway.approvals import ApprovalAnswer, Approvals, Pending
+    from hookline.gateway.approvals import Approvals, Pending
 
-ANSWERS: dict[str, tuple[ApprovalAnswer, str, str]] = {
-    "a": ("approve", "Approve", "approved"),
-    "s": ("session", "Always in this chat", "approved for this chat"),
-    "r": ("reject", "Reject", "rejected"),
-}
-"""What a button says to the gateway, on itself, and when it was pressed."""
+OUTCOMES = {"approve": "approved", "session": "approved for this session", "reject": "rejected"}
+"""What is said when an approval was answered."""
 ROOM = 3500
 """Characters of one message; Telegram takes 4096, with what closes a block and counts the pieces."""
 MOST_PIECES = 4
 """Messages that show a call before its buttons; a longer call comes as a file."""
+LONGEST_OUTCOME = 300
+"""Characters of an answer that are repeated below its question."""
 GONE = "Nobody asks this any more."
 
 
@@ -46,6 +47,7 @@ class _Asked:
     person: str
     place: Place
     shown: Shown
+    question: Question
     message: int | None = None
     outcome: str = "no longer open"
 
@@ -64,9 +66,9 @@ class Questions:
         if self._tasks:
             await asyncio.wait([*self._tasks])
 
-    async def ask(self, request: dict[str, Any], place: Place, person: str) -> str:
-        """Ask a person in a chat, and wait for a button."""
-        asked = _Asked(person, place, shown_call(request))
+    async def ask(self, question: Question, place: Place, person: str) -> str:
+        """Ask a person in a chat, and wait for a button or a reply."""
+        asked = _Asked(person, place, shown_question(question), question)
         found: list[Pending] = []
 
         def show(pending: Pending) -> None:
@@ -75,7 +77,7 @@ class Questions:
             self._spawn(self._show(pending, asked))
 
         try:
-            return await self._approvals.ask(request, show)
+            return await self._approvals.ask(question, show)
         finally:
             for pending in found:
                 self._asked.pop(pending.id, None)
@@ -88,10 +90,10 @@ class Questions:
 
     async def _show(self, pending: Pending, asked: _Asked) -> None:
         buttons = [
-            InlineKeyboardButton(label, callback_data=f"{mark}:{pending.id}")
-            for mark, (_, label, _) in ANSWERS.items()
+            [InlineKeyboardButton(visible(label, line=True), callback_data=f"{number}:{pending.id}")]
+            for number, label in enumerate(asked.question.labels.values())
         ]
-        keyboard = InlineKeyboardMarkup([[buttons[0], buttons[2]], [buttons[1]]])
+        keyboard = InlineKeyboardMarkup(buttons) if buttons else ForceReply(selective=True)
         place, bot = asked.place, self._api.bot
         where: Any = {"message_thread_id": place.topic}
         try:
@@ -133,7 +135,7 @@ class Questions:
         name = asked.message
         if name is None:
             return
-        text = f"{asked.shown.last}\n\n<b>{asked.outcome}</b>"
+        text = f"{asked.shown.last}\n\n<b>{escape(asked.outcome[:LONGEST_OUTCOME])}</b>"
         try:
             await self._api.call(
                 asked.place.chat,
@@ -147,16 +149,33 @@ class Questions:
     async def pressed(self, query: CallbackQuery) -> None:
         """Somebody pressed a button."""
         mark, _, name = (query.data or "").partition(":")
-        asked, answer = self._asked.get(name), ANSWERS.get(mark)
-        if asked is None or answer is None:
+        asked = self._asked.get(name)
+        choices = asked.question.choices if asked is not None else ()
+        if asked is None or not (mark.isdecimal() and int(mark) < len(choices)):
             await self._tell(query, GONE)
         elif str(query.from_user.id) != asked.person:
-            await self._tell(query, "Only who the agent works for here can answer this.")
-        elif await self._approvals.answer(name, answer[0], by=f"telegram:{query.from_user.id}"):
-            asked.outcome = answer[2]
-            await self._tell(query, answer[2].capitalize())
+            await self._tell(query, "Only the person the agent works for here can answer this.")
+        elif await self._answer(name, asked, choices[int(mark)]):
+            await self._tell(query, asked.outcome.capitalize()[:200])
         else:
             await self._tell(query, GONE)
+
+    async def replied(self, message: Message) -> bool:
+        """Take a message that answers a question without choices; False where it is another one."""
+        to, person = message.reply_to_message, message.from_user
+        if to is None or person is None or not message.text:
+            return False
+        for name, asked in [*self._asked.items()]:
+            is_this = (asked.place.chat, asked.message) == (message.chat.id, to.message_id)
+            if is_this and not asked.question.choices and asked.person == str(person.id):
+                return await self._answer(name, asked, message.text)
+        return False
+
+    async def _answer(self, name: str, asked: _Asked, answer: str) -> bool:
+        if not await self._approvals.answer(name, answer, by=f"telegram:{asked.person}"):
+            return False
+        asked.outcome = OUTCOMES[answer] if asked.question.is_approval else visible(answer)
+        return True
 
     async def _tell(self, query: CallbackQuery, text: str) -> None:
         try:
@@ -174,8 +193,16 @@ class Shown:
     file: bytes | None = None
 
 
-def shown_call(request: dict[str, Any]) -> Shown:
-    """A question and all of what would be done, in as many messages as it takes."""
+def shown_question(question: Question) -> Shown:
+    """A question; for an approval all of what would be done, in as many messages as it takes."""
+    if question.is_approval:
+        return shown_call(question.request or {})
+    pieces = [escape(piece) for piece in _cut(visible(question.text))] or ["?"]
+    return Shown(pieces[-1], tuple(pieces[:-1]))
+
+
+def shown_call(request: Mapping[str, Any]) -> Shown:
+    """An approval and all of what would be done, in as many messages as it takes."""
     arguments = cast("dict[str, Any]", request.get("arguments") or {})
     written = json.dumps(arguments, ensure_ascii=False, indent=1, default=str) if arguments else ""
     question, tool = visible(str(request["question"])), visible(str(request["tool"]))

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from hookline.sandbox.sandbox import probe
 
 from .commandline import environment
+from .plugins.site import Site
 
 NEVER = ("pip ", "hookline gateway", "hookline worker", "hookline inspect", "hookline chat", "cd ")
 """Commands that no sample runs here: they serve until they are stopped, or are another program's."""
@@ -19,8 +22,15 @@ NEVER = ("pip ", "hookline gateway", "hookline worker", "hookline inspect", "hoo
 class Page:
     """The machine of the person whom a page is about."""
 
-    def __init__(self, hookline: Callable[..., Any], home: Path, workspace: Path) -> None:
+    def __init__(
+        self,
+        hookline: Callable[..., Any],
+        home: Path,
+        workspace: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
         self.hookline, self.home, self.workspace = hookline, home, workspace
+        self.monkeypatch = monkeypatch
         self.env: dict[str, str] = {"COLUMNS": "200"}
         self.skipped: list[str] = []
         self.steps: dict[str, Callable[[], Any]] = {}
@@ -113,15 +123,33 @@ def hook_files(page: Page) -> None:
 
 @page("docs/plugins.md")
 def plugins(page: Page) -> None:
-    installed = [
-        "run",
-        "hooks output",
-        "plugins show",
-        "plugins list",
-        "plugins verify",
-        "plugins lock",
-    ]
-    page.skipped = [f"hookline {each}" for each in installed]
+    page.script('repeat = true\n[[turns]]\ntext = "Fine, thank you."\n')
+    site = Site(page.home.parent / "site")
+    page.monkeypatch.syspath_prepend(site.folder)
+
+    def install() -> None:
+        """As `pip install -e .` does."""
+        made = page.workspace / "hookline-word-count"
+        project = tomllib.loads((made / "pyproject.toml").read_text())["project"]
+        shutil.copytree(made / "src", site.folder, dirs_exist_ok=True)
+        about = site.folder / "hookline_word_count-0.1.0.dist-info"
+        about.mkdir()
+        metadata = "Metadata-Version: 2.1\nName: hookline-word-count\nVersion: 0.1.0\n"
+        (about / "METADATA").write_text(metadata)
+        lines = []
+        for group, entries in project["entry-points"].items():
+            lines += [f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())]
+        (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+        page.hookline("plugins", "lock", "--yes")
+
+    def break_one() -> None:
+        site.install("polite", manifest="'order': 4000, 'provides': ['tool']")
+        site.install("broken", "1 / 0\n")
+        page.hookline("plugins", "lock", "--yes")
+        page.hookline("plugins", "disable", "polite")
+
+    page.steps = {"hookline run": install, "hookline plugins list": break_one}
+    page.skipped = ["hookline plugins verify", "hookline plugins lock"]
     page.write("src/hookline_word_count/plugin.py", MISSPELLED)
     page.write("~/profiles/default/hooks/polite.py", POLITE)
 

@@ -150,7 +150,7 @@ def test_the_samples_of_a_page_print_what_it_shows(name, tmp_path, monkeypatch, 
     home.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(person))
     hookline = commandline.here(home, workspace, monkeypatch, capsys)
-    page = sample_pages.Page(hookline, home, workspace)
+    page = sample_pages.Page(hookline, home, workspace, monkeypatch)
     sample_pages.PAGES[name](page)
     wrong: list[str] = []
     for sample in samples(ROOT / name):

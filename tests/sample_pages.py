@@ -12,6 +12,7 @@ import pytest
 
 from hookline.sandbox.sandbox import probe
 
+from . import postgres
 from .commandline import environment
 from .plugins.site import Site
 
@@ -34,6 +35,9 @@ class Page:
         self.env: dict[str, str] = {"COLUMNS": "200"}
         self.skipped: list[str] = []
         self.steps: dict[str, Callable[[], Any]] = {}
+        self.shown_as: dict[str, str] = {str(home.parent): "/home/ada"}
+        """What a page calls something that has another name here."""
+        self.end: Callable[[], Any] = lambda: None
 
     def environment(self) -> dict[str, str]:
         """The environment of a process of its own."""
@@ -245,6 +249,25 @@ def policy(page: Page) -> None:
         "cases.toml", '[[case]]\ntool = "shell"\narguments = { command = "ls" }\ndecision = "ask"\n'
     )
     page.skipped = ["hookline policy explain --session", "hookline policy approvals --"]
+
+
+@page("docs/postgres.md")
+def database(page: Page) -> None:
+    name = postgres.new_schema()
+    postgres.execute(f"CREATE ROLE {name} LOGIN", f"CREATE DATABASE {name} OWNER {name}")
+    page.end = lambda: postgres.execute(f"DROP DATABASE {name} WITH (FORCE)", f"DROP ROLE {name}")
+    page.script('repeat = true\n[[turns]]\ntext = "Hi."\n')
+    model = (page.home / "config.toml").read_text()
+    url = postgres.url_for(name, database=name)
+    page.write("~/config.toml", f'{model}[tape]\nurl = "{url}"\n')
+    place = f"postgresql://{name}@{postgres.socket_path().parent}/{name}"
+    page.shown_as |= {place: "postgresql://hookline@db.example.com/hookline", name: "hookline"}
+    page.skipped = [
+        "hookline db migrate --url",
+        "hookline db grant",
+        "hookline db roles",
+        "hookline db copy",
+    ]
 
 
 @page("docs/sandbox.md")

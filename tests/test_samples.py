@@ -157,11 +157,14 @@ def test_the_samples_of_a_page_print_what_it_shows(name, tmp_path, monkeypatch, 
         if page.skips(sample.command):
             continue
         page.before(sample.command)
-        printed = run(page, sample.command).replace(str(person), "/home/ada")
+        printed = run(page, sample.command)
+        for name, shown in page.shown_as.items():
+            printed = printed.replace(name, shown)
         lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
         if found := differences(sample.output, lines) if sample.output else []:
             wrong += ["", f"{sample.place}: $ {sample.command}", *found, "printed:", *lines]
         assert "Traceback" not in printed, sample
+    page.end()
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)
 

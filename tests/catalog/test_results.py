@@ -31,6 +31,7 @@ from hookline.events import (
     ToolCallEventResult,
     ToolResultEvent,
     ToolResultEventResult,
+    UserBashResult,
 )
 from hookline.hooks import Decision
 
@@ -77,6 +78,9 @@ VERDICTS = [
     (ToolResultEventResult(is_error=False), ALLOW, None, {"is_error": False}),
     (ToolResultEventResult(terminate=True), ALLOW, None, {"terminate": True}),
     (ToolResultEventResult(block=True, reason="no"), DENIED, "no", {}),
+    (UserBashResult(True, "no"), DENIED, "no", {}),
+    (UserBashResult(command="ls"), ALLOW, None, {"command": "ls"}),
+    (UserBashResult(output="x"), ALLOW, None, {"output": "x"}),
     (NetworkRequestResult(), ALLOW, None, {}),
     (NetworkRequestResult(True, "no"), DENIED, "no", {}),
     (NetworkRequestResult(ask=True, reason="sure?"), ASK, "sure?", {}),

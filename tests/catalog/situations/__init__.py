@@ -132,8 +132,8 @@ class Post(Channel):
     async def publish(self, inbound: Any, parts: Any) -> None:
         self.parts += parts
 
-    async def notify(self, inbound: Any, kind: str, text: str) -> None:
-        self.notes.append(text)
+    async def notify(self, inbound: Any, note: Any) -> None:
+        self.notes.append(note.text)
 
     async def end(self, inbound: Any, result: Any) -> None:
         self.ended.set()

@@ -75,6 +75,7 @@ class Absences:
         """Raise `LoadFailed` unless the app may run with what is there; say what it runs without."""
         if not self.enforced:
             return
+        self._app.plugins.find_gone()
         self._check_required()
         self._check_names()
         failures = self.failures
@@ -96,10 +97,16 @@ class Absences:
                 )
         for name in sorted({*reasons, *self.without}):
             if plugins.requires_itself(name):
+                package = plugins.gone.get(name)
                 raise LoadFailed(
                     f"plugin {name!r} is marked as required by its manifest, and "
-                    f"{reasons.get(name) or self._why_absent(name)}; nothing runs without it. Fix it, "
-                    f"uninstall it, or run `hookline plugins disable {name}`"
+                    f"{reasons.get(name) or self._why_absent(name)}; nothing runs without it. "
+                    + (
+                        f"Install {package} again, or run `hookline plugins lock {package}` to accept "
+                        "that it is gone"
+                        if package
+                        else f"Fix it, or run `hookline plugins disable {name}`"
+                    )
                 )
 
     def _is_there(self, name: str) -> bool:

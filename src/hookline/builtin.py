@@ -109,6 +109,7 @@ class BuiltinPlugin:
             envelope=state.get("message"),
             identity=identity,
             turn_id=place.turn_id,
+            missing=app.absences.notes(),
             resume=resume if isinstance(resume, CutOffTurn) else None,
         )
         app.runs[session_id] = run

@@ -74,9 +74,13 @@ class Plugins(Registrations):
         """The plugins of packages that are imported, by name."""
         self._out: set[str] = set()
         """Those of them that were left out."""
+        self._looked = False
+        """Whether installed packages were looked for, and not yet compared with the lock file."""
         self._put_off = False
         self._unread = False
         """The settings could not be read, so that nobody was loaded yet."""
+        self.gone: dict[str, str] = {}
+        """Required plugins that are not installed any more, each with the package that had it."""
 
     # --- loading ------------------------------------------------------------------------------
 
@@ -91,6 +95,7 @@ class Plugins(Registrations):
 
         With `only_cli`, those alone that may add commands to the command line; `finish` loads the rest.
         """
+        self._looked = True
         installed = entries()
         found, wrong = candidates(installed)
         self._found = {c.name: c for c in found}
@@ -145,6 +150,8 @@ class Plugins(Registrations):
 
         The lock file remembers it for a plugin whose manifest cannot be read, or must not run.
         """
+        if name in self.gone:
+            return True
         candidate = self._found.get(name)
         if candidate is None or name in self.disabled:
             return False
@@ -153,6 +160,17 @@ class Plugins(Registrations):
         lock = self._lock()
         pin = lock.pins().get(candidate.entry.distribution) if lock is not None else None
         return pin is not None and name in pin.required
+
+    def find_gone(self) -> None:
+        """Report required plugins of the lock file that are not installed any more, each once."""
+        lock = self._lock() if self._looked else None
+        self._looked = False
+        for package, pin in lock.pins().items() if lock is not None else ():
+            for name in pin.required:
+                if not {name} & {*self._found, *self._disabled(), *self.gone}:
+                    self.gone[name] = package
+                    gone = PluginError(f"{package} {pin.version}, which brings it, is not installed")
+                    self.failed(name, "finding", gone)
 
     def _note_required(self, ordered: list[Candidate]) -> None:
         """Remember who is required, so that this holds when a manifest cannot be read any more."""

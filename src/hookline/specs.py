@@ -162,7 +162,7 @@ class PluginManifest(Spec):
     order: int = Field(default=5000, ge=0, le=10000)
     """Lower comes first on the hooks that run oldest first."""
     required: bool = False
-    """Whether nothing runs where this plugin is installed and cannot be loaded."""
+    """Whether nothing runs without this plugin, once it was installed."""
 
     @field_validator("requires")
     @classmethod

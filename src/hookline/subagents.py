@@ -336,6 +336,7 @@ class Subagents:
             options=app.options,
             resume=cut if cut is not None and cut.prompt == task.text else None,
             tools=plan.tools,
+            missing=app.absences.notes(),
             instructions=role.instructions,
             thinking=app.sessions.thinking_of(parent),
             lineage=(*(above.lineage if above is not None else ()), parent),

@@ -1,6 +1,8 @@
 """A guard that cannot be loaded stops the run: it does not vanish."""
 
+import asyncio
 import logging
+import shutil
 import sys
 from textwrap import dedent
 
@@ -146,6 +148,14 @@ def command_line(places, monkeypatch, capsys):
 
 def write(path, content):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def uninstall(places, module, distribution):
+    """What pip does."""
+    shutil.rmtree(places / "site" / module)
+    shutil.rmtree(places / "site" / f"{distribution}-1.2.dist-info")
+    for name in [name for name in sys.modules if name.startswith("installed_")]:
+        del sys.modules[name]
 
 
 async def started(places, **options):
@@ -318,6 +328,58 @@ class TestPlugins:
         assert "marked as required by its manifest" in await refused(places, **way)
         assert not (places / "ran").exists()
 
+    @pytest.mark.parametrize(
+        "way",
+        [{}, {"without": ["mail"]}, {"on_load_error": "continue"}],
+        ids=["", "without", "continue"],
+    )
+    @pytest.mark.parametrize("others", [False, True])
+    async def test_nor_once_it_was_uninstalled(self, places, site, way, others):
+        module = site.install("mail", GUARD, manifest="'required': True")
+        if others:
+            site.install("other", GUARD)
+        await started(places)
+        uninstall(places, module, "hookline_mail")
+        for _ in range(2):  # it is not forgotten
+            said = await refused(places, **way)
+            assert "'mail' is marked as required by its manifest" in said
+            assert "hookline-mail 1.2, which brings it, is not installed" in said
+            assert "`hookline plugins lock hookline-mail`" in said
+
+    def test_one_that_was_uninstalled_may_be_installed_again_or_given_up(
+        self, places, site, command_line
+    ):
+        module = site.install("mail", GUARD, manifest="'required': True")
+        asyncio.run(started(places))
+        uninstall(places, module, "hookline_mail")
+        done = command_line("run", "--model", f"scripted:{places / 'script.toml'}", "hi")
+        assert done.returncode == 2
+        assert "'mail' is marked as required" in done.stderr
+        assert "mail: finding failed" in command_line("doctor").stdout
+        assert "hookline-mail 1.2, which brings it" in command_line("plugins", "list").stdout
+        site.install("mail", GUARD, manifest="'required': True", distribution="other-mail")
+        asyncio.run(started(places))
+        (places / "site" / "other_mail-1.2.dist-info" / "entry_points.txt").unlink()
+        asyncio.run(refused(places))
+        assert command_line("plugins", "lock", "--yes").returncode == 0
+        asyncio.run(started(places))
+
+    async def test_one_that_was_disabled_before_may_be_uninstalled(self, places, site):
+        module = site.install("mail", GUARD, manifest="'required': True")
+        await started(places)
+        continuing(places, "disabled = ['mail']")
+        uninstall(places, module, "hookline_mail")
+        await started(places)
+
+    async def test_an_app_without_packages_does_not_ask_for_them(self, places, site):
+        module = site.install("mail", GUARD, manifest="'required': True")
+        await started(places)
+        uninstall(places, module, "hookline_mail")
+        app = app_in(places)
+        app.load_hooks(packages=False)
+        async with app.running():
+            pass
+
     async def test_a_healthy_required_one_cannot_be_left_out(self, places, site):
         site.install("mail", GUARD, manifest="'required': True")
         assert "--without cannot leave it out" in await refused(places, without=["mail"])
@@ -454,6 +516,21 @@ class TestDoors:
         assert 'says on_load_error = "continue"' in command_line("doctor").stdout
         session = command_line("tape", "list").stdout.split(" entries  ")[1].split()[0]
         assert "profile/guard.py: loading failed" in command_line("why", session).stdout
+
+    def test_why_names_what_was_missing_when_the_turn_was_made(self, places, hook_file, command_line):
+        """Not what is missing while it is asked."""
+        continuing(places)
+        write(hook_file, "def (:\n")
+        run = ("--set", f"model=scripted:{places / 'script.toml'}", "run", "--session", "s")
+        command_line(*run, "then")
+        write(hook_file, "hooks = []\n")
+        command_line(*run, "now")
+        write(hook_file, "1 / 0\n")
+        then, now = (command_line("why", "s", "turn", number).stdout for number in (1, 2))
+        assert "this turn was made although profile/guard.py: loading failed" in then
+        assert "ZeroDivisionError" not in then
+        assert "profile/guard.py" not in now
+        assert "this turn was made although" in command_line("why", "s", "turn", 1, "--json").stdout
 
     def broken(self, places, site, hook_file, command_line, kind):
         if kind == "hook file":

@@ -173,6 +173,7 @@ class Engine:
             run.identity,
             str(run.workspace),
             tools,
+            run.missing,
         )
 
     def _narrow(self, run: AgentRun, names: Iterable[str]) -> list[str]:

@@ -51,10 +51,12 @@ class TapeJournal:
         identity: Identity = NOBODY,
         workspace: str = "",
         tools: list[str] | None = None,
+        missing: list[str] | None = None,
     ) -> None:
         """A turn starts with a user's message; both are one write.
 
-        `tools` are those that the agent has, if a hook hid some of them.
+        `tools` are those that the agent has, if a hook hid some of them; `missing` says which plugins
+        and files the app runs without.
         """
         started: dict[str, Any] = {
             "status": "started",
@@ -66,6 +68,8 @@ class TapeJournal:
         }
         if tools is not None:
             started["tools"] = tools
+        if missing:
+            started["missing"] = missing
         await self.tape.append_many([(TURN, started), (MESSAGE, {"message": message})])
 
     async def joined(self, message: Message, origin: dict[str, Any]) -> None:

@@ -83,6 +83,8 @@ class AgentRun:
     """The tools that this agent may use; None: all."""
     instructions: str = ""
     """What is added to the system prompt of this run alone."""
+    missing: list[str] = field(default_factory=list[str])
+    """What the app runs without, kept with the turn."""
     thinking: str | None = None
     lineage: tuple[str, ...] = ()
     """The sessions above this one, the person's first."""

@@ -41,6 +41,7 @@ def brought(app: Hookline) -> dict[str, list[str]]:
     """The names of all that plugins bring; whoever fails to bring it is among the failures then."""
     from .chat.commands import plugin_commands
 
+    app.plugins.find_gone()
     return {
         "tools": app.tools.names(),
         "stores": app.stores.names(),

@@ -60,7 +60,6 @@ def tell_why(app: Hookline, session: str, what: list[str] | None, *, as_json: bo
         return await explain(app.store(), traces, session, target, turn=turn, present=present)
 
     found = with_trace(app, look)
-    found.notes.extend(app.absences.notes())
     if as_json:
         print_json(found.as_json(), indent=2)
     else:

@@ -156,6 +156,7 @@ def of_call(
     within = next((t for t in turns if any(e in t.entries for e in own)), None)
     turn = within.id if within is not None else None
     found.identity = identity_of(own, within.entries[0] if within is not None else None).plain()
+    found.notes += missing_in(within)
     found.records = [
         r for r in trace.records if r.call == call and (turn is None or r.turn in ("", turn))
     ]
@@ -190,7 +191,7 @@ def of_message(session: str, entry: Entry, turn: Turn, trace: Trace) -> Explanat
     message = message_of(entry)
     role = str(message.get("role", "?"))
     title = f"{role}: {brief(message.get('content'))}"
-    found = Explanation(session, "message", entry.id, title, turn.status)
+    found = Explanation(session, "message", entry.id, title, turn.status, notes=missing_in(turn))
     said = [e for e in turn.entries if e.kind == "message"]
     answers = [e for e in said if message_of(e).get("role") == "assistant"]
     own = [r for r in trace.records if r.turn == turn.id and not r.call]
@@ -209,7 +210,7 @@ def of_turn(session: str, turn: Turn, trace: Trace) -> Explanation:
     """Explain a turn, its calls with it."""
     first = next((e for e in turn.entries if e.kind == "message"), None)
     said = message_of(first).get("content") if first else ""
-    found = Explanation(session, "turn", turn.id, brief(said), turn.status)
+    found = Explanation(session, "turn", turn.id, brief(said), turn.status, notes=missing_in(turn))
     found.identity = identity_of([], turn.entries[0]).plain()
     found.records = [r for r in trace.records if r.turn == turn.id]
     began, ended = interval(turn.entries, found.records)
@@ -328,6 +329,12 @@ def notes_of(found: Explanation, trace: Trace, present: Collection[str]) -> list
     }
     notes += [f"{name!r} took part then and is not attached now" for name in sorted(gone)]
     return notes
+
+
+def missing_in(turn: Turn | None) -> list[str]:
+    """What the app ran without when it made a turn, a note for each."""
+    told: list[str] = turn.entries[0].payload.get("missing") or [] if turn is not None else []
+    return [f"this turn was made although {each}" for each in told]
 
 
 # --- entries ---

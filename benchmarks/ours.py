@@ -106,11 +106,19 @@ def hookline() -> list[Row]:
     return [row for mode in MODES for meaning in MEANINGS for row in hookline_rows(mode, meaning)]
 
 
+def faces(mode: Mode, meaning: Meaning) -> list[str]:
+    """The methods that call a hook by name with this meaning."""
+    suffix = "_sync" if mode == "sync" else ""
+    also = {"first": ["call_first"], "collect": ["call_many"]}.get(meaning, [])
+    run = ["run"] if mode == "sync" and meaning in ("chain", "collect") else []
+    return [f"{face}{suffix}" for face in ("call", *also)] + run
+
+
 def hookline_rows(mode: Mode, meaning: Meaning) -> list[Row]:
     name = f"{mode}_{meaning}"
     parameter = "value" if meaning == "chain" else "event"
     attach = functools.partial(attach_hookline, name=name)
-    await_, call = ("await ", "call") if mode == "async" else ("", "call_sync")
+    await_ = "await " if mode == "async" else ""
 
     def row(label: str, call: str, before: str = "pass", counts: tuple[int, ...] = COUNTS) -> Row:
         return Row(
@@ -128,14 +136,17 @@ def hookline_rows(mode: Mode, meaning: Meaning) -> list[Row]:
         )
 
     held = row("hookline", f"{await_}fire(event)", before="fire = hook.fire", counts=COUNTS)
-    by_name = row("hookline, by name", f'{await_}hooks.{call}("{name}", {parameter}=event)')
+    by_name = [
+        row(f"hookline, hooks.{face}", f'{await_}hooks.{face}("{name}", {parameter}=event)')
+        for face in faces(mode, meaning)
+    ]
     if meaning != "notify":
-        return [held, by_name]
+        return [held, *by_name]
     return [
         dataclasses.replace(held, counts=(*COUNTS, THOUSAND)),
         row("hookline, hook.fire", f"{await_}hook.fire(event)"),
         row("hookline, if hook.live", f"if hook.live: {await_}hook.fire(event)"),
-        by_name,
+        *by_name,
     ]
 
 

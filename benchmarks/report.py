@@ -201,6 +201,7 @@ def checks(results: Results) -> list[Check]:
     """Return every threshold with what was measured, all of them minimum against minimum."""
     return [
         *against_the_loop(results),
+        *by_name(results),
         *against_pluggy(results),
         *against_isolating_peers(results),
         *nothing_attached(results),
@@ -218,6 +219,17 @@ def against_the_loop(results: Results) -> Iterator[Check]:
                     results.best(loop, mode, meaning, count),
                 )
                 yield Check(f"{mode} {meaning}, {plural(count)}: against the {loop}", measured, 1.0)
+
+
+def by_name(results: Results) -> Iterator[Check]:
+    for row in results.rows:
+        if row.name.startswith("hookline, hooks."):
+            measured = ratio(
+                results.best(row.name, row.mode, row.meaning, 5),
+                results.best(BARE_LOOP, row.mode, row.meaning, 5),
+            )
+            face = row.name.removeprefix("hookline, ")
+            yield Check(f"{row.mode} {row.meaning}, 5 handlers: {face} against the loop", measured, 2.0)
 
 
 def against_pluggy(results: Results) -> Iterator[Check]:

@@ -133,6 +133,20 @@ def forward(
     return _function(_codes.get(key) or _compile(key, source), spec, {"_f": function}, True)
 
 
+def by_names(function: Fire, names: tuple[str, ...], arguments: str, other: Fire) -> Fire:
+    """Return a function that takes a dict with these names; one with other names goes to `other`."""
+    key = ("names", names, arguments)
+    loads = "; ".join(f'{name} = _kw["{name}"]' for name in names)
+    source = (
+        f"def fire(_kw):\n"
+        f"    try: {loads or 'pass'}\n"
+        f"    except KeyError: return _other(_kw)\n"
+        f"    return _f({arguments}) if len(_kw) == {len(names)} else _other(_kw)\n"
+    )
+    env = {"_f": function, "_other": other, "__builtins__": builtins}
+    return _function(_codes.get(key) or _compile(key, source), None, env)
+
+
 def adapter(function: Fire, arguments: Arguments, params: tuple[str, ...]) -> Fire:
     """Return a function with all of a hook's parameters for one that takes some of them."""
     return forward(function, params, arguments.source(params))
@@ -223,10 +237,10 @@ class Resumption:
         note(error, self._plan.implementations[failing(places)])
 
 
-def results_before(places: tuple[int, ...], variables: dict[str, Any]) -> list[Any]:
+def results_before(places: tuple[int, ...], variables: dict[str, Any], every: bool) -> list[Any]:
     """Return the results of the calls before the failed one, which are in variables."""
     results = (variables[f"_r{number}"] for number in range(failing(places)))
-    return [result for result in results if result is not None]
+    return [result for result in results if every or result is not None]
 
 
 def failing(places: tuple[int, ...]) -> int:

@@ -6,7 +6,7 @@ hook systems. Each looks up a function compiled for its meaning and the names of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from .errors import CallError, UnknownHook
@@ -46,9 +46,23 @@ def face_reducer(spec: HookSpec, face: str, on_gate_error: str) -> tuple[Reducer
 def awaitable(fire: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
     """Return a synchronous function as one that is awaited."""
 
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        return fire(*args, **kwargs)
+    async def call(*args: Any) -> Any:
+        return fire(*args)
 
+    return call
+
+
+def by_name(face: str, doc: str) -> Callable[..., Any]:
+    """Make a method of `Hooks` that calls a hook by name, with the function cached for that call."""
+
+    def call(self: Any, hook: str, /, **kwargs: Any) -> Any:
+        try:
+            fire = self._hooks[hook].named[face]
+        except KeyError:
+            fire = self.face(face, hook, kwargs)
+        return fire(kwargs)
+
+    call.__name__, call.__qualname__, call.__doc__ = face, f"Hooks.{face}", doc
     return call
 
 
@@ -62,86 +76,55 @@ class Faces:
         """Dispatch through the declared reducer: a hook by name, or an event (and its context)."""
         if isinstance(hook, str) and not args:
             try:
-                fire = self._hooks[hook].named["call"][tuple(kwargs)]
+                fire = self._hooks[hook].named["call"]
             except KeyError:
-                fire = self._face("call", hook, kwargs)
-            return fire(**kwargs)
+                fire = self.face("call", hook, kwargs)
+            return fire(kwargs)
         return self._event("call", hook, args, kwargs)
 
     def call_sync(self, hook: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Dispatch like `call`, but synchronously: awaitables are skipped with a warning."""
         if isinstance(hook, str) and not args:
             try:
-                fire = self._hooks[hook].named["call_sync"][tuple(kwargs)]
+                fire = self._hooks[hook].named["call_sync"]
             except KeyError:
-                fire = self._face("call_sync", hook, kwargs)
-            return fire(**kwargs)
+                fire = self.face("call_sync", hook, kwargs)
+            return fire(kwargs)
         return self._event("call_sync", hook, args, kwargs)
 
     async def emit(self, event: Event[Any], ctx: Any = None) -> list[Any]:
         """Dispatch an event and return what each handler returned, None included."""
-        hook = self._events.get(type(event))
-        if hook is None:
-            raise UnknownHook(type(event).__name__, (e.__name__ for e in self._events))
+        hook = self._declared(event)
         if not hook.live:
             return []
         results = hook.emit(event, ctx)
         return results if hook.spec.sync else await results
 
-    def run(self, hook: str, /, **kwargs: Any) -> Any:
-        """Return the final value of a chain; of any other hook the results that are not None."""
-        try:
-            fire = self._hooks[hook].named["run"][tuple(kwargs)]
-        except KeyError:
-            fire = self._face("run", hook, kwargs)
-        return fire(**kwargs)
+    run = by_name("run", "Return the final value of a chain; of other hooks the results but None.")
+    call_first = by_name("call_first", "Return the first value that is not None; awaited.")
+    call_many = by_name("call_many", "Return what every implementation returned; awaited.")
+    call_first_sync = by_name("call_first_sync", "Return the first value that is not None.")
+    call_many_sync = by_name("call_many_sync", "Return what every implementation returned.")
 
-    def call_first(self, hook: str, /, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-        """Return the first value that is not None, by the hook's order and error policy."""
-        try:
-            fire = self._hooks[hook].named["call_first"][tuple(kwargs)]
-        except KeyError:
-            fire = self._face("call_first", hook, kwargs)
-        return fire(**kwargs)
-
-    def call_many(self, hook: str, /, **kwargs: Any) -> Coroutine[Any, Any, list[Any]]:
-        """Return what every implementation returned, None included."""
-        try:
-            fire = self._hooks[hook].named["call_many"][tuple(kwargs)]
-        except KeyError:
-            fire = self._face("call_many", hook, kwargs)
-        return fire(**kwargs)
-
-    def call_first_sync(self, hook: str, /, **kwargs: Any) -> Any:
-        """Return the first value that is not None, synchronously."""
-        try:
-            fire = self._hooks[hook].named["call_first_sync"][tuple(kwargs)]
-        except KeyError:
-            fire = self._face("call_first_sync", hook, kwargs)
-        return fire(**kwargs)
-
-    def call_many_sync(self, hook: str, /, **kwargs: Any) -> list[Any]:
-        """Return what every implementation returned, synchronously."""
-        try:
-            fire = self._hooks[hook].named["call_many_sync"][tuple(kwargs)]
-        except KeyError:
-            fire = self._face("call_many_sync", hook, kwargs)
-        return fire(**kwargs)
-
-    def _face(self, face: str, hook: str, kwargs: dict[str, Any]) -> Callable[..., Any]:
+    def face(self, face: str, hook: str, names: Iterable[str]) -> Callable[[dict[str, Any]], Any]:
+        """Return the function for a call by name, which takes the arguments as a dict."""
         found = self._hooks.get(hook)
         if found is None:
             raise UnknownHook(hook, self._hooks)
-        return found.by_name(face, kwargs)
+        return found.by_name(face, tuple(names))
 
     def _event(self, face: str, event: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(event, str):
             raise CallError(f"hook {event!r} is called by name: pass its arguments as keywords")
+        name = self._declared(event).spec.name
+        if len(args) > 1 or kwargs.keys() - {"ctx"}:
+            raise CallError(f"an event takes its context and nothing else: {name!r}")
+        fire = self.face(face, name, ("event", "ctx"))
+        return fire({"event": event, "ctx": args[0] if args else kwargs.get("ctx")})
+
+    def _declared(self, event: Any) -> Hook:
         kind = cast("type[Any]", type(event))
         found = self._events.get(kind)
         if found is None:
             raise UnknownHook(kind.__name__, (e.__name__ for e in self._events))
-        if len(args) > 1 or kwargs.keys() - {"ctx"}:
-            raise CallError(f"an event takes its context and nothing else: {found.spec.name!r}")
-        fire = found.named.get(face, {}).get(("event", "ctx")) or found.by_name(face, ("event", "ctx"))
-        return fire(event, args[0] if args else kwargs.get("ctx"))
+        return found

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .around import middleware, wrapped
-from .dispatch import Fire, by_scope, compile_dispatch, forward, readable_source
+from .dispatch import Fire, by_names, by_scope, compile_dispatch, forward, readable_source
 from .errors import CallError, suggestion
 from .faces import FACES, awaitable, face_reducer
 from .implementation import Implementation
@@ -50,8 +50,8 @@ class Hook:
     """
 
     __slots__ = (
-        "_functions", "_hooks", "_scopes", "emit", "fire", "implementations", "live", "named", "names",
-        "spec",
+        "_by_names", "_functions", "_hooks", "_scopes", "emit", "fire", "implementations", "live",
+        "named", "names", "spec",
     )  # fmt: skip
 
     fire: Fire
@@ -65,8 +65,9 @@ class Hook:
         self._scopes: dict[Any, list[Implementation]] = {}
         self._functions: dict[Any, dict[Way, Fire]] = {}
         """The compiled functions, by scope key."""
-        self.named: dict[str, dict[tuple[str, ...], Fire]] = {}
-        """The functions for calls by name: by face, then by the names of the arguments."""
+        self.named: dict[str, Fire] = {}
+        """The functions for calls by name, by method of `Hooks`."""
+        self._by_names: dict[tuple[str, tuple[str, ...]], Fire] = {}
         self.names = frozenset(spec.params)
         self.live = False
         self.changed()
@@ -128,7 +129,7 @@ class Hook:
     def changed(self) -> None:
         """Forget the compiled functions; the next call compiles what it needs."""
         self._functions = {}
-        self.named = {}
+        self.named, self._by_names = {}, {}
         observers = self._hooks.observers
         observed = any(observer.wants(self.spec, ()) for observer in observers) if observers else False
         self.live = bool(self.implementations or self._scopes or observed)
@@ -157,16 +158,27 @@ class Hook:
         """Return a caller for these of its implementations."""
         return Caller(self, Selection(only=frozenset(map(id, implementations))))
 
-    def by_name(self, face: str, names: Iterable[str]) -> Fire:
-        """Return the function for a method of `Hooks`, called with arguments of these names."""
-        names = tuple(names)
-        which, sync = FACES[face]
-        with self._hooks.lock:
-            fire = self.function(Way(which, sync or self.spec.sync, self.passed(names)))
-            if self.spec.sync and not sync:
-                fire = awaitable(fire)
-            self.named.setdefault(face, {})[names] = fire
-        return fire
+    def by_name(self, face: str, names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
+        """Return the function for a call by name, which takes the arguments as a dict.
+
+        The first set of names that a method is called with gets the short way: `named[face]`.
+        """
+        found = self._by_names.get((face, names))
+        if found is None:
+            which, sync = FACES[face]
+            with self._hooks.lock:
+                passed = self.passed(names)
+                fire = self.function(Way(which, sync or self.spec.sync, passed))
+                if self.spec.sync and not sync:
+                    fire = awaitable(fire)
+                arguments = ", ".join(p if p in names else "None" for p in passed)
+                other = partial(self._call_by_name, face)
+                found = self._by_names[face, names] = by_names(fire, names, arguments, other)
+                self.named.setdefault(face, found)
+        return found
+
+    def _call_by_name(self, face: str, arguments: dict[str, Any]) -> Any:
+        return self.by_name(face, tuple(arguments))(arguments)
 
     def passed(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the parameters with these names, in the hook's order; another name is an error."""

@@ -94,6 +94,11 @@ class Plan:
         return "value" if self.spec.has_literal else "class"
 
     @property
+    def quiet(self) -> bool:
+        """Whether most results are None, so that this is tested first."""
+        return any(r.stops or r.folds or not r.checked for r in (self.reducer, self.spec.reducer))
+
+    @property
     def subject(self) -> str | None:
         """The expression for what a failure was about, if it is declared and passed."""
         source = self.spec.match_source
@@ -162,8 +167,9 @@ class Writer:
         self.plan = plan
         self.reducer = plan.reducer
         self.start, self.add = plan.reducer.start.splitlines(), plan.reducer.add.splitlines()
-        self.check = plan.check
+        self.check, self.quiet = plan.check, plan.quiet
         self.one_class = self.check == "class" and len(plan.spec.classes or ()) == 1
+        self.noting = plan.emits or plan.traced or plan.reducer.every
         self.pieces = pieces_of(bounds)
         self.readable = readable
         guards = [piece for piece in self.pieces if piece.bounds[0].impl.guard]
@@ -220,11 +226,7 @@ class Writer:
     def call(self, shape: Shape, step: Lines, again: bool = False) -> Lines:
         """One call, if its filter matches, and the reducer's lines for its result."""
         call = f"{'await ' if shape.awaits else ''}_h({shape.arguments})"
-        plan = self.plan
-        if plan.emits or plan.traced or self.reducer.every:
-            lines = self.noted(shape, call, step, again)
-        else:
-            lines = self.plain(shape, call, step)
+        lines = self.noted(shape, call, step, again) if self.noting else self.plain(shape, call, step)
         if shape.once:
             lines = ["if _o():", *indented(lines)]
         if shape.when is not None:
@@ -241,7 +243,7 @@ class Writer:
             return [f"if {value} is not None:", *indented(step)]
         unsure = [self.settle(shape)]
         unsure += step if shape.awaits else ["if _r is not None:", *indented(step)]
-        if self.reducer.stops or self.reducer.folds:  # most results are None: test that first
+        if self.quiet:
             some = f"if {value} is not None:"
         elif self.reducer.replaces:  # most results are the value that was passed
             some = f"if {value} is not {self.reducer.carries} and _r is not None:"
@@ -375,9 +377,14 @@ class ListWriter(StraightWriter):
     def __init__(self, plan: Plan, bounds: Sequence[Bound], *, readable: bool = False) -> None:
         super().__init__(plan, bounds, readable=readable)
         self.start = ["_fit = _T" if self.one_class else "_gap = False"]
+        self.noting = False
 
     def plain(self, shape: Shape, call: str, step: Lines) -> Lines:
         value = f"(_r := {call})"
+        if self.reducer.every:
+            odd = f"if {value} is not None and not ({self.expected('_r')}):"
+            checked = self.check or not shape.awaits
+            return [odd, f"    {self.settle(shape)}"] if checked else [f"_r = {call}"]
         if shape.awaits and not self.check:
             return [f"if {value} is None:", "    _gap = True"]
         odd, gap = f"not ({self.expected(value)})", "_gap = True"
@@ -394,10 +401,10 @@ class ListWriter(StraightWriter):
         results = ", ".join(f"_r{piece.suffix}" for piece in self.pieces)
         gap = "_fit is None" if self.one_class else "_gap"
         some = f"if {gap}: return [_r for _r in ({results},) if _r is not None]"
-        return [some, f"return [{results}]"]
+        return [*([] if self.reducer.every else [some]), f"return [{results}]"]
 
     def kept(self, places: str) -> Lines:
-        return [f"_out = _results_before({places}, locals())"]
+        return [f"_out = _results_before({places}, locals(), {self.reducer.every})"]
 
     def joined(self, rest: str) -> str:
         return f"[*_out, *{rest}]"
@@ -405,13 +412,13 @@ class ListWriter(StraightWriter):
 
 def writer(plan: Plan, bounds: Sequence[Bound], *, readable: bool = False) -> Writer:
     """Return the writer of the layout that suits a plan."""
-    noted = plan.emits or plan.traced or plan.reducer.every or plan.errors not in (SKIP, RAISE)
+    noted = plan.emits or plan.traced or plan.errors not in (SKIP, RAISE)
     layout, shapes = Writer, [bound.shape for bound in bounds]
     if not noted and 0 < len(shapes) <= UNROLL and not any(shape.guard for shape in shapes):
         if plan.reducer.state == "parameters":
             layout = StraightWriter
         elif plan.reducer.state == "list" and all(s.when is None and not s.once for s in shapes):
-            layout = ListWriter
+            layout = ListWriter if plan.reducer.every or not plan.quiet else Writer
     return layout(plan, bounds, readable=readable)
 
 

@@ -54,6 +54,14 @@ class TestCommand:
         assert CATALOG[name].doc in shown.stdout
         assert "@hookimpl" in shown.stdout
 
+    def test_the_code_that_dispatches_a_hook(self, hookline):
+        shown = hookline("hooks", "load_state", "--source").stdout
+        assert "# builtin (" in shown
+        assert "async def load_state(message, session_id):" in shown
+        refused = hookline("hooks", "--source")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "--source needs the name of a hook" in refused.stderr
+
     def test_a_family_alone(self, hookline):
         shown = hookline("hooks", "--family", "trigger").stdout
         assert "trigger_init" in shown

@@ -83,7 +83,7 @@ COMMANDS: dict[str, list[str]] = {
     "config get": ["model", "hooks", "mcp.servers.files", "agents.reviewer.instructions"],
     "config unset": ["thinking", "--project thinking"],
     "config path": [""],
-    "hooks show": ["", "tool_call", "--json", "--markdown", "--turn"],
+    "hooks show": ["", "tool_call", "tool_call --source", "--json", "--markdown", "--turn"],
     "hooks check": [
         ".hookline/hooks/evil.py",
         ".hookline/hooks/pipe.py",

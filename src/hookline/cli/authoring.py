@@ -58,11 +58,17 @@ def add_hooks(cli: typer.Typer, app: Hookline) -> None:
             bool, typer.Option("--markdown", help="Print the whole reference.")
         ] = False,
         turn: Annotated[bool, typer.Option("--turn", help="Show one turn, hook by hook.")] = False,
+        source: Annotated[
+            bool, typer.Option("--source", help="Print the code that dispatches the hook here.")
+        ] = False,
     ) -> None:
         """Show every hook, or one in detail; the word `show` may be left out."""
-        from .hooks import show
+        from .hooks import show, show_source
 
         app.hook_files.load()
+        if source:
+            show_source(app.hooks, name)
+            return
         show(app.hooks, name, family, as_json=as_json, as_markdown=as_markdown, turn=turn)
 
     @group.command()

@@ -50,6 +50,13 @@ def show(
         table(hooks, chosen(catalog, name, family))
 
 
+def show_source(hooks: Hooks, name: str | None) -> None:
+    """Print the generated code that dispatches a hook, with the names of its implementations."""
+    if name is None:
+        raise DeclarationError("--source needs the name of a hook: hookline hooks NAME --source")
+    typer.echo(hooks[name].source(), nl=False)
+
+
 def attached(hooks: Hooks, spec: HookSpec) -> list[str]:
     """Who is attached to a hook, in run order."""
     return [impl.name for impl in hooks[spec.name].run_order()]

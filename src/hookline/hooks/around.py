@@ -36,7 +36,7 @@ def middleware(plan: Plan) -> Fire:
     """
     levels = [_middleware(plan, impl) for impl in plan.implementations]
     at = plan.passed.index("call_next")
-    parameter = getattr(plan.reducer, "passing", None)
+    parameter = plan.reducer.passing
     passing = plan.passed.index(parameter) if parameter in plan.passed else None
 
     def with_value(args: tuple[Any, ...], value: Any) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .annotations import type_name
 from .around import middleware, wrapped
 from .dispatch import Fire, by_names, by_scope, compile_dispatch, forward, readable_source
 from .errors import CallError, suggestion
@@ -211,17 +212,18 @@ class Hook:
             plan, wrappers, observers = self._plan(self._way())
             spec = self.spec
             about = [f"{spec.reducer}, {spec.order.value} first, errors: {plan.errors.value}"]
-            if wrappers:
-                about.append(f"wrapped by: {', '.join(impl.name for impl in wrappers)}")
+            if plan.check == "class" and len(spec.classes or ()) == 1:
+                about.append(f"_T is {type_name(spec.result)}, the class of a result")
+            about += [f"wrapped by {impl.place}" for impl in wrappers]
             if observers:
                 about.append(f"observers: {len(observers)}")
             if self._scopes:
                 about.append(f"scopes with handlers of their own: {len(self._scopes)}")
-            head = "".join(f"# {line}\n" for line in about)
-            if not spec.reducer.nested:
-                return head + readable_source(plan)
-            nested = (f"# {impl.name} ({impl.location})\n" for impl in plan.implementations)
-            return f"{head}# each calls the next one, through call_next:\n{''.join(nested)}"
+            if spec.reducer.nested:
+                about += ["each implementation calls the next one through call_next:"]
+                about += [impl.place for impl in plan.implementations] or ["(nothing is attached)"]
+            code = "" if spec.reducer.nested else readable_source(plan)
+            return "".join(f"# {line}\n" for line in about) + code
 
     def _way(self, face: str = "call") -> Way:
         return Way(face, self.spec.sync, self.spec.params)

@@ -134,6 +134,11 @@ class Implementation:
         return self._location or callable_location(self.function)
 
     @property
+    def place(self) -> str:
+        """Its name and where it is written, on one line."""
+        return " ".join(f"{self.name} ({self.location})".split())
+
+    @property
     def sort_key(self) -> tuple[int, int, float, int, int]:
         """Where it stands in the run order of its hook."""
         guards_last = 1 if self.guard and self.spec.reducer.guarded else 0

@@ -100,6 +100,8 @@ class Reducer:
     """The verdict allows, asks or denies; a result that cannot be read is a deny."""
     nested: bool = False
     """Implementations call each other through `call_next`; nothing is generated (`around.py`)."""
+    passing: str | None = None
+    """The parameter that `call_next` takes, if any."""
     firstresult: bool = False
     """pluggy's `firstresult`: the reduced value may be None."""
     wrappable: bool = True

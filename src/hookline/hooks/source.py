@@ -212,8 +212,7 @@ class Writer:
 
     def comment(self, piece: Piece) -> Lines:
         """Who is called, where people read the source."""
-        named = [f"# {bound.impl.name} ({bound.impl.location})" for bound in piece.bounds]
-        return named if self.readable else []
+        return [f"# {bound.impl.place}" for bound in piece.bounds] if self.readable else []
 
     def step(self, piece: Piece, again: bool) -> Lines:
         """The reducer's lines for one result, and for a guard, whether it rewrote what is judged."""

@@ -90,7 +90,7 @@ class Pipeline:
         lane = self._app.lanes.of(session_id)
         async with lane.turn():
             # The turn goes on for the user whom the tape names, whoever has it resumed.
-            cut = await cut_off_turn(await self._app.tape(session_id))
+            cut = await cut_off_turn(await self._app.tape(session_id), imported=True)
             if cut is None:
                 return None
             lane.identity = cut.identity

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("hookline.sessions")
 
 MODEL = "model"
+IMPORT = "import"
 THINKING = "thinking"
 
 
@@ -129,9 +130,20 @@ class Sessions(SessionIndex):
         store = self._app.get_tape_store()
         if store is None:  # a plugin answers without a tape
             return "", None, None
+        from hookline.slash import configured_models
+
         chosen: dict[str, str] = {}
-        for entry in await store.entries(session_id, kinds={MODEL, THINKING}):
-            chosen[entry.kind] = entry.payload[entry.kind]
+        for entry in await store.entries(session_id, kinds={MODEL, THINKING, IMPORT}):
+            if entry.kind != IMPORT:
+                chosen[entry.kind] = entry.payload[entry.kind]
+            elif MODEL in chosen and chosen[MODEL] not in configured_models(self._app):
+                log.warning(
+                    "session.model session=%r model=%r comes from an imported tape and is not "
+                    "configured; %r answers",
+                    session_id,
+                    chosen.pop(MODEL),
+                    self._app.model,
+                )
         return "", chosen.get(MODEL), chosen.get(THINKING)
 
     @asynccontextmanager

@@ -760,3 +760,22 @@ def test_the_hash_knows_no_order_of_arguments_and_nothing_else_is_the_same():
     one = call_hash("t", {"b": 1, "a": ["\ud800", {"x": None}]})
     assert one == call_hash("t", {"a": ["\ud800", {"x": None}], "b": 1})
     assert one != call_hash("t", {"a": ["\ud800", {"x": 0}], "b": 1})
+
+
+PEOPLE = [
+    {"user": "bo"}, {"user": ""}, {}, {"user": "Ada"}, {"user": "ada", "channel": "web"},
+    {"participants": [{"user": "ada", "channel": "telegram"}, {"user": "bo", "channel": "telegram"}]},
+    {"participants": [{"user": "bo", "channel": "telegram"}]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("other", PEOPLE, ids=str)
+@pytest.mark.parametrize("scope", ["session", "until"])
+def test_a_grant_for_a_session_counts_for_the_person_whose_call_it_was(opened, scope, other):
+    approvals = opened()
+    ada = {"user": "ada", "channel": "telegram"}
+    asked = approvals.ask(request(**ada))
+    approvals.answer(asked, Answer(True, scope, 600 if scope == "until" else None), by="ada")
+    assert approvals.allowed(request(**ada, call_id="c2")) is not None
+    asking = {"user": "", "channel": "telegram", **other}
+    assert approvals.allowed(request(**asking, call_id="c3")) is None

@@ -3,10 +3,12 @@
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from hookline import tape
 from hookline.tape import (
     BadLine,
     Entry,
@@ -16,10 +18,11 @@ from hookline.tape import (
     TapeError,
     TapeStore,
     export,
-    import_,
 )
 
 from .conftest import chain, note
+
+import_ = partial(tape.import_, mark=False)
 
 
 async def lines_of(store: TapeStore, *sessions: str) -> list[str]:

@@ -79,7 +79,7 @@ def test_parts_are_cut_each_for_itself_and_pictures_stay(at_home):
 
 @pytest.mark.parametrize("output", ["", "../../etc/passwd", "00000000-1000", "0" * 5000, "a\0b"])
 async def test_an_output_that_is_none_is_told(call, output):
-    with pytest.raises(ToolError, match="there is no kept output"):
+    with pytest.raises(ToolError, match="this session has no kept output"):
         await call(read_output, id=output)
 
 
@@ -118,3 +118,12 @@ async def test_a_long_output_of_the_shell_can_be_read_whole(at_home):
     output, count = NOTE.search(shown).groups()
     whole = "".join(f"{n}\n" for n in range(1, 100_001))
     assert await pages(at_home, output, int(count)) == whole
+
+
+@pytest.mark.parametrize("session", ["", "other", "s/sub", "S", "s ", "../s", "s\0"])
+async def test_only_the_session_that_an_output_belongs_to_can_read_it(at_home, session):
+    mine = replace(at_home, session_id="s")
+    (output, _) = NOTE.search(fit("x" * 5000, mine, 1000)).groups()
+    assert await pages(mine, output, 7) == "x" * 5000
+    with pytest.raises(ToolError, match="this session has no kept output"):
+        await pages(replace(at_home, session_id=session), output, 7)

@@ -20,7 +20,7 @@ from hookline.catalog.envelope import Message, field_of
 from hookline.catalog.identity import NOBODY, Identity
 from hookline.catalog.parts import Content, ImagePart, Part, TextPart
 from hookline.hooks import Ruling
-from hookline.tape import FORK, SWITCH, Entry, Tape
+from hookline.tape import FORK, IMPORT, SWITCH, Entry, Tape
 
 TURN = "turn"
 MESSAGE = "message"
@@ -169,9 +169,11 @@ class CutOffTurn:
         return sum(message["role"] == "assistant" for message in said)
 
 
-async def cut_off_turn(tape: Tape) -> CutOffTurn | None:
+async def cut_off_turn(tape: Tape, *, imported: bool = False) -> CutOffTurn | None:
     """The turn at the end of a branch that was begun and never finished, if there is one.
 
+    One that was imported counts only with `imported`, that is if a person asks to continue it: the
+    tape says what it does next and for whom.
     It may have been compacted while it ran: what it has done is read from where it began. Whoever went
     elsewhere in the middle of a turn has left it.
     """
@@ -179,7 +181,8 @@ async def cut_off_turn(tape: Tape) -> CutOffTurn | None:
     if last is None or tape.leaf is None or last.payload["status"] != "started":
         return None
     _, *entries = await tape.store.branch(tape.leaf.id, until=last.id)
-    if any(entry.kind in (FORK, SWITCH) for entry in entries):
+    left = (FORK, SWITCH) if imported else (FORK, SWITCH, IMPORT)
+    if any(entry.kind in left for entry in entries):
         return None
     begun = last.payload
     identity = Identity.restored(begun.get("identity"))

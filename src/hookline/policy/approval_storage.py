@@ -26,8 +26,8 @@ create table if not exists questions (
 );
 create table if not exists grants (
     id text primary key, question text, hash text not null, tool text not null, call text not null,
-    session_id text not null, call_id text, workspace text not null, scope text not null,
-    until real, by text not null, made real not null, used real, revoked real
+    session_id text not null, call_id text, workspace text not null, who text not null,
+    scope text not null, until real, by text not null, made real not null, used real, revoked real
 );
 create index if not exists grants_by_hash on grants (hash);
 """

@@ -43,7 +43,9 @@ POLL = 0.5
 
 LINKS = ("id", "hash", "session_id", "call_id", "tool", "workspace", "agent_id", "channel", "user")
 """Fields of a question that say what it belongs to; they are never redacted."""
-GRANT = "id, hash, tool, call, session_id, call_id, workspace, scope, until, by, made, used, revoked"
+GRANT = (
+    "id, hash, tool, call, session_id, call_id, workspace, who, scope, until, by, made, used, revoked"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Grant:
     call_id: str | None
     """The one call that it is for, where it is for one."""
     workspace: str
+    who: str
+    """On whose behalf the call was; for a session or a time, it counts for nobody else."""
     scope: Scope
     until: float | None
     by: str
@@ -278,6 +282,7 @@ class Approvals:
             session_id=request["session_id"] if once else sessions_of(request)[-1],
             call_id=request["call_id"] if once else None,
             workspace=request["workspace"],
+            who=requester_of(request),
             scope=answer.scope,
             until=None if seconds is None else now + seconds,
             by=by,
@@ -298,7 +303,7 @@ class Approvals:
         """The grant that covers a call; one that is for a single call is used up by this."""
         if self.storage.empty:
             return None
-        now, sessions = self._clock(), sessions_of(request)
+        now, sessions, who = self._clock(), sessions_of(request), requester_of(request)
         rows = self.storage.read(
             "select " + GRANT + " from {grants} where hash = ? and workspace = ? "
             "and used is null and revoked is null and (until is null or until > ?) "
@@ -308,7 +313,7 @@ class Approvals:
         this_call = (request["session_id"], request["call_id"])
         for grant in (Grant(*row) for row in rows):
             if grant.call_id is None:
-                if grant.session_id in sessions:
+                if grant.session_id in sessions and grant.who == who:
                     return grant
             elif (grant.session_id, grant.call_id) == this_call and self._end(grant, "used", now):
                 return grant
@@ -362,6 +367,13 @@ def sessions_of(request: Mapping[str, Any]) -> list[str]:
     """The session that asks, and those that it is a subagent of, from the inside out."""
     line = cast("list[str] | None", request.get("lineage"))
     return list(line) if line else [str(request["session_id"])]
+
+
+def requester_of(request: Mapping[str, Any]) -> str:
+    """Everyone on whose behalf a call is made, each with their channel, as one text."""
+    people: Any = request.get("participants") or [request]
+    named = sorted([str(each.get("channel") or ""), str(each.get("user") or "")] for each in people)
+    return json.dumps(named)
 
 
 def new_id(prefix: str) -> str:

@@ -47,7 +47,8 @@ MIGRATIONS: Final[list[str]] = [
         rowid bigint GENERATED ALWAYS AS IDENTITY, id text COLLATE "C" PRIMARY KEY, question text,
         hash text COLLATE "C" NOT NULL, tool text NOT NULL, call text NOT NULL,
         session_id text COLLATE "C" NOT NULL, call_id text COLLATE "C",
-        workspace text COLLATE "C" NOT NULL, scope text NOT NULL, until double precision,
+        workspace text COLLATE "C" NOT NULL, who text NOT NULL, scope text NOT NULL,
+        until double precision,
         by text NOT NULL, made double precision NOT NULL, used double precision,
         revoked double precision
     );

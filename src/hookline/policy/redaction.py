@@ -219,7 +219,8 @@ class RedactionPlugin:
 
     def _redact(self, result: Any) -> Any:
         for name in {name for text in texts(result) for name in _OUTPUT.findall(text)}:
-            self._redact_file(self._outputs / f"{name}.txt")
+            for path in self._outputs.glob(f"{name}.*.txt"):
+                self._redact_file(path)
         return self._redactor().redact(result)
 
     def _redact_file(self, path: Path) -> None:

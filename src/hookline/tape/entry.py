@@ -31,12 +31,13 @@ STATE: Final = "state"  # what a turn leaves for the next one
 DECISION: Final = "decision"  # what a gate decided, about what, and why
 INBOUND: Final = "inbound"  # an envelope that came in
 OUTBOUND: Final = "outbound"  # an envelope that went out
+IMPORT: Final = "import"  # entries: how many of the entries before it came from a file
 NOTE: Final = "note"  # anything else worth keeping
 
 KINDS: Final = frozenset(
     {
         MESSAGE, TOOL_CALL, TOOL_RESULT, ANCHOR, SWITCH, FORK, MERGE, LABEL, NAME, MODEL, STATE,
-        DECISION, INBOUND, OUTBOUND, NOTE,
+        DECISION, INBOUND, OUTBOUND, IMPORT, NOTE,
     }
 )  # fmt: skip
 """The kinds that Hookline writes. Others are legal, stored and kept."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from hookline.foreign_json import parse_json
 
-from .entry import Entry, Json, row_of
+from .entry import IMPORT, Entry, Json, row_of
 from .errors import BadEntry, BadLine, TapeError
 from .store import TapeStore
 
@@ -73,12 +74,14 @@ def _line(value: Json) -> str:
 
 
 async def import_(
-    store: TapeStore, lines: Iterable[str | bytes] | AsyncIterable[str | bytes]
+    store: TapeStore, lines: Iterable[str | bytes] | AsyncIterable[str | bytes], *, mark: bool = True
 ) -> Imported:
     """Append the entries of an export that the store does not have yet, all or none.
 
     Everything is checked before anything is written; `BadLine` names the line. A session to which
-    something else was appended here is refused, since its leaf would move.
+    something else was appended here is refused, since its leaf would move. With `mark`, an entry at
+    the end of each session says that it was imported: its model then counts only if it is configured,
+    and its cut-off turn is continued only on request. Leave it out for a copy of your own tape.
     """
     header, entries = await _read(lines)
     _check_counts(header, entries)
@@ -96,17 +99,29 @@ async def import_(
     expect: dict[str, str | None] = {}
     for number, entry in new.items():
         if entry.session_id not in expect:
-            leaf = await store.leaf(entry.session_id)
-            if leaf is not None and leaf.id not in known:
+            leaf = last = await store.leaf(entry.session_id)
+            while last is not None and last.kind == IMPORT and last.parent_id is not None:
+                last = await store.get(last.parent_id)
+            if leaf is not None and last is not None and last.id not in known:
                 raise BadLine(
                     number,
                     f"session {entry.session_id!r} went on here, after another entry ({leaf.id!r})",
                 )
             expect[entry.session_id] = leaf and leaf.id
     if new:
-        await store.append(_parents_first(new), expect=expect)
+        ordered = _parents_first(new)
+        await store.append([*ordered, *(_marks(ordered) if mark else ())], expect=expect)
     sessions = {entry.session_id for entry in entries.values()}
     return Imported(len(sessions), len(new), len(entries) - len(new))
+
+
+def _marks(ordered: list[Entry]) -> list[Entry]:
+    """An entry for the end of each session that says where its entries come from."""
+    last = {entry.session_id: entry for entry in ordered}
+    counts = Counter(entry.session_id for entry in ordered)
+    return [
+        Entry.new(name, entry.id, IMPORT, {"entries": counts[name]}) for name, entry in last.items()
+    ]
 
 
 async def _read(

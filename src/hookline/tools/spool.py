@@ -4,6 +4,7 @@
                                        # [… read_output(id="5f3a9c1e-49800", page=1) …]
 
 The files lie in `outputs` of the app's home; without an app in a folder that goes with the process.
+Only the session that an output belongs to can read it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import secrets
 import shutil
 import tempfile
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
@@ -73,7 +75,7 @@ class Spool:
                 self._held += data
                 if len(self._held) <= self._limit:
                     return
-                self._file = _create(folder(self._context), self._id)
+                self._file = _create(_path(self._id, self._context))
                 data, self._held = bytes(self._held), bytearray()
             self._file.write(data)
         except OSError as error:
@@ -84,7 +86,7 @@ class Spool:
         if self._file is not None:
             self._file.close()
             self._file = None
-            (folder(self._context) / f"{self._id}.txt").unlink(missing_ok=True)
+            _path(self._id, self._context).unlink(missing_ok=True)
 
     def close(self) -> str:
         """End it; give the note that says how to read on, empty if all of it fitted."""
@@ -106,9 +108,11 @@ class Spool:
 def read_page(output: str, page: int, context: ToolContext) -> str:
     """One page of a kept output, and which one of how many it is."""
     named = _ID.fullmatch(output)
-    path = folder(context) / f"{output}.txt"
-    if not named or not path.is_file():
-        raise ToolError(f"there is no kept output {output!r}; the oldest are removed after a while")
+    path = _path(output, context) if named else None
+    if named is None or path is None or not path.is_file():
+        raise ToolError(
+            f"this session has no kept output {output!r}; the oldest are removed after a while"
+        )
     size = int(named[1])
     with path.open("rb") as file:
         pages = max(1, -(-os.fstat(file.fileno()).st_size // size))
@@ -123,6 +127,12 @@ def folder(context: ToolContext) -> Path:
     """Where outputs are kept."""
     home: Path | None = getattr(context.app, "home", None)
     return _temporary() if home is None else home / "outputs"
+
+
+def _path(name: str, context: ToolContext) -> Path:
+    """The file of an output; its name has the session in it, which no model can choose."""
+    owner = sha256(context.session_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return folder(context) / f"{name}.{owner}.txt"
 
 
 def _fit_text(text: str, context: ToolContext, limit: int) -> str:
@@ -145,10 +155,10 @@ def _whole_characters(data: bytes, size: int, page: int) -> bytes:
     return data[begin:end]
 
 
-def _create(place: Path, name: str) -> BinaryIO:
-    private_folder(place)
-    _make_room(place)
-    handle = os.open(place / f"{name}.txt", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+def _create(path: Path) -> BinaryIO:
+    private_folder(path.parent)
+    _make_room(path.parent)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     return os.fdopen(handle, "wb")
 
 

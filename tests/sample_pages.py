@@ -16,6 +16,7 @@ from . import postgres
 from .commandline import environment
 from .plugins.site import Site
 
+ROOT = Path(__file__).parents[1]
 NEVER = ("pip ", "hookline gateway", "hookline worker", "hookline inspect", "hookline chat", "cd ")
 """Commands that no sample runs here: they serve until they are stopped, or are another program's."""
 
@@ -45,7 +46,8 @@ class Page:
 
     def skips(self, command: str) -> bool:
         """Whether a sample is not run."""
-        return "hookline " not in command or command.startswith((*NEVER, *self.skipped))
+        ours = re.search(r"(^|\| )hookline ", command)
+        return ours is None or command.startswith((*NEVER, *self.skipped))
 
     def before(self, command: str) -> None:
         """Do what happens between the samples of a page."""
@@ -243,11 +245,11 @@ def triggers(page: Page) -> None:
 
 @page("docs/policy.md")
 def policy(page: Page) -> None:
-    page.write("my-pack/pack.toml", 'id = "mine"\nversion = "1.0.0"\n')
-    page.write("my-pack/rules.cedar", '@id("all") permit(principal, action, resource);')
-    page.write(
-        "cases.toml", '[[case]]\ntool = "shell"\narguments = { command = "ls" }\ndecision = "ask"\n'
-    )
+    text = (ROOT / "docs" / "policy.md").read_text()
+    for name in ("my-pack/pack.toml", "my-pack/rules.cedar", "cases.toml"):
+        [content] = re.findall(rf"^```\w+\n((?:#|//) {name}\b.*?)^```", text, re.S | re.M)
+        page.write(name, content)
+    page.write("~/config.toml", '[policy]\npacks = ["destructive-shell"]\n')
     page.skipped = ["hookline policy explain --session", "hookline policy approvals --"]
 
 
@@ -270,6 +272,21 @@ def database(page: Page) -> None:
     ]
 
 
+@page("docs/audit.md")
+def audit(page: Page) -> None:
+    page.script(turns(("call_1", "list_files", "path", ".")))
+    model = (page.home / "config.toml").read_text()
+    page.write("~/config.toml", f"{model}[audit]\nenabled = true\n")
+    page.hookline("run", "look", "--session", "garden")
+    page.skipped = ["hookline audit verify --"]
+
+
+@page("docs/models.md")
+def models(page: Page) -> None:
+    page.write("turns.toml", '[[turns]]\ntext = "Hello."\n')
+    page.skipped = ["hookline models install", 'hookline run "Read', 'hookline run "What']
+
+
 @page("docs/sandbox.md")
 def sandbox(page: Page) -> None:
     if probe()[0] == "none":
@@ -287,5 +304,5 @@ def turns(*calls: tuple[str, str, str, str]) -> str:
 
 def block(page: str, language: str, number: int = 0) -> str:
     """A fenced block of a page."""
-    text = (Path(__file__).parents[1] / page).read_text()
+    text = (ROOT / page).read_text()
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.S | re.M)[number]

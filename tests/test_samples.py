@@ -157,20 +157,22 @@ def test_the_samples_of_a_page_print_what_it_shows(name, tmp_path, monkeypatch, 
         if page.skips(sample.command):
             continue
         page.before(sample.command)
-        printed = run(page, sample.command)
+        printed, code = run(page, sample.command)
         for name, shown in page.shown_as.items():
             printed = printed.replace(name, shown)
         lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
         if found := differences(sample.output, lines) if sample.output else []:
             wrong += ["", f"{sample.place}: $ {sample.command}", *found, "printed:", *lines]
         assert "Traceback" not in printed, sample
+        if not sample.output and code:  # where nothing is shown, it works
+            wrong += ["", f"{sample.place}: $ {sample.command}", f"exit code {code}", *lines]
     page.end()
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)
 
 
-def run(page: sample_pages.Page, line: str) -> str:
-    """Run a command line, with what is piped into it and out of it."""
+def run(page: sample_pages.Page, line: str) -> tuple[str, int]:
+    """Run a command line, with what is piped into it and out of it: what it prints, its exit code."""
     before, _, rest = line.partition("hookline ")
     stdin = ""
     if before.strip().endswith("|"):
@@ -186,7 +188,7 @@ def run(page: sample_pages.Page, line: str) -> str:
     if after.startswith("grep "):
         word = after.removeprefix("grep ").strip()
         printed = "".join(each for each in printed.splitlines(keepends=True) if word in each)
-    return printed
+    return printed, done.returncode
 
 
 def sections() -> dict[str, str]:

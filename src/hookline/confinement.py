@@ -14,6 +14,7 @@ from hookline.policy.policy import PERSON
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
+    from hookline.sandbox import Sandbox
 
 SHELL = "shell"
 BY = "sandbox"
@@ -26,15 +27,22 @@ class Confinement:
 
     def __init__(self, app: Hookline) -> None:
         self._app = app
+        self._found: Sandbox | None = None
+
+    def _probed(self) -> Sandbox:
+        sandbox = self._app.sandbox
+        _ = sandbox.active
+        return sandbox
 
     async def judge(self, action: dict[str, Any]) -> list[Ruling]:
         """The policy's rulings, and the sandbox's."""
         rulings = await self._app.policy.judge(action)
         if action["tool"] != SHELL or typed_at_terminal(action):
             return rulings
-        sandbox = await asyncio.to_thread(lambda: self._app.sandbox)
-        active = await asyncio.to_thread(lambda: sandbox.active)
-        settings = sandbox.settings
+        if self._found is not self._app.__dict__.get("sandbox", self):  # the first probe takes a while
+            self._found = await asyncio.to_thread(self._probed)
+        sandbox = self._app.sandbox
+        active, settings = sandbox.active, sandbox.settings
         kind = "jobs" if action["arguments"].get("background") else "shell"
         confined = active and sandbox.profile_of(kind) != "off"
         if not confined:

@@ -8,7 +8,6 @@ when they are reloaded. A dispatch that is under way finishes with what it began
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -214,7 +213,6 @@ class HookFiles:
                 self.app.hooks,
                 seq=self._seq,
                 judge=judge,
-                claim=claimed_tools,
                 skips=self.app.absences.leaves_out,
             )
             kept = self._kept(folder, loaded, before)
@@ -388,17 +386,6 @@ class HookFiles:
         from hookline.plugins.watching import stamps
 
         self._stamps = stamps(self._places())
-
-
-def claimed_tools(package: str) -> list[Any]:
-    """Take the tools that a package's modules registered at import out of the common registry."""
-    module = sys.modules.get("hookline.tools.registry")
-    if module is None:
-        return []
-    tools = [tool for tool in module.REGISTRY.declared if tool.module.startswith(f"{package}.")]
-    for tool in tools:
-        module.REGISTRY.remove(tool.name)
-    return tools
 
 
 def _unguarded(hooks: list[str]) -> str:

@@ -55,7 +55,7 @@ async def call_tool(
     async with writing(app, session_id, identity) as tape:
         caller = Caller(
             app.context(session_id, identity),
-            TapeJournal(tape, identity, source),
+            TapeJournal(tape, identity, source, dict(arguments)),
             app.workspace,
             timeout=limits.tool_seconds,
             source=source,

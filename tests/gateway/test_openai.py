@@ -3,6 +3,7 @@
 import openai
 import pytest
 
+from hookline.events import AudioPart, ImagePart, MessageSendResult, TextPart
 from hookline.models.script import Call, Fault, Turn
 
 from .conftest import TOKEN
@@ -113,3 +114,32 @@ async def test_nobody_is_asked_for_approval_there(served, scripted, app):
             model="hookline", messages=[{"role": "user", "content": "go"}]
         )
     assert answer.choices[0].message.content == "I may not."
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_parts_that_message_send_adds_reach_the_client(served, scripted, app, stream):
+    parts = [
+        TextPart("P.S. It rains."),
+        ImagePart(url="https://pictures.example/rain.png"),
+        ImagePart(b"png", "image/png"),
+        AudioPart(b"sound", "audio/wav"),
+    ]
+    app.hooks.register("message:send", lambda: MessageSendResult(parts=parts))
+    scripted("Hello.")
+    asked = {"model": "hookline", "messages": [{"role": "user", "content": "hi"}]}
+    async with served() as at, client(at) as ai:
+        answer = await ai.chat.completions.create(**asked, stream=stream)
+        if stream:
+            said = [chunk.choices[0].delta async for chunk in answer]
+            content = "".join(delta.content or "" for delta in said)
+            (audio,) = [delta.audio.data for delta in said if getattr(delta, "audio", None)]
+        else:
+            content = answer.choices[0].message.content
+            audio = answer.choices[0].message.audio.data
+    assert content.split("\n\n") == [
+        "Hello.",
+        "P.S. It rains.",
+        "![image](https://pictures.example/rain.png)",
+        "![image](data:image/png;base64,cG5n)",
+    ]
+    assert audio == "c291bmQ="

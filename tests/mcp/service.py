@@ -5,7 +5,7 @@ import sys
 
 import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp.types import ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from starlette.responses import PlainTextResponse
 
 server = MCPServer("service", version="2.0")
@@ -21,6 +21,25 @@ def add(a: int, b: int) -> int:
 def paint() -> list:
     """Paint."""
     return ["a dot", Image(data=b"\x89PNG dot", format="png")]
+
+
+@server.tool()
+def towns() -> list[str]:
+    """List towns: a text for each, and all of them as structured data."""
+    return ["Ulm", "Bern"]
+
+
+@server.tool()
+def weather() -> CallToolResult:
+    """Say it in words and as data."""
+    said = [TextContent(type="text", text="Sunny in Ulm.")]
+    return CallToolResult(content=said, structured_content={"town": "Ulm", "weather": "sunny"})
+
+
+@server.tool()
+def data() -> CallToolResult:
+    """Answer with data alone."""
+    return CallToolResult(content=[], structured_content={"town": "Ulm"})
 
 
 @server.tool()

@@ -31,6 +31,15 @@ async def test_a_model_calls_a_tool_of_the_time_server(servers):
     assert "T00:00:00+00:00" in answer
 
 
+async def test_a_result_with_text_and_structured_data_reaches_the_model_once(servers, service):
+    port, _ = service()
+    web = {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"Authorization": "Bearer s3cret"}}
+    async with servers.running(web=web) as app:
+        names = ("towns", "weather", "data")
+        said = {name: (await call(app, f"web.{name}")).content for name in names}
+    assert said == {"towns": "Ulm\nBern", "weather": "Sunny in Ulm.", "data": '{"town": "Ulm"}'}
+
+
 async def test_two_servers_side_by_side_and_nothing_left_of_them(servers):
     repository = servers.workspace
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]

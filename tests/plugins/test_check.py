@@ -43,6 +43,16 @@ def test_a_good_hook_file_and_a_good_plugin_have_no_problems(checked):
     )
 
 
+@pytest.mark.parametrize("hooks", ["", "hooks = []\n"])
+def test_a_hook_file_with_nothing_but_tools_is_good_and_leaves_no_tool_behind(checked, hooks):
+    from hookline.tools.registry import REGISTRY
+
+    before = set(REGISTRY.names())
+    shine = "@tool\ndef shine(x: int) -> int:\n    'Shine.'\n    return x\n"
+    assert checked(f"from hookline import tool\n\n{shine}{hooks}") == []
+    assert set(REGISTRY.names()) == before
+
+
 BAD = [
     (
         "def done(event, cxt): ...\nhooks = [('agent_end', done)]",
@@ -68,7 +78,7 @@ BAD = [
     ),
     ("def broken(:", "mine.py:1: invalid syntax"),
     ("\nimport nothing_of_this_name", "mine.py:1: ModuleNotFoundError: No module named"),
-    ("x = 1", "mine.py: exports no hooks = [(event_type, handler), …] and has nothing marked"),
+    ("x = 1", "mine.py: exports no hooks = [(event_type, handler), …] and marks nothing"),
     (
         "from hookline import hookimpl\nclass P:\n  @hookimpl\n  def tool_call(self, evnt): ...",
         "mine.py:3: mine.P.tool_call on hook 'tool_call' asks for 'evnt'",

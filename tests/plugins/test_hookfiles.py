@@ -484,6 +484,14 @@ hooks = [("agent_end", wait), ("agent_end", then)]
         assert not {"one", "two"} & set(REGISTRY.names())
         assert not app.failures
 
+    async def test_a_file_may_have_nothing_but_tools(self, app, profile):
+        (profile / "a.py").write_text(
+            "from hookline import tool\n@tool\ndef shine() -> str:\n    'Shine.'\n    return 'x'\n"
+        )
+        async with app.running():
+            assert "shine" in app.tools.names()
+        assert not app.failures
+
     async def test_a_file_whose_tool_has_a_taken_name_is_left_out_whole(self, app, profile):
         app.absences.on_load_error = "continue"
         (profile / "a.py").write_text(

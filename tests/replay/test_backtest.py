@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline import Hookline
+from hookline.catalog.identity import Identity
 from hookline.events import ToolCallEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
+from hookline.person import run_shell
 from hookline.policy import Policy
-from hookline.replay import Report, Setup, backtest
+from hookline.replay import ReplayApp, Report, Setup, WhatIf, backtest, replay
 from hookline.replay.page import html_page
 from hookline.replay.parallel import backtest_parallel, shares
 from hookline.replay.traffic import StoredTraffic, opens
@@ -417,3 +419,51 @@ async def test_a_damaged_entry_is_named(app, record, judged):
         db.execute("UPDATE entries SET payload = '{' WHERE kind = 'tool_call'")
     with pytest.raises(TapeError, match="is not JSON"):
         await judged()
+
+
+# --- what a person ran in the chat ------------------------------------------------------------------
+
+ADA = Identity("ada", "terminal", "local")
+
+
+def for_ada_alone(event, ctx):
+    """A rule that looks at the command and at who asks."""
+    if "push" in str(event.input) or ctx.identity.user != "ada":
+        return ToolCallEventResult(block=True, reason="not that")
+    return None
+
+
+@pytest.mark.parametrize("default", ["auto", "allow", "ask"])
+@pytest.mark.parametrize("sandbox", [{"enabled": False}, {"required": True}, {"auto_approve": True}])
+async def test_commands_that_a_person_ran_in_the_chat_are_judged_as_they_were(
+    tmp_path, default, sandbox
+):
+    settings = {"policy": {"default": default}, "sandbox": sandbox}
+    (tmp_path / "work").mkdir()
+    app = Hookline(home=tmp_path / "home", workspace=tmp_path / "work", overrides=settings)
+    app.load_hooks(packages=False)
+    shell = [Call("shell", given, f"c{n}") for n, given in enumerate(
+        [{"command": "echo one"}, {"command": "git push"}, {"command": "echo", "outside_sandbox": True}]
+    )]  # fmt: skip
+    app.models.add(ScriptedModel([Turn(tool_calls=shell), "done"]))
+    app.model = "scripted"
+    app.hooks.register("tool_call", for_ada_alone)
+    app.hooks.register("resolve_approval", lambda request: "approve")
+
+    def make():
+        fresh = ReplayApp.like(app)
+        fresh.load_hooks(packages=False)
+        fresh.hooks.register("tool_call", for_ada_alone)
+        return fresh
+
+    async with app.running():
+        for command in ("echo two", "git push"):  # the second one is denied
+            await run_shell(app, "terminal:local", command, identity=ADA)
+        message = {"content": "go", "channel": "terminal", "chat_id": "local", "sender_id": "ada"}
+        await app.process(message)
+        await run_shell(app, "terminal:local", "echo three", identity=ADA)
+        replayed = await replay(app.store(), "terminal:local", make, WhatIf())
+    with TapeReader(app.home / "tape.db") as reader:
+        report = await backtest(make, reader)
+    assert (report.calls, report.changes) == (6, {})
+    assert (replayed.same, replayed.notes) == (True, [])

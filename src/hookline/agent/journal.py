@@ -35,12 +35,20 @@ KEPT_BYTES = 5_000_000
 class TapeJournal:
     """Writes one session's turns on its tape."""
 
-    def __init__(self, tape: Tape, identity: Identity | None = None, source: str | None = None) -> None:
+    def __init__(
+        self,
+        tape: Tape,
+        identity: Identity | None = None,
+        source: str | None = None,
+        requested: dict[str, Any] | None = None,
+    ) -> None:
         self.tape = tape
         self.identity = identity
         """Kept with each call, if it is another one than the turn started with."""
         self.source = source
         """Kept with each call, if something else than the model makes it."""
+        self.requested = requested
+        """The arguments of a person's call: kept with its refusal, since no message asks for it."""
 
     async def begin(
         self,
@@ -102,6 +110,8 @@ class TapeJournal:
             "ran": ran,
             "terminate": terminate,
         }
+        if not ran and self.requested is not None:
+            payload["requested"] = self.requested
         await self.tape.append(TOOL_RESULT, payload, meta=self._meta(rulings))
 
     def _meta(self, rulings: list[Ruling]) -> dict[str, Any] | None:

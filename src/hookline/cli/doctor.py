@@ -75,9 +75,9 @@ def examine(app: Hookline) -> None:
     sandbox = check_sandbox(app)
     interceptors = check_interceptors(app)
     broken = bool(app.failures or wrong or channels or policy or sandbox or interceptors)
-    for model in app.models.available():
+    for model in app.models.available(ask=app.model):
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
-        chosen = model.name == app.model
+        chosen = model.serves(app.model)
         good = True if model.usable else False if chosen else None
         say("model", text + (" (default)" if chosen else ""), good=good)
         broken = broken or (chosen and not model.usable)

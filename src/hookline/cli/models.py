@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def show(app: Hookline) -> None:
     """List the models within reach, and why others are not."""
-    for model in app.models.available():
+    for model in app.models.available(ask=app.model):
         mark = style("ok", "green") if model.usable else style("--", "yellow")
-        default = " (default)" if model.name == app.model else ""
+        default = " (default)" if model.serves(app.model) else ""
         typer.echo(f"{mark}  {model.name:<16} {model.summary}{default}")
         if not model.usable:
             typer.echo(f"    {model.reason}")

@@ -141,7 +141,7 @@ def asked(app: Hookline, given: Answers, before: Mapping[str, Any]) -> dict[str,
 
 def show_models(app: Hookline) -> None:
     """List the providers: those that work here, then those that need a key or something else."""
-    found = app.models.available()
+    found = app.models.available(ask=app.model)
     for title, usable in (("Ready:", True), ("After you set them up:", False)):
         models = [model for model in found if model.usable is usable]
         if models:

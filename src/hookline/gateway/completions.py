@@ -6,6 +6,7 @@ import binascii
 import json
 import time
 from base64 import b64decode
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
@@ -117,8 +118,28 @@ def finish_reason(end: Frame) -> str:
     return "content_filter" if end["outcome"] in FILTERED else "stop"
 
 
-def completion(model: str, end: Frame) -> dict[str, Any]:
-    """A whole answer; without one, the reason."""
+def part_text(part: Mapping[str, Any]) -> str:
+    """A part in the text of an answer: text as it is, a picture as Markdown; a recording is none."""
+    if part["type"] == "text":
+        return str(part["text"])
+    if part["type"] == "image":
+        return f"![image]({part.get('url') or 'data:{mime_type};base64,{data}'.format(**part)})"
+    return ""
+
+
+def part_audio(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A recording as this API has it."""
+    expires = int(time.time()) + 3600
+    return {"id": f"audio_{uuid4().hex}", "data": part["data"], "expires_at": expires, "transcript": ""}
+
+
+def completion(model: str, end: Frame, parts: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """A whole answer with the parts that hooks added; without an answer, the reason."""
+    texts = [end["text"] or end["reason"] or "", *filter(None, map(part_text, parts))]
+    message: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(filter(None, texts))}
+    for part in parts:
+        if part["type"] == "audio":
+            message["audio"] = part_audio(part)
     return {
         "id": f"chatcmpl-{uuid4().hex}",
         "object": "chat.completion",
@@ -127,7 +148,7 @@ def completion(model: str, end: Frame) -> dict[str, Any]:
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": end["text"] or end["reason"] or ""},
+                "message": message,
                 "finish_reason": finish_reason(end),
             }
         ],
@@ -153,7 +174,7 @@ class ChunkOutbox(Outbox):
         self._said = False
 
     def encode(self, frame: Frame) -> str:
-        """What a client of this API gets to see of a frame: text, and the end."""
+        """What a client of this API gets to see of a frame: text, added parts, and the end."""
         kind = frame["type"]
         if kind == "text":
             self._said = True
@@ -161,6 +182,8 @@ class ChunkOutbox(Outbox):
         if kind == "error":
             error = {"message": frame["message"], "type": "server_error", "code": None, "param": None}
             return f"data: {json.dumps({'error': error})}\n\n"
+        if kind == "part":
+            return self._part(frame["part"])
         if kind != "end":
             return ""
         text = "" if self._said else frame["text"] or frame["reason"] or ""
@@ -174,6 +197,11 @@ class ChunkOutbox(Outbox):
         """The first chunk says who speaks."""
         self.write(self._chunk({"role": "assistant", "content": ""}))
 
-    def _chunk(self, delta: dict[str, str], reason: str | None = None) -> str:
+    def _part(self, part: Mapping[str, Any]) -> str:
+        if part["type"] == "audio":
+            return self._chunk({"audio": part_audio(part)})
+        return self._chunk({"content": f"\n\n{part_text(part)}"})
+
+    def _chunk(self, delta: dict[str, Any], reason: str | None = None) -> str:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
         return f'data: {self._head}, "choices": [{json.dumps(choice)}]}}\n\n'

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hookline.catalog.parts import AudioPart, Content, ImagePart, Part, TextPart
-from hookline.foreign_json import parse_json
 from hookline.tools.errors import ToolError
 
 if TYPE_CHECKING:
@@ -18,14 +16,14 @@ if TYPE_CHECKING:
 def content_of(result: CallToolResult) -> Content:
     """Text, or parts where there are pictures or sound; a result that is an error is raised as one.
 
-    Structured data is shown as JSON where no text of the result says the same.
+    Servers send structured data beside a text that says the same, so it is shown only if there is none.
     """
     parts = [_part(block) for block in result.content]
     texts = [part.text for part in parts if isinstance(part, TextPart)]
     if result.is_error:
         raise ToolError("\n".join(texts).strip() or "the tool failed, and its server does not say why")
     structured = result.structured_content
-    if structured is not None and not _says(texts, structured):
+    if structured is not None and not any(text.strip() for text in texts):
         parts.append(TextPart(json.dumps(structured, ensure_ascii=False)))
     if all(isinstance(part, TextPart) for part in parts):
         return "\n".join(part.text for part in parts if isinstance(part, TextPart))
@@ -64,19 +62,3 @@ def _binary(encoded: str, mime_type: str, what: str) -> Part:
     if mime_type.startswith("audio/"):
         return AudioPart(data, mime_type)
     return TextPart(f"[{what}, {mime_type or 'of unknown type'}, {len(data):,} bytes, not shown]")
-
-
-def _says(texts: Iterable[str], structured: Any) -> bool:
-    """Whether one of the texts is that data; servers often send both."""
-    wanted = [structured]
-    if isinstance(structured, dict) and list(structured) == ["result"]:  # pyright: ignore[reportUnknownArgumentType]
-        wanted.append(structured["result"])
-    for text in texts:
-        if text in wanted:
-            return True
-        try:
-            if parse_json(text) in wanted:
-                return True
-        except (ValueError, RecursionError):
-            continue
-    return False

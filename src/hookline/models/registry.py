@@ -48,6 +48,8 @@ class Provider:
     summary: str = ""
     problem: Callable[[Mapping[str, Any]], str] = _nothing_wrong
     names: Callable[[], list[str]] = _no_names
+    obstacle: Callable[[Mapping[str, Any], str], str] | None = None
+    """Asks a server of one's own whether it answers, and has the model if one is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,10 @@ class Availability:
     usable: bool
     reason: str = ""
     default: bool = False
+
+    def serves(self, model: str) -> bool:
+        """Whether a model is this one, or one of this provider."""
+        return self.name in (model, model.partition(":")[0])
 
 
 class Models:
@@ -104,14 +110,17 @@ class Models:
             model = self._models[name] = self._make(name)
         return model
 
-    def available(self) -> list[Availability]:
-        """What can be used, and why the rest cannot."""
+    def available(self, ask: str | None = None) -> list[Availability]:
+        """What can be used, and why the rest cannot.
+
+        With `ask`, the model that is going to be used, servers on this machine are asked too.
+        """
         found = [
             Availability(name, "added by hand", True, default=name == self.default)
             for name in self._added
         ]
         for provider in self._providers.values():
-            reason = self._problem_of(provider)
+            reason = self._problem_of(provider) or self._obstacle(provider, ask)
             found += [
                 Availability(name, provider.summary, not reason, reason, name == self.default)
                 for name in provider.names() or [provider.name]
@@ -123,6 +132,13 @@ class Models:
             return provider.problem(self._settings.get(provider.name, {}))
         except HooklineError as error:  # settings may refer to what is not there
             return str(error)
+
+    def _obstacle(self, provider: Provider, ask: str | None) -> str:
+        if ask is None or provider.obstacle is None:
+            return ""
+        chosen, _, model = ask.partition(":")
+        settings = self._settings.get(provider.name, {})
+        return provider.obstacle(settings, model if chosen == provider.name else "")
 
     async def close(self) -> None:
         """Close every model that was made. A failure does not keep the others open."""
@@ -140,7 +156,7 @@ class Models:
         prefix, _, rest = name.partition(":")
         provider = self._providers.get(prefix)
         if provider is None:
-            raise UnknownModel(name, self._known(), self._path_hint(name))
+            raise UnknownModel(name, self._known(), self._path_hint(name) or self._name_hint(name))
         try:
             return provider.make(rest, self._settings.get(prefix, {}))
         except ModelError:
@@ -156,6 +172,13 @@ class Models:
             names[provider.name] = None
             names.update((name, None) for name in provider.names())
         return list(names)
+
+    def _name_hint(self, name: str) -> str:
+        """The full name of a model that is written without its provider."""
+        from .vendors import full_name
+
+        found = full_name(name, self._providers)
+        return f"; did you mean {found!r}?" if found.partition(":")[0] in self._providers else ""
 
     def _path_hint(self, name: str) -> str:
         """A file given without its provider is the likeliest slip."""

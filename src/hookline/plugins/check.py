@@ -21,6 +21,7 @@ from .hookfiles import (
     HookFile,
     HookFileError,
     Untrusted,
+    claimed_tools,
     implementation,
     imported,
     line_of_hooks,
@@ -66,9 +67,11 @@ def check(path: Path, hooks: Hooks, trust: Trust) -> Checked:
     for name, problem in (*_entries(file, module, hooks), *_plugins(module, hooks)):
         names.append(name)
         problems += [problem] if problem else []
+    if claimed_tools(file.package.name):
+        names.append("register_tools")
     file.package.close()
     if not names:
-        text = "exports no hooks = [(event_type, handler), …] and has nothing marked with @hookimpl"
+        text = "exports no hooks = [(event_type, handler), …] and marks nothing with @hookimpl or @tool"
         problems.append(Problem(str(path), text))
     return Checked(names, problems)
 

@@ -7,6 +7,7 @@ rest of the folder loads.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 TOO_EARLY = "register_cli_commands"
 """The command line is built before hook files are read."""
-
-Claim = Callable[[str], list[Any]]
-"""Takes away, and gives, the tools that a package's modules registered when they were imported."""
 
 
 class HookFileError(HooklineError):
@@ -85,7 +83,6 @@ def load_folder(
     *,
     seq: int,
     judge: Judge,
-    claim: Claim = lambda package: [],
     skips: Callable[[str], bool] = lambda name: False,
 ) -> Loaded:
     """Load the hook files of a folder, in the order of their names.
@@ -116,14 +113,16 @@ def load_folder(
         tools: list[Any] = left
         try:
             module = imported(file)
-            tools, left = [*left, *claim(package.name)], []
-            file.implementations = [*entries(file, module, hooks, seq)]
+            declared = claimed_tools(package.name)
+            tools, left = [*left, *declared], []
+            if not declared or hasattr(module, "hooks"):  # a file may have tools alone
+                file.implementations = [*entries(file, module, hooks, seq)]
             if tools:
                 file.implementations.append(providing(tools, hooks, name, seq))
             refuse_exclusive(file)
         except HookFileError as error:
             own = f"{package.module_name(source)}."
-            left = [t for t in (*tools, *claim(package.name)) if not t.place.startswith(own)]
+            left = [t for t in (*tools, *claimed_tools(package.name)) if not t.place.startswith(own)]
             loaded.problems.append((name, error))
         else:
             loaded.files.append(file)
@@ -264,6 +263,17 @@ def checked_options(given: Any) -> Options:
             near = suggestion(str(option), Options.__annotations__)
             raise BadEntry(f": unknown option {option!r}{near}")
     return cast("Options", dict(options))
+
+
+def claimed_tools(package: str) -> list[Any]:
+    """Take the tools that a package's modules registered at import out of the common registry."""
+    module = sys.modules.get("hookline.tools.registry")
+    if module is None:
+        return []
+    tools = [tool for tool in module.REGISTRY.declared if tool.module.startswith(f"{package}.")]
+    for tool in tools:
+        module.REGISTRY.remove(tool.name)
+    return tools
 
 
 def providing(tools: list[Any], hooks: Hooks, name: str, seq: int) -> Implementation:

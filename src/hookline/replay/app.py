@@ -17,6 +17,7 @@ from typing import Any
 
 from hookline.app import Hookline
 from hookline.catalog.envelope import Envelope
+from hookline.confinement import Confinement
 from hookline.hooks import hookimpl
 from hookline.mcp.plugin import leave_servers_alone
 from hookline.models import Models
@@ -96,7 +97,10 @@ class ReplayApp(Hookline):
     def runner(self) -> ToolRunner:
         """The one runner; people answer as they did."""
         return ToolRunner(
-            self.hooks, self.tools, judge=self.policy.judge, approve=self.playback.results.approve
+            self.hooks,
+            self.tools,
+            judge=Confinement(self).judge,
+            approve=self.playback.results.approve,
         )
 
     @asynccontextmanager

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from hookline.catalog.calls import ToolCall, ToolResultContent
 from hookline.catalog.context import HookContext
 from hookline.catalog.identity import NOBODY
+from hookline.confinement import Confinement
 from hookline.hooks import Decision, Hooks, Ruling
 from hookline.policy.spending import Spent
 from hookline.tools.calls import Admitted, Caller, Requested, Resolve
@@ -44,7 +46,7 @@ class Gates(ToolRunner):
     """The runner as far as its gates: a question counts as asked and is not put to anybody."""
 
     def __init__(self, app: ReplayApp) -> None:
-        super().__init__(app.hooks, app.tools, judge=app.policy.judge, approve=self._asked)
+        super().__init__(app.hooks, app.tools, judge=Confinement(app).judge, approve=self._asked)
         self._start = Hooks(app.hooks.catalog)["tool_execution_start"]  # nobody hears of it
 
     async def _asked(self, request: dict[str, Any], resolve: Resolve | None) -> Ruling:
@@ -145,7 +147,9 @@ class Court:
         for row in traffic(source, session_id, usage=self._counts):
             if type(row) is Recorded:
                 if row.time >= since:
-                    caller.identity = row.identity or turn
+                    who = row.identity or turn
+                    if who != caller.identity:
+                        caller.identity, caller.ctx = who, replace(ctx, identity=who)
                     await self._judge(row, caller)
                     waiting += 1
                     if tell is not None and waiting == _STEP:

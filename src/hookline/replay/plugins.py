@@ -10,10 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hookline.hookfiles import claimed_tools
 from hookline.hooks.errors import error_text
 from hookline.plugins.check import IMPL, opened
-from hookline.plugins.hookfiles import HookFile, entries, imported, refuse_exclusive
+from hookline.plugins.hookfiles import HookFile, claimed_tools, entries, imported, refuse_exclusive
 from hookline.plugins.packages import made
 
 from .errors import ReplayError
@@ -31,7 +30,7 @@ def add_plugin(app: Hookline, path: Path) -> list[str]:
     module = imported(file)
     name = path.stem if path.is_dir() or place.stem != "__init__" else path.parent.name
     told = [*_displace_file(app, place), *_displace_plugin(app, name)]
-    plugins = plugins_in(module, app, path)
+    plugins, tools = plugins_in(module, app, path), claimed_tools(file.package.name)
     for number, plugin in enumerate(plugins):
         app.hooks.add(plugin, name=name if number == 0 else f"{name}.{number + 1}")
     if hasattr(module, "hooks"):
@@ -40,12 +39,12 @@ def add_plugin(app: Hookline, path: Path) -> list[str]:
         with app.hooks.lock:
             for impl in file.implementations:
                 app.hooks[impl.spec.name].attach(impl)
-    elif not plugins:
+    elif not plugins and not tools:
         raise ReplayError(
-            f"--plugin {path}: exports no hooks = [(event_type, handler), …] and has nothing marked "
-            "with @hookimpl"
+            f"--plugin {path}: exports no hooks = [(event_type, handler), …] and marks nothing with "
+            "@hookimpl or @tool"
         )
-    for tool in claimed_tools(file.package.name):
+    for tool in tools:
         app.tools.add(tool, replace=True)
     return told
 

@@ -205,7 +205,8 @@ def _call(calls: dict[str, Call], entry: Entry) -> Call:
     call_id = str(payload.get("id") or payload.get("tool_call_id") or entry.id)
     call = calls.get(call_id)
     if call is None:
-        call = calls[call_id] = Call(call_id, str(payload.get("name")), "{}", entry.id)
+        asked = payload.get("requested", "{}")
+        call = calls[call_id] = Call(call_id, str(payload.get("name")), asked, entry.id)
     rulings = cast("list[dict[str, Any]]", entry.meta.get("rulings") or [])
     if entry.kind == TOOL_CALL:
         call.arguments = dict(payload.get("arguments") or {})

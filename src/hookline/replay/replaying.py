@@ -34,7 +34,7 @@ MARK = "/replay-"
 _OURS = frozenset(
     {
         "approval", "audit", "authorize_action", "default", "floor", "policy", "resolve_approval",
-        "runner", "tool_call",
+        "runner", "sandbox", "tool_call",
     }
 )  # fmt: skip
 

@@ -126,9 +126,13 @@ def traffic(
             began = said.get("status") == "started"
             yield Turned(time, Identity.restored(said.get("identity")), began)
         elif said.get("ran") is False:
+            call_id = str(said.get("tool_call_id"))
+            if "requested" in said:  # a person's own call, which no message asks for
+                wanted, question = said["requested"], ASKED in meta
+                yield Recorded(entry, time, call_id, said["name"], wanted, None, question, meta)
+                continue
             if asked is None:
                 asked = requests(source, session_id)
-            call_id = str(said.get("tool_call_id"))
             # Some models give the same ids in every turn: the last one before the result is meant.
             made = [a for a in asked.get(call_id, ()) if a.entry < entry]
             if made:

@@ -111,7 +111,7 @@ def openai_routes(channel: OpenAIChannel) -> APIRouter:
         end = await gathered.done
         if end["type"] == "error":
             return _problem(500, end["message"], None)
-        return JSONResponse(completion(body.model, end))
+        return JSONResponse(completion(body.model, end, gathered.parts))
 
     return router
 

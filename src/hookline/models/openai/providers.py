@@ -83,7 +83,7 @@ _SERVICES: dict[str, dict[str, Any]] = {
 def openai_providers() -> list[Provider]:
     """The providers. What they need is imported when one of their models is made or used."""
     return [
-        Provider(name, _maker(name), facts["summary"], _problem_of(name))
+        Provider(name, _maker(name), facts["summary"], _problem_of(name), obstacle=_obstacle_of(name))
         for name, facts in _SERVICES.items()
     ]
 
@@ -130,6 +130,19 @@ def _maker(name: str) -> Callable[[str, Mapping[str, Any]], Model]:
         return OpenAIModel(model, endpoint, name=called, connections=pools[0])
 
     return make
+
+
+def _obstacle_of(name: str) -> Callable[[Mapping[str, Any], str], str]:
+    def find_obstacle(settings: Mapping[str, Any], model: str) -> str:
+        """Ask a server of one's own; the services behind a key are not asked."""
+        from .reach import obstacle
+        from .settings import Endpoint, Settings
+
+        if _SERVICES[name].get("needs_key") or (name == COMPATIBLE and not settings.get("base_url")):
+            return ""
+        return obstacle(Endpoint.of(service(name), Settings.read(settings, name)), model)
+
+    return find_obstacle
 
 
 def _problem_of(name: str) -> Callable[[Mapping[str, Any]], str]:

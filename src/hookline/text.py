@@ -45,6 +45,11 @@ def _steering() -> re.Pattern[str]:
 
 
 @cache
+def _unsafe() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSAFE}]")
+
+
+@cache
 def _unseen() -> re.Pattern[str]:
     return re.compile(f"[{_UNSAFE}{_JOINERS}{_SELECTORS}{_BRAILLE_BLANK}]")
 
@@ -54,6 +59,11 @@ def printable(text: str) -> str:
     if text.isascii() and text.replace("\n", "").isprintable():  # most text, and all of `--help`
         return text
     return _steering().sub(_replaced, text)
+
+
+def is_unsafe(sign: str) -> bool:
+    """Whether a single character steers a terminal or cannot be seen; joiners can be part of a text."""
+    return _unsafe().match(sign) is not None
 
 
 def visible(text: str, *, line: bool = False) -> str:

@@ -20,12 +20,14 @@ from prompt_toolkit.completion import (
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.patch_stdout import StdoutProxy
 from prompt_toolkit.styles import Style
 
 from hookline.channel import Question
 from hookline.private import private_file, private_folder
+from hookline.text import is_unsafe, visible
 
 from .history import ChatHistory
 from .plain import forget_typed
@@ -35,6 +37,23 @@ if TYPE_CHECKING:
     from .screen import Screen
 
 STYLE = Style.from_dict({"bottom-toolbar": "noreverse dim", "prompt": "bold ansicyan"})
+
+
+class SpelledCharacters(dict[str, str]):
+    """How characters are drawn: control characters as `^[`, and others that nobody can see as `\\u202e`.
+
+    prompt_toolkit only knows the former. Everything that it draws goes through this table: what is
+    typed and pasted, completions, the status line.
+    """
+
+    def __contains__(self, sign: object) -> bool:
+        return super().__contains__(sign) or (isinstance(sign, str) and is_unsafe(sign))
+
+    def __missing__(self, sign: str) -> str:
+        return visible(sign)
+
+
+Char.display_mappings = SpelledCharacters(Char.display_mappings)
 
 
 class Keyboard:

@@ -655,7 +655,8 @@ async def test_a_working_directory_is_absolute():
 )
 async def test_in_the_sandbox_not_even_a_daemon_survives(tmp_path):
     sandbox = Sandbox(workspace=tmp_path, home=tmp_path.parent / "none")
-    command = f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 6543' & sleep 0.5; exit 3"
+    daemon = f"setsid sh -c 'echo $$ > {tmp_path}/pid; exec sleep 6543' &"
+    command = f"{daemon} until [ -s {tmp_path}/pid ]; do :; done; exit 3"
     async with (
         running(
             ["/bin/sh", "-c", command], cwd=tmp_path, env=environment(), sandbox=sandbox, kind="shell"

@@ -211,7 +211,7 @@ async def test_a_process_that_forks_twice_is_still_known_for_the_agents_own(tmp_
 
 HIDING = """
 import os, socket, sys, time
-way, port, path, token, body = sys.argv[1:6]
+way, port, path, token, body, log = sys.argv[1:7]
 head = (f"POST {path} HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nAuthorization: Bearer {token}\\r\\n"
         f"Content-Type: application/json\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n{body}").encode()
 s = socket.create_connection(("127.0.0.1", int(port)))
@@ -221,7 +221,8 @@ if way == "exits at once":
 if way == "closes at once":
     s.sendall(head)
     s.close()
-    time.sleep(1)
+    while not os.path.exists(log) or '"access"' not in open(log).read():  # it is there to be looked at
+        time.sleep(0.01)
 if way == "shuts its half down":
     s.sendall(head)
     s.shutdown(socket.SHUT_WR)
@@ -260,10 +261,10 @@ async def test_a_process_that_hides_after_its_answer_is_not_taken_for_a_person(t
     assert processes.adopt_orphans()  # as `hookline gateway` does
     async with asking(tmp_path) as (served, question, turn):
         path = f"/api/approvals/{question}"
-        command = [sys.executable, "-c", HIDING, way, str(served.port), path, OWNER, APPROVE]
-        await output(*command)
+        log = tmp_path / "home" / "audit" / "audit.jsonl"
+        command = [sys.executable, "-c", HIDING, way, str(served.port), path, OWNER, APPROVE, str(log)]
         async with asyncio.timeout(30):
-            log = tmp_path / "home" / "audit" / "audit.jsonl"
+            await output(*command)
             while not log.exists() or '"access"' not in log.read_text():
                 await asyncio.sleep(0.02)
         assert not turn.done()
@@ -289,9 +290,11 @@ DOOR = """
 import os, socket, sys, time
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
+named = os.getpid()
 if os.fork():
-    os._exit(0)              # the process that the kernel names is gone
-time.sleep(0.3)
+    os._exit(0)
+while os.getppid() == named:  # until the process that the kernel names is gone
+    time.sleep(0.001)
 s.sendall(b"GET /api/sessions HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n")
 print(s.recv(1000).decode())
 """

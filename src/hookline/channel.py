@@ -153,12 +153,12 @@ ASK: Final = "hook.ask"
 """The kind of the request that stands for a hook's question."""
 
 
-class Reply(str):
+class SignedAnswer(str):
     """An answer, and who gave it."""
 
     by: str
 
-    def __new__(cls, text: str, by: str) -> Reply:
+    def __new__(cls, text: str, by: str) -> SignedAnswer:
         """The text of the answer, with its author."""
         made = super().__new__(cls, text)
         made.by = by

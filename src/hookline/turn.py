@@ -18,10 +18,11 @@ Listener = Callable[[StreamEvent], Any]
 
 
 Outcome: TypeAlias = Literal[
-    "answered", "handled", "blocked", "rejected", "dropped", "steered", "cancelled"
+    "answered", "handled", "blocked", "rejected", "dropped", "steered", "cancelled", "failed"
 ]
 """What became of a message: an answer; a plugin took it over or stopped it; the channel's hooks
-rejected it; it was dropped, or joined a running turn; its turn was cancelled."""
+rejected it; it was dropped, or joined a running turn; its turn was cancelled. `process` raises what
+failed; a gateway tells its sender with `failed`."""
 
 
 @dataclass(slots=True)

@@ -16,8 +16,7 @@ from hookline.events import (
     SessionBeforeCompactResult,
     UserBashResult,
 )
-from hookline.gateway import Channel as GatewayChannel
-from hookline.gateway import Gateway
+from hookline.gateway import Gateway, GatewayChannel
 from hookline.hooks import hookimpl
 from hookline.models.script import Call, Turn
 from hookline.person import run_shell

@@ -5,15 +5,17 @@ import asyncio
 import pytest
 
 from hookline.catalog.parts import TextPart
-from hookline.gateway import Channel, Gateway, GatewaySettings, GatewayStopping, UnknownChannel
+from hookline.gateway import Gateway, GatewaySettings, GatewayStopping, UnknownChannel
 from hookline.gateway.gateway import ChannelFailed
 from hookline.hooks import hookimpl
 from hookline.inbox import SQLiteInbox
 from hookline.models.script import Fault, Turn
 from hookline.tape import SQLiteStore
 
+from .mailbox import Letters
 
-class Mailbox(Channel):
+
+class Mailbox(Letters):
     """A channel that is a list."""
 
     def __init__(self, name="mail"):

@@ -6,10 +6,10 @@ import pytest
 import pytest_asyncio
 
 from hookline.catalog.envelope import field_of
-from hookline.gateway import Channel
 from hookline.hooks import hookimpl
 from hookline.slash import SlashCommand
 
+from ..gateway.mailbox import Letters
 from .gateways import ADA, OWNER, bearer, frame, house
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -61,7 +61,7 @@ NAMES = [
 ]
 
 
-class Mail(Channel):
+class Mail(Letters):
     """A channel of a plugin, which gives nobody a role."""
 
     name = "mail"

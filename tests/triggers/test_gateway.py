@@ -12,15 +12,17 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from hookline import hookimpl
-from hookline.gateway import Channel, Gateway, GatewaySettings
+from hookline.gateway import Gateway, GatewaySettings
 from hookline.gateway.server import create_app, serve
 from hookline.triggers import TriggerEvent
 from hookline.triggers.webhook import sign
 
+from ..gateway.mailbox import Letters
+
 SECRET = "a-secret-of-some-length"
 
 
-class Mailbox(Channel):
+class Mailbox(Letters):
     """A channel that a plugin brings, and what was sent through it."""
 
     name = "mail"

@@ -18,7 +18,7 @@ from hookline.catalog.envelope import Envelope, field_of
 from hookline.catalog.events.session import SessionStartEvent
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
-from hookline.channel import Channel, Note, Question, Reply
+from hookline.channel import Channel, Note, Question, SignedAnswer
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.log_redaction import without_secrets
@@ -202,7 +202,7 @@ class Printer(Channel):
 
         self.end()
         if question.is_approval and self._yes:
-            return Reply("approve", "--yes")
+            return SignedAnswer("approve", "--yes")
         out = direct(sys.stderr)
         if not (Lines.is_terminal() and out.isatty()):
             beside(f"hookline: {question.unanswered}")

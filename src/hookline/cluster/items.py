@@ -5,26 +5,22 @@ An item is a pair of what it is and what it says:
 | item | says |
 |---|---|
 | `stream` | a piece of the answer: its kind and its data |
-| `publish` | further parts |
 | `notify` | a note and its session |
 | `ask` | a question, as it is kept; `asked` says that nobody waits for it any more |
 | `end` | the end of the answer, and what became of the message |
-| `error` | why there is no answer |
 | `send` | an outbound envelope |
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from hookline.agent.journal import plain_envelope
 from hookline.catalog.envelope import Envelope
-from hookline.catalog.parts import Part
 from hookline.catalog.stream import StreamEvent
-from hookline.inbox.packing import part_of, plain, plain_part
+from hookline.inbox.packing import part_of, plain
 from hookline.turn import TurnResult
 
 Item: TypeAlias = tuple[str, Any]
@@ -65,11 +61,6 @@ def event_of(said: Any) -> StreamEvent:
     if isinstance(data.get("content"), list):
         data["content"] = [part_of(part) for part in data["content"]]
     return StreamEvent(kind, data)
-
-
-def parts_item(parts: Sequence[Part]) -> Item:
-    """Further parts of an answer."""
-    return "publish", [plain_part(part) for part in parts]
 
 
 def end_item(result: TurnResult) -> Item:

@@ -4,20 +4,19 @@
     async with gateway.running():
         ...
 
-A `Channel` brings messages in and takes answers out; `hookline gateway` runs the enabled ones, and
-serves those that lie on HTTP. It needs the extra `hookline[gateway]`.
+A `GatewayChannel` brings messages in and takes answers out; `hookline gateway` runs the enabled ones,
+and serves those that lie on HTTP. It needs the extra `hookline[gateway]`.
 """
 
-from .channel import Channel, Handle, inbound
+from .channel import GatewayChannel, Handle
 from .gateway import Gateway, GatewayStopping, UnknownChannel
 from .settings import GatewaySettings
 
 __all__ = [
-    "Channel",
     "Gateway",
+    "GatewayChannel",
     "GatewaySettings",
     "GatewayStopping",
     "Handle",
     "UnknownChannel",
-    "inbound",
 ]

@@ -13,10 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hookline.agent.journal import CutOffTurn, cut_off_turn
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
-from hookline.catalog.stream import StreamEvent
-from hookline.channel import Channel as TurnChannel
-from hookline.channel import Note, Question, Router
-from hookline.delivery import answer_address, is_channel
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.inbox import key_of, keys_of
@@ -32,14 +28,13 @@ from hookline.tape.errors import (
 )
 from hookline.turn import TurnResult
 
-from .channel import Channel, inbound
 from .commands import Commands
 from .debounce import Debounce
 from .entrance import Entrances
+from .message_channel import MessageChannel, Post
 from .past import outcome_of
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
     from hookline.inbox import Fate
 
 TRIGGER = "trigger:"
@@ -54,16 +49,11 @@ SETTLING = 5.0
 """Seconds that parked turns get to write down where they stopped."""
 
 
-class House(Protocol):
+class House(Post, Protocol):
     """Whoever answers messages: a gateway, or a worker."""
 
-    app: Hookline
     kept: str
     """What the sender of a message is told that is answered later, elsewhere."""
-
-    def channel_of(self, envelope: Envelope) -> Channel:
-        """The channel that a message came through."""
-        ...
 
     def session_of(self, message: Envelope) -> str | None:
         """The session of a message, where that is known already."""
@@ -77,28 +67,12 @@ class House(Protocol):
         """A message came to its outcome."""
         ...
 
-    async def failed(self, channel: str, error: Exception) -> None:
-        """Something of a channel failed; the rest goes on."""
-        ...
-
     async def keeps(self, message: Envelope, error: Exception) -> bool:
         """Whether a message is taken up again after an error, which was not its own."""
         ...
 
     async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
         """Stop a session's running turn; whether there was one."""
-        ...
-
-    async def deliver(self, outbound: Envelope) -> bool:
-        """Hand an outbound envelope to its channel; whether it was sent."""
-        ...
-
-    async def notify(self, to: Envelope, note: Note) -> None:
-        """Show a note in the chat that an address names."""
-        ...
-
-    async def ask(self, to: Envelope, question: Question) -> str | None:
-        """Ask in the chat that an address names."""
         ...
 
 
@@ -192,7 +166,7 @@ class Answering:
     def _joined(self, message: Envelope) -> None:
         """A message became part of the one that followed it, and is done with when that one is."""
         result = TurnResult("", outcome="steered", stopped=TOGETHER)
-        self._run(self._house.channel_of(message).end(message, result), message)
+        self._run(MessageChannel(self._house, message).end(result), message)
 
     def _run(self, work: Any, message: Envelope) -> None:
         if self._parking:  # it came too late, and is taken up by whoever goes on
@@ -210,27 +184,26 @@ class Answering:
 
     async def _process(self, message: Envelope) -> None:
         """One message to its end: exactly one outcome, whatever happens."""
-        inbound.set(message)
-        channel, began = self._house.channel_of(message), time.monotonic()
+        channel, began = MessageChannel(self._house, message), time.monotonic()
         is_trigger = address_of(message)[0].startswith(TRIGGER)  # an event gives no commands
         outcome = "failed"
         try:
             async with self._entrances.enter(message) as leave:
                 result = await self._app.process(
                     message,
-                    MessageChannel(self._house, channel, message),
+                    channel,
                     session_id=self._house.session_of(message),
                     command=None if is_trigger else self.commands.run,
                     on_placed=leave,
                 )
             outcome = result.outcome
         except Exception as error:
-            await self._house.failed(channel.name, error)
+            await self._house.failed(address_of(message)[0], error)
             if await self._house.keeps(message, error):
                 return
-            await self._tell(channel, message, told_sender(error))
+            await channel.fail(told_sender(error))
         except asyncio.CancelledError:
-            await self._tell(channel, message, self._house.kept)
+            await channel.fail(self._house.kept)
         await self._settle(message, outcome, began)
 
     async def _cut_off(self, session_id: str, message: Envelope) -> CutOffTurn | None:
@@ -240,85 +213,21 @@ class Answering:
 
     async def _resume(self, session_id: str, cut: CutOffTurn) -> None:
         message: Envelope = cut.envelope
-        inbound.set(message)
-        channel, began = self._house.channel_of(message), time.monotonic()
+        channel, began = MessageChannel(self._house, message), time.monotonic()
         outcome = "failed"
         try:
-            reply = MessageChannel(self._house, channel, message)
-            result = await self._app.resume(session_id, reply)
+            result = await self._app.resume(session_id, channel)
             outcome = result.outcome if result else "handled"
         except Exception as error:
-            await self._house.failed(channel.name, error)
+            await self._house.failed(address_of(message)[0], error)
             if await self._house.keeps(message, error):
                 return
-            await self._tell(channel, message, told_sender(error))
+            await channel.fail(told_sender(error))
         await self._settle(message, outcome, began)
 
     async def _settle(self, message: Envelope, outcome: str, began: float) -> None:
         if not self._parking:  # the tape knows what is parked, and whoever goes on asks it
             await self._house.settled(message, outcome, time.monotonic() - began)
-
-    async def _tell(self, channel: Channel, message: Envelope, text: str) -> None:
-        try:
-            await channel.error(message, text)
-        except Exception as error:
-            await self._house.failed(channel.name, error)
-
-
-class Outgoing(Router):
-    """The channel of what happens outside of messages: an envelope goes where its address says."""
-
-    def __init__(self, house: House) -> None:
-        self._house = house
-
-    def to(self, message: Envelope) -> TurnChannel:
-        """The channel of a turn that a plugin or a trigger starts."""
-        return MessageChannel(self._house, self._house.channel_of(message), message)
-
-    async def send(self, message: Envelope) -> bool:
-        """Deliver a message to the channel that it names."""
-        return await self._house.deliver(message)
-
-
-class MessageChannel(TurnChannel):
-    """The channel of one message. A turn goes on where its channel fails: it is recorded."""
-
-    def __init__(self, house: House, channel: Channel, message: Envelope) -> None:
-        self._house = house
-        self._channel = channel
-        self._message = message
-
-    async def send(self, message: Envelope) -> bool:
-        """Deliver a message: what handlers added to the answer, or an envelope to any channel."""
-        parts = field_of(message, "parts")
-        if parts:
-            await self._channel.publish(self._message, list(parts))
-            return True
-        return await self._house.deliver(message)
-
-    async def stream(self, event: StreamEvent) -> None:
-        """Show a piece of the answer, or mark its end."""
-        if event.kind == "end":
-            await self._channel.end(self._message, event.data["result"])
-            return
-        try:
-            await self._channel.stream(self._message, event)
-        except Exception as error:
-            await self._house.failed(self._channel.name, error)
-
-    async def notify(self, note: Note) -> None:
-        """Show a note to the sender; one of a turn without a sender to the people of its session."""
-        if is_channel(address_of(self._message)[0]):
-            await self._channel.notify(self._message, note)
-        elif (to := await answer_address(self._house.app, self._message)) is not None:
-            await self._house.notify(to, note)
-
-    async def ask(self, question: Question) -> str | None:
-        """Ask the sender, or without one the people of the session."""
-        if is_channel(address_of(self._message)[0]):
-            return await self._channel.ask(self._message, question)
-        to = await answer_address(self._house.app, self._message)
-        return None if to is None else await self._house.ask(to, question)
 
 
 def told_sender(error: Exception) -> str:

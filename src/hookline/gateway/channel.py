@@ -1,6 +1,6 @@
-"""A channel: one way in and out.
+"""A channel of the gateway: a service with many chats.
 
-    class Mailbox(Channel):
+    class Mailbox(GatewayChannel):
         name = "mail"
 
         async def start(self, handle):
@@ -10,20 +10,17 @@
             ...                         # one whole answer
             return True
 
-Anything with these methods is a channel; the base class has what is optional.
+`reply_to` gives the `Channel` of one message. The base class's sends whole answers; a channel that
+streams, notifies or asks gives one of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hookline.catalog.envelope import Envelope, address_of, field_of
-from hookline.catalog.parts import Part
-from hookline.catalog.stream import StreamEvent
-from hookline.channel import Note, Question
-from hookline.turn import TurnResult
+from hookline.catalog.envelope import Envelope
+from hookline.channel import Channel
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -32,19 +29,8 @@ Handle: TypeAlias = Callable[[Envelope], Awaitable[Any]]
 """Takes a message over. When it returns, the message was accepted and is kept; the answer comes later.
 It says False where a message with this id was accepted before: that one is answered, not this."""
 
-inbound: ContextVar[Envelope | None] = ContextVar("hookline_inbound", default=None)
-"""The message that is being answered, for whatever happens on its behalf."""
 
-
-def is_answer(outbound: Envelope) -> bool:
-    """Whether an outbound envelope answers the message at hand, of which pieces were shown already."""
-    current = inbound.get()
-    if current is None or field_of(outbound, "unprompted"):
-        return False
-    return address_of(current) == address_of(outbound)
-
-
-class Channel:
+class GatewayChannel:
     """One way in and out of the gateway."""
 
     name: str = ""
@@ -64,24 +50,23 @@ class Channel:
         return None
 
     async def send(self, outbound: Envelope) -> bool:
-        """Deliver one whole outbound envelope; False where it is not for this channel."""
+        """Deliver an envelope to the chat that it names; False where it is not for this channel."""
         return False
 
-    async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
-        """Show a piece of the answer as it comes."""
+    def reply_to(self, message: Envelope) -> Channel:
+        """The channel of one message: shows its answer as it comes, notes and questions.
 
-    async def publish(self, inbound: Envelope, parts: list[Part]) -> None:
-        """Send further parts of an answer, before its end."""
+        The message may be from an earlier process; one without a `message_id` only names a chat.
+        """
+        return WholeAnswers(self)
 
-    async def end(self, inbound: Envelope, result: TurnResult) -> None:
-        """Mark the end of an answer, and what became of the message."""
 
-    async def error(self, inbound: Envelope, message: str) -> None:
-        """Tell the sender that the message could not be processed."""
+class WholeAnswers(Channel):
+    """Sends the answer to a message when it is complete, and nothing else."""
 
-    async def notify(self, inbound: Envelope, note: Note) -> None:
-        """Show the sender a note."""
+    def __init__(self, channel: Any) -> None:
+        self._channel = channel
 
-    async def ask(self, inbound: Envelope, question: Question) -> str | None:
-        """Ask the sender, and wait for the answer; None where nobody can be asked."""
-        return None
+    async def send(self, message: Envelope) -> bool:
+        """Deliver a message."""
+        return await self._channel.send(message)

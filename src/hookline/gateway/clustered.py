@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from hookline.catalog.envelope import Envelope, address_of, field_of
-from hookline.channel import Note, Question
+from hookline.channel import Channel, Note, Question, finished
 from hookline.cluster import Bundle, Parcel, Queue, Relay, prepare
 from hookline.cluster.engine import listen, name_of
 from hookline.cluster.items import event_of, result_of
@@ -18,15 +18,15 @@ from hookline.cluster.relay import EVERYBODY
 from hookline.cluster.schema import checked
 from hookline.hooks import HooklineError
 from hookline.inbox import key_of
-from hookline.inbox.packing import part_of, unpacked
+from hookline.inbox.packing import unpacked
 from hookline.policy.approvals import ApprovalError
 from hookline.tape.errors import TapeError, TapeTooNew, TapeTooOld
 from hookline.tape.postgres_presence import Presence
 from hookline.turn import TurnResult
 
 from .answering import told
-from .channel import Channel, inbound
 from .entrance import Entrances
+from .message_channel import MessageChannel
 from .settings import worker_settings_of
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Cluster:
         """Keep a message for a worker; False where it was accepted before."""
         gateway = self._gateway
         session_id = await gateway.app.pipeline.resolve_session(message)
-        alone = not getattr(gateway.channel_of(message), "debounced", True)
+        alone = not gateway.is_debounced(message)
         key = key_of(message)
         held = self._accepted.setdefault(key, (message, time.monotonic()))
         is_new = False
@@ -198,7 +198,6 @@ class Cluster:
         """Bring items to their channel; those of one chat one after the other, as they came."""
         to = parcel.bundle.to
         message, _ = self._accepted.get(key_of(to), (to, None))
-        inbound.set(message)
         try:
             async with self._entrances.of(message):
                 await self._items(message, parcel.bundle)
@@ -208,23 +207,23 @@ class Cluster:
             log.warning("cluster.delivery_kept error=%s", error)
 
     async def _items(self, message: Envelope, bundle: Bundle) -> None:
-        channel = self._gateway.channel_of(message)
+        channel = MessageChannel(self._gateway, message)
         for kind, said in bundle.items:
             try:
                 await self._item(channel, message, kind, said)
             except Exception as error:  # the others are still due
-                await self._gateway.failed(channel.name, error)
+                await self._gateway.failed(address_of(message)[0], error)
 
-    async def _item(self, channel: Channel, message: Envelope, kind: str, said: Any) -> None:
+    async def _item(self, channel: MessageChannel, message: Envelope, kind: str, said: Any) -> None:
         match kind:
             case "stream":
-                await channel.stream(message, event_of(said))
-            case "send":
+                await finished(channel.stream(event_of(said)))
+            case "send" if field_of(message, "message_id"):
                 await channel.send(unpacked(said))
-            case "publish":
-                await channel.publish(message, [part_of(part) for part in said])
+            case "send":
+                await self._gateway.deliver(unpacked(said))
             case "notify":
-                await channel.notify(message, Note(*said))
+                await channel.notify(Note(*said))
             case "ask":
                 if said["id"] not in self._asking:  # a worker may go on for another that asked
                     task = self._spawn(self._ask(channel, message, said))
@@ -234,13 +233,9 @@ class Cluster:
             case "end":
                 result = result_of(said)
                 self._note(message, result.outcome)
-                self._answered(message, result)
-                await channel.end(message, result)
-                self._ended.set()
-            case "error":
-                self._note(message, "failed")
-                self._answered(message, TurnFailed(said))
-                await channel.error(message, said)
+                failure = TurnFailed(result.stopped or "") if result.outcome == "failed" else None
+                self._answered(message, failure or result)
+                await channel.end(result)
                 self._ended.set()
             case _:
                 log.warning("cluster.unknown_item kind=%s; update this gateway", kind)
@@ -270,7 +265,7 @@ class Cluster:
     async def _ask(self, channel: Channel, message: Envelope, request: dict[str, Any]) -> None:
         """Ask the sender; the worker finds the answer where it is kept."""
         try:
-            answer = await channel.ask(message, Question.of(request))
+            answer = await channel.ask(Question.of(request))
             approvals = self._gateway.app.approvals
             if answer is not None:
                 by = str(field_of(message, "sender_id") or address_of(message)[0])
@@ -278,7 +273,7 @@ class Cluster:
         except ApprovalError:
             pass  # somebody has answered it, the channel itself perhaps
         except Exception as error:
-            await self._gateway.failed(channel.name, error)
+            await self._gateway.failed(address_of(message)[0], error)
             log.debug("cluster.ask_failed: %s", told(error))
         finally:
             _, task = self._asking.get(request["id"], ("", None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -10,12 +11,12 @@ from uuid import uuid4
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.catalog.parts import Part, TextPart
 from hookline.catalog.stream import StreamEvent
-from hookline.channel import Note, Question
+from hookline.channel import Channel, Note, Question
 from hookline.hooks import HooklineError
 from hookline.turn import TurnResult
 
 from .approvals import Pending
-from .channel import Channel, Handle, is_answer
+from .channel import GatewayChannel, Handle
 from .frames import Frame, end_frame, event_frame, part_frame, question_frame
 from .live import LiveSessions
 from .outbox import Taker
@@ -43,7 +44,7 @@ class Reply:
     """Whether nothing more is for this taker after the answer."""
 
 
-class FrameChannel(Channel):
+class FrameChannel(GatewayChannel):
     """Turns what the gateway says into frames, for who sent a message and who watches its session."""
 
     live: LiveSessions | None = None
@@ -146,7 +147,8 @@ class FrameChannel(Channel):
         if frame is not None:
             self._send(address_of(message)[1], frame, None, besides=self._reply(message))
 
-    def _put(self, message: Envelope, frame: Frame) -> None:
+    def put_for(self, message: Envelope, frame: Frame) -> None:
+        """Send a frame of a message's answer."""
         if self._untold:
             self._show_message(message)
         self._send(address_of(message)[1], frame, self._reply(message))
@@ -165,45 +167,19 @@ class FrameChannel(Channel):
             if besides is None or taker is not besides.taker:
                 taker.put(numbered)
 
-    def _id(self, message: Envelope) -> str | None:
-        key = str(field_of(message, "message_id") or "")
-        return key.partition(":")[2] or key or None
+    def reply_to(self, message: Envelope) -> Channel:
+        """The channel of a message."""
+        return FrameReply(self, message)
 
-    async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
-        """Send a piece of the answer."""
-        frame = event_frame(self._id(inbound), event)
-        if frame is not None:
-            self._put(inbound, frame)
-
-    async def publish(self, inbound: Envelope, parts: list[Part]) -> None:
-        """Send further parts."""
-        for part in parts:
-            frame: Frame = {"type": "part", "id": self._id(inbound), "part": part_frame(part)}
-            self._put(inbound, frame)
-
-    async def end(self, inbound: Envelope, result: TurnResult) -> None:
-        """Send what a plugin rendered beside the answer, then the end."""
-        for outbound in result.outbounds:
-            said = content_of(outbound)
-            if said != result.model_output and address_of(outbound) == address_of(inbound):
-                part = {"type": "text", "text": said}
-                self._put(inbound, {"type": "part", "id": self._id(inbound), "part": part})
-        self._finish(inbound, {**end_frame(self._id(inbound), result)})
-
-    async def error(self, inbound: Envelope, message: str) -> None:
-        """Send the reason why there is no answer."""
-        self._finish(inbound, {"type": "error", "id": self._id(inbound), "message": message})
-
-    def _finish(self, message: Envelope, frame: Frame) -> None:
-        self._put(message, frame)
+    def finish(self, message: Envelope, frame: Frame) -> None:
+        """Send the last frame of a message."""
+        self.put_for(message, frame)
         reply = self._replies.pop(field_of(message, "message_id"), None)
         if reply is not None and reply.closes:
             reply.taker.close()
 
     async def send(self, outbound: Envelope) -> bool:
-        """Show an envelope to those who watch its chat; that of an answer goes with the answer."""
-        if is_answer(outbound):
-            return True
+        """Show an envelope to those who watch its chat."""
         watching = self._watchers.get(address_of(outbound)[1])
         if not watching:
             return False
@@ -212,18 +188,12 @@ class FrameChannel(Channel):
         self._send(session, {**end_frame(name, TurnResult(session, model_output=said))}, None)
         return True
 
-    # --- waiting for a person -------------------------------------------------------------------
-
-    async def notify(self, inbound: Envelope, note: Note) -> None:
-        """Send a note."""
-        self._put(inbound, {"type": "note", "text": note.text})
-
-    async def ask(self, inbound: Envelope, question: Question) -> str | None:
+    async def ask(self, message: Envelope, question: Question) -> str:
         """Send a question to the sender and to those who watch, and wait for the first answer."""
 
         def tell(frame: Frame) -> None:
-            reply = self._reply(inbound)
-            takers: set[Taker] = {*self._watchers.get(address_of(inbound)[1], ())}
+            reply = self._reply(message)
+            takers: set[Taker] = {*self._watchers.get(address_of(message)[1], ())}
             if reply is not None:
                 takers.add(reply.taker)
             for taker in takers:
@@ -239,3 +209,53 @@ class FrameChannel(Channel):
         finally:
             answer = answer or await approvals.answered(question.id)
             tell({"type": "answered", "id": question.id, "answer": answer})
+
+
+class FrameReply(Channel):
+    """The channel of one message, in frames."""
+
+    def __init__(self, channel: FrameChannel, message: Envelope) -> None:
+        self._channel = channel
+        self._message = message
+        key = str(field_of(message, "message_id") or "")
+        self._id = key.partition(":")[2] or key or None
+
+    async def send(self, message: Envelope) -> bool:
+        """Send the parts of a message; its content comes with the answer and its end."""
+        parts: list[Part] = field_of(message, "parts") or []
+        for part in parts:
+            self._part(part)
+        return True
+
+    def _part(self, part: Part) -> None:
+        frame: Frame = {"type": "part", "id": self._id, "part": part_frame(part)}
+        self._channel.put_for(self._message, frame)
+
+    def stream(self, event: StreamEvent) -> Awaitable[None] | None:
+        """Send a piece of the answer, or its end."""
+        if event.kind == "end":
+            self._end(event.data["result"])
+            return
+        frame = event_frame(self._id, event)
+        if frame is not None:
+            self._channel.put_for(self._message, frame)
+
+    def _end(self, result: TurnResult) -> None:
+        """Send what a plugin rendered beside the answer, then the end or the reason of the failure."""
+        if result.outcome == "failed":
+            frame: Frame = {"type": "error", "id": self._id, "message": result.stopped}
+            self._channel.finish(self._message, frame)
+            return
+        for outbound in result.outbounds:
+            said = content_of(outbound)
+            if said != result.model_output and address_of(outbound) == address_of(self._message):
+                self._part(TextPart(said))
+        self._channel.finish(self._message, {**end_frame(self._id, result)})
+
+    def notify(self, note: Note) -> None:
+        """Send a note."""
+        self._channel.put_for(self._message, {"type": "note", "text": note.text})
+
+    async def ask(self, question: Question) -> str | None:
+        """Ask the sender and those who watch the session."""
+        return await self._channel.ask(self._message, question)

@@ -16,7 +16,7 @@ from hookline.catalog.calls import Content
 from hookline.catalog.parts import AudioPart, ImagePart, Part, TextPart
 from hookline.catalog.stream import StreamEvent
 from hookline.hooks import HooklineError
-from hookline.turn import TurnResult
+from hookline.turn import Outcome, TurnResult
 
 from .approvals import Pending
 
@@ -161,7 +161,7 @@ class EndFrame(TypedDict):
 
     type: Literal["end"]
     id: str | None
-    outcome: Literal["answered", "handled", "blocked", "rejected", "dropped", "steered", "cancelled"]
+    outcome: Outcome
     text: str
     reason: str | None
     usage: dict[str, float]

@@ -20,19 +20,20 @@ from hookline.catalog.events.gateway import (
     GatewayStopEvent,
     MessageCancelEvent,
 )
-from hookline.channel import Note, Question
+from hookline.channel import NOWHERE, Channel, Note, Question, finished
 from hookline.delivery import to_session
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import suggestion
 from hookline.inbox import Fate, Inbox, fates_of, key_of
 from hookline.tape.opening import postgres_of
 
-from .answering import Answering, Outgoing, told
+from .answering import Answering, told
 from .approvals import Approvals
-from .channel import Channel
+from .channel import GatewayChannel, WholeAnswers
 from .commands import Commands
 from .intake import Intake, with_id
 from .limits import Limiter
+from .message_channel import Outgoing
 from .metrics import Metrics
 from .settings import GatewaySettings, has_triggers, settings_of, worker_settings_of
 from .users import Users
@@ -106,7 +107,7 @@ class Gateway:
         """Set when somebody asks the gateway to end, or it cannot go on."""
         self.error: HooklineError | None = None
         """Why it cannot go on."""
-        self.channels: dict[str, Channel] = self._collect(enabled)
+        self.channels: dict[str, GatewayChannel] = self._collect(enabled)
         self.answering = Answering(self, self.settings.debounce)
         self.cluster: Cluster | None = None
         """Where the tapes are in PostgreSQL: the queue by which workers get what is accepted."""
@@ -114,7 +115,6 @@ class Gateway:
         """The worker in this process, where there is one."""
         self.triggers: Triggers | None = None
         """What makes turns that nobody asked for, where something is configured to."""
-        self._nowhere = Channel()
         self._slots = asyncio.Semaphore(self.settings.in_flight)
         self._open = asyncio.Event()
         self._stopping = False
@@ -143,9 +143,9 @@ class Gateway:
 
     # --- channels -----------------------------------------------------------------------------
 
-    def _collect(self, enabled: Sequence[str] | None) -> dict[str, Channel]:
+    def _collect(self, enabled: Sequence[str] | None) -> dict[str, GatewayChannel]:
         config = self.app.config
-        provided: dict[str, Channel] = {c.name: c for c in self.app.get_channels(self.handle)}
+        provided: dict[str, GatewayChannel] = {c.name: c for c in self.app.get_channels(self.handle)}
         wanted = enabled or self.settings.channels
         if wanted is None:
             tables = [
@@ -156,7 +156,7 @@ class Gateway:
             wanted = [*DEFAULT, *tables, *provided]
         return {name: provided.get(name) or self._shipped(name, provided) for name in wanted}
 
-    def _shipped(self, name: str, provided: dict[str, Channel]) -> Channel:
+    def _shipped(self, name: str, provided: dict[str, GatewayChannel]) -> GatewayChannel:
         known = [*SHIPPED, *provided]
         if name not in SHIPPED:
             raise UnknownChannel(
@@ -168,9 +168,17 @@ class Gateway:
         except ImportError as error:
             raise ChannelFailed(f"channel {name!r} needs a library that is missing: {error}") from None
 
-    def channel_of(self, envelope: Envelope) -> Channel:
-        """The channel of a message; one that goes nowhere where it came through none."""
-        return self.channels.get(address_of(envelope)[0], self._nowhere)
+    def reply_to(self, message: Envelope) -> Channel:
+        """The channel of a message, as its sender has it; `NOWHERE` if it came through none."""
+        channel = self.channels.get(address_of(message)[0])
+        if channel is None:
+            return NOWHERE
+        reply_to = getattr(channel, "reply_to", None)  # a plugin's channel may have `send` alone
+        return reply_to(message) if reply_to is not None else WholeAnswers(channel)
+
+    def is_debounced(self, message: Envelope) -> bool:
+        """Whether a message may become one with those that follow quickly."""
+        return getattr(self.channels.get(address_of(message)[0]), "debounced", True)
 
     # --- the running scope ----------------------------------------------------------------------
 
@@ -298,7 +306,7 @@ class Gateway:
         if not is_new or self.intake.catching_up:
             self.left(message)
             return is_new
-        self.answering.take(message, alone=not getattr(self.channel_of(message), "debounced", True))
+        self.answering.take(message, alone=not self.is_debounced(message))
         return True
 
     def session_of(self, message: Envelope) -> None:
@@ -339,11 +347,11 @@ class Gateway:
 
     async def notify(self, to: Envelope, note: Note) -> None:
         """Show a note in the chat that an address names."""
-        await self.channel_of(to).notify(to, note)
+        await finished(self.reply_to(to).notify(note))
 
     async def ask(self, to: Envelope, question: Question) -> str | None:
         """Ask in the chat that an address names."""
-        return await self.channel_of(to).ask(to, question)
+        return await self.reply_to(to).ask(question)
 
     async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
         """Stop a session's running turn; whether there was one."""

@@ -17,7 +17,8 @@ from procrastinate.jobs import Job
 
 from hookline.catalog.envelope import Envelope, address_of
 from hookline.catalog.events.gateway import MessageCancelEvent
-from hookline.channel import Note, Question
+from hookline.catalog.stream import StreamEvent
+from hookline.channel import NOWHERE, Channel, Note, Question
 from hookline.cluster import Bundle, Queue, Queued, Relay
 from hookline.cluster.gathering import Gathering
 from hookline.cluster.items import Item, address
@@ -35,9 +36,8 @@ from hookline.tape.errors import (
 from hookline.turn import TurnResult
 
 from .answering import TOGETHER, Answering, told
-from .channel import Channel, inbound, is_answer
 from .past import ending_of, give_up
-from .relaying import Reply
+from .relaying import RemoteChannel
 
 if TYPE_CHECKING:
     from hookline.app import Hookline
@@ -96,8 +96,7 @@ class Lines:
         self._gathering = Gathering(relay)
         self._lines: dict[str, Line] = {}
         self._queued: dict[str, Queued] = {}
-        self._replies: dict[str, Reply] = {}
-        self._nowhere = Channel()
+        self._replies: dict[str, RemoteChannel] = {}
 
     # --- sessions -----------------------------------------------------------------------------
 
@@ -194,7 +193,7 @@ class Lines:
 
     async def _take(self, line: Line, queued: Queued) -> None:
         self._queued[queued.id] = queued
-        self._replies[queued.id] = Reply(self._relay, self._gathering, queued)
+        self._replies[queued.id] = RemoteChannel(self._relay, self._gathering, queued)
         line.unsettled.add(queued.id)
         line.running.add(queued.id)
         line.idle.clear()
@@ -214,15 +213,19 @@ class Lines:
         why = f"{queued.deaths} workers ended in the middle of this message; it is given up"
         log.error("worker.gives_up session=%s message=%s", line.session_id, queued.number)
         await give_up(await self.app.tape(line.session_id), queued.envelope, why)
-        await self._replies[queued.id].error(queued.envelope, why)
+        self._end(self._replies[queued.id], TurnResult("", outcome="failed", stopped=why))
         await self.settled(queued.envelope, "failed", 0.0)
         self.left(queued.envelope)
 
     # --- a house, to those who answer -----------------------------------------------------------
 
-    def channel_of(self, envelope: Envelope) -> Channel:
-        """The reply to a message."""
-        return self._replies.get(keys_of(envelope)[0], self._nowhere)
+    def reply_to(self, message: Envelope) -> Channel:
+        """The channel of a message."""
+        return self._replies.get(keys_of(message)[0], NOWHERE)
+
+    @staticmethod
+    def _end(reply: RemoteChannel, result: TurnResult) -> None:
+        reply.stream(StreamEvent("end", {"result": result}))
 
     def session_of(self, message: Envelope) -> str | None:
         """The session that its gateway found for it."""
@@ -282,7 +285,7 @@ class Lines:
         """The end of a message that became part of the one that followed it."""
         reply = self._replies[key]
         if not reply.has_ended:  # another worker had taken them together
-            await reply.end(reply.to, TurnResult(line.session_id, outcome="steered", stopped=TOGETHER))
+            self._end(reply, TurnResult(line.session_id, outcome="steered", stopped=TOGETHER))
         return await reply.closed()
 
     async def failed(self, channel: str, error: Exception) -> None:
@@ -325,11 +328,8 @@ class Lines:
         await self._relay.send(address_of(to)[0], Bundle(address(to), [item]))
 
     async def deliver(self, outbound: Envelope) -> bool:
-        """Send an envelope: with the answer at hand, or to whichever gateway has its channel."""
+        """Send an envelope to whichever gateway has its channel."""
         outbound = await to_session(self.app, outbound)
-        current = inbound.get()
-        if current is not None and is_answer(outbound):
-            return await self.channel_of(current).send(outbound)
         bundle = Bundle(address(outbound), [("send", packed(outbound))])
         await self._relay.send(address_of(outbound)[0], bundle)
         return True

@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hookline.catalog.envelope import Envelope
-from hookline.channel import Question
+from hookline.channel import Channel, Question
 
-from .framed import FrameChannel
+from .framed import FrameChannel, FrameReply
 
 
 class OpenAIChannel(FrameChannel):
@@ -22,6 +22,19 @@ class OpenAIChannel(FrameChannel):
 
         return openai_routes(self)
 
-    async def ask(self, inbound: Envelope, question: Question) -> str | None:
-        """Leave the question to its default, which denies an approval."""
+    def reply_to(self, message: Envelope) -> Channel:
+        """The channel of a message."""
+        return UnaskedReply(self, message)
+
+
+class UnaskedReply(FrameReply):
+    """The channel of a message whose sender cannot be asked: an approval is denied."""
+
+    @property
+    def asks(self) -> bool:
+        """No one is there."""
+        return False
+
+    async def ask(self, question: Question) -> str | None:
+        """Leave the question to its default."""
         return None

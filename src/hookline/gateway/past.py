@@ -6,11 +6,11 @@ from typing import Any, cast
 
 from hookline.agent.journal import MESSAGE, TURN, TapeJournal, cut_off_turn
 from hookline.catalog.envelope import Envelope, field_of
+from hookline.catalog.stream import StreamEvent
+from hookline.channel import Channel, finished
 from hookline.inbox import key_of, keys_of
 from hookline.tape import Entry, Tape, TapeStore
 from hookline.turn import Outcome, TurnResult, echo, with_delivery_ids
-
-from .channel import Channel
 
 _LOOK_BACK = 1000
 _OUTCOMES: dict[str, Outcome] = {
@@ -35,7 +35,8 @@ async def ending_of(
     if fate == "failed":
         ended = [e for e in entries if e.kind == TURN and e.payload["status"] == "failed"]
         why = str(ended[0].payload.get("error") or "") if ended else ""
-        await channel.error(message, why or "the turn failed")
+        result = TurnResult(session_id, outcome="failed", stopped=why or "the turn failed")
+        await finished(channel.stream(StreamEvent("end", {"result": result})))
         return
     result = TurnResult(session_id, outcome=_OUTCOMES.get(fate, "handled"))
     if result.outcome == "answered":
@@ -46,7 +47,7 @@ async def ending_of(
             await channel.send(outbound)
     else:
         result.stopped = result.outcome
-    await channel.end(message, result)
+    await finished(channel.stream(StreamEvent("end", {"result": result})))
 
 
 async def give_up(tape: Tape, message: Envelope, why: str) -> None:

@@ -6,23 +6,19 @@ import asyncio
 import logging
 
 from hookline.catalog.envelope import Envelope, address_of
-from hookline.catalog.parts import Part
 from hookline.catalog.stream import StreamEvent
-from hookline.channel import Note, Question
+from hookline.channel import Channel, Note, Question
 from hookline.cluster import Bundle, Queued, Relay
 from hookline.cluster.gathering import Gathering, Pieces
-from hookline.cluster.items import Item, address, end_item, parts_item, stream_item
+from hookline.cluster.items import Item, address, end_item, stream_item
 from hookline.cluster.queue import End
 from hookline.inbox import packed
 from hookline.tape.errors import TapeError
-from hookline.turn import TurnResult
-
-from .channel import Channel
 
 log = logging.getLogger("hookline.worker")
 
 
-class Reply(Channel):
+class RemoteChannel(Channel):
     """The answer to one message, on its way to the gateway that has the sender.
 
     Pieces are shown as they come. What must not be lost, the end and all that goes with it, is held
@@ -44,33 +40,23 @@ class Reply(Channel):
         """Whether there is an end, or a reason why there is no answer."""
         return self._ending is not None
 
-    async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
-        """Show a piece of the answer."""
-        if event.kind != "error":
+    def stream(self, event: StreamEvent) -> None:
+        """Show a piece of the answer, or keep its end."""
+        if event.kind == "end":
+            self._ending = end_item(event.data["result"])
+        elif event.kind != "error":
             self._show(stream_item(event))
 
-    async def send(self, outbound: Envelope) -> bool:
-        """Send an envelope to where the message came from, with its end."""
-        self._held.append(("send", packed(outbound)))
+    async def send(self, message: Envelope) -> bool:
+        """Send a message to where this one came from, with its end."""
+        self._held.append(("send", packed(message)))
         return True
 
-    async def publish(self, inbound: Envelope, parts: list[Part]) -> None:
-        """Send further parts."""
-        self._held.append(parts_item(parts))
-
-    async def end(self, inbound: Envelope, result: TurnResult) -> None:
-        """Mark the end of the answer."""
-        self._ending = end_item(result)
-
-    async def error(self, inbound: Envelope, message: str) -> None:
-        """Tell the sender that there is no answer."""
-        self._ending = ("error", message)
-
-    async def notify(self, inbound: Envelope, note: Note) -> None:
+    def notify(self, note: Note) -> None:
         """Show the sender a note."""
         self._show(("notify", [note.text, note.session_id]))
 
-    async def ask(self, inbound: Envelope, question: Question) -> str | None:
+    async def ask(self, question: Question) -> str | None:
         """Have the sender asked. The answer is kept with the question, where any process finds it."""
         await self._hand(("ask", dict(question.request or {})))
         try:

@@ -12,16 +12,17 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from hookline.catalog.envelope import Envelope
 from hookline.catalog.stream import StreamEvent
-from hookline.channel import Question
+from hookline.channel import Channel, Question
 from hookline.hooks import HooklineError
 
 from .channel import Handle
-from .framed import FrameChannel
+from .framed import FrameChannel, FrameReply
 from .frames import AnswerFrame, CancelFrame, Frame, Incoming, MessageFrame, PingFrame, incoming
 from .users import User
 
@@ -88,14 +89,17 @@ class StdioChannel(FrameChannel):
     def close(self) -> None:
         """The pipe stays open until the end of input."""
 
-    async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
-        """Write a piece of the answer; one who reads slowly slows the turn."""
-        await super().stream(inbound, event)
+    async def drain(self) -> None:
+        """Wait until what was written is on its way; one who reads slowly slows the turn."""
         if self._writer is not None:
             try:
                 await self._writer.drain()
             except OSError:
                 pass  # nobody reads; the turn is recorded
+
+    def reply_to(self, message: Envelope) -> Channel:
+        """The channel of a message."""
+        return StdioReply(self, message)
 
     # --- in -----------------------------------------------------------------------------------
 
@@ -147,15 +151,36 @@ class StdioChannel(FrameChannel):
             case PingFrame():
                 self.put({"type": "pong"})
 
-    async def ask(self, inbound: Envelope, question: Question) -> str | None:
-        """Ask the program, until it is gone."""
-        reading = self._reading
-        if reading is None or reading.done():
-            return None
-        asking = asyncio.ensure_future(super().ask(inbound, question))
+    async def ask(self, message: Envelope, question: Question) -> str:
+        """Ask the program, until it is gone: then the default counts."""
+        if self._reading is None or self._reading.done():
+            raise EOFError
+        asking = asyncio.ensure_future(super().ask(message, question))
         try:
-            await asyncio.wait({asking, reading}, return_when=asyncio.FIRST_COMPLETED)
-            return asking.result() if asking.done() else None
+            await asyncio.wait({asking, self._reading}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise EOFError
+            return asking.result()
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
+
+
+class StdioReply(FrameReply):
+    """The channel of one message of the program."""
+
+    def __init__(self, channel: StdioChannel, message: Envelope) -> None:
+        super().__init__(channel, message)
+        self._pipe = channel
+
+    def stream(self, event: StreamEvent) -> Awaitable[None]:
+        """Write a piece of the answer."""
+        super().stream(event)
+        return self._pipe.drain()
+
+    async def ask(self, question: Question) -> str | None:
+        """Ask the program; None when it is gone."""
+        try:
+            return await super().ask(question)
+        except EOFError:
+            return None

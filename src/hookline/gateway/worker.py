@@ -23,8 +23,8 @@ from hookline.hooks import HooklineError
 from hookline.tape.errors import TapeError, TapeTooNew, TapeTooOld
 from hookline.tape.opening import postgres_of
 
-from .answering import Outgoing
 from .lines import Lines
+from .message_channel import Outgoing
 from .settings import has_triggers
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 from hookline.catalog.context import HookContext
 from hookline.catalog.events.misc import NotificationEvent
 from hookline.catalog.place import here
-from hookline.channel import ASK, OneWay, Question, Reply
+from hookline.channel import ASK, OneWay, Question, SignedAnswer
 from hookline.hooks import Decision, Hooks, Ruling
 
 from .answers import Answer
@@ -106,7 +106,7 @@ class Approving:
     def _settle(self, request: dict[str, Any], question: str, asked: str, said: Any) -> Ruling:
         if said is None:
             return denied(f"needs approval and nobody answered: {question}")
-        if isinstance(said, Reply):
+        if isinstance(said, SignedAnswer):
             given, by = Answer.read(said), said.by
         else:  # the hook's answer: nothing but these words is a yes
             given, by = Answer(said == "approve"), DOOR

@@ -20,7 +20,7 @@ from hookline.catalog.events.tool import ToolCallEvent, ToolExecutionStartEvent
 from hookline.catalog.identity import Identity
 from hookline.catalog.place import at
 from hookline.catalog.place import call as call_place
-from hookline.channel import OneWay, Question, Reply
+from hookline.channel import OneWay, Question, SignedAnswer
 from hookline.hooks import Decision, HooklineError, Hooks, Ruling, Verdict
 from hookline.hooks.errors import error_text
 
@@ -252,9 +252,9 @@ class Gatekeeper:
             event = NotificationEvent("approval", asked["question"])
             await self._notification.fire(event, replace(ctx, channel=OneWay(ctx.channel)))
         answer = await ctx.channel.ask(Question.of(asked))
-        if answer is None or isinstance(answer, Reply):
+        if answer is None or isinstance(answer, SignedAnswer):
             return answer
-        return Reply(answer, asked.get("user") or "human")
+        return SignedAnswer(answer, asked.get("user") or "human")
 
     async def _admit_again(self, admitted: Admitted, caller: Caller) -> dict[str, Any]:
         """Judge a further run as a call of its own, and ask again; give the values it runs with."""

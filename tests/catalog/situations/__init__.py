@@ -12,9 +12,11 @@ import pytest
 
 from hookline.app import Hookline
 from hookline.catalog.examples import PLUGINS, implementations
-from hookline.gateway import Channel, Gateway
+from hookline.gateway import Gateway
 from hookline.testing import RecordingChannel
 from hookline.turn import TurnResult
+
+from ...gateway.mailbox import Letters
 
 SITUATIONS: dict[str, Callable[["Stage"], Awaitable[None]]] = {}
 
@@ -100,7 +102,7 @@ class Stage:
             yield post
 
 
-class Post(Channel):
+class Post(Letters):
     """A channel that keeps what is sent through it."""
 
     name = "telegram-test"

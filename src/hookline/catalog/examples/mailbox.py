@@ -1,11 +1,11 @@
 """A channel for the example of `provide_channels`."""
 
-from hookline.gateway import Channel
+from hookline.gateway import GatewayChannel
 
 from ..turn import MessageHandler
 
 
-class Mailbox(Channel):
+class Mailbox(GatewayChannel):
     """Receives mail; the plugin sends it."""
 
     name = "mail"

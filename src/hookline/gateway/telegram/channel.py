@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from telegram import Message, Update
@@ -13,8 +14,8 @@ from telegram.error import TelegramError
 from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
 from hookline.catalog.parts import AudioPart, ImagePart, Part, TextPart
 from hookline.catalog.stream import StreamEvent
-from hookline.channel import Note, Question
-from hookline.gateway.channel import Channel, Handle, inbound, is_answer
+from hookline.channel import NOWHERE, Channel, Note, Question
+from hookline.gateway.channel import GatewayChannel, Handle
 from hookline.text import printable
 from hookline.turn import TurnResult
 
@@ -41,7 +42,7 @@ MOST_REFUSED = 10_000
 """How many people are remembered as having been refused."""
 
 
-class TelegramChannel(Channel):
+class TelegramChannel(GatewayChannel):
     """People who write to a bot."""
 
     name = "telegram"
@@ -122,15 +123,15 @@ class TelegramChannel(Channel):
         envelope["content"] = text
         envelope["role"] = "operator" if person in self.settings.operators else "user"
         if text.split(maxsplit=1)[:1] == ["/start"]:
-            await self._tell(place, GREETING)
+            await self.tell(place, GREETING)
             return True
         try:
             await complete(envelope, message, self.api, self.settings.max_file)
         except Unreadable as error:
-            await self._tell(place, str(error))
+            await self.tell(place, str(error))
             return True
         except TelegramError as error:
-            await self._tell(place, f"What you sent could not be fetched: {self.api.told(error)}")
+            await self.tell(place, f"What you sent could not be fetched: {self.api.told(error)}")
             return True
         await self._handle(envelope)
         return True
@@ -151,54 +152,41 @@ class TelegramChannel(Channel):
             if len(self._refused) >= MOST_REFUSED:
                 self._refused.pop(next(iter(self._refused)))
             self._refused[person.id] = None
-            await self._tell(place_of(message), REFUSAL.format(person.id))
+            await self.tell(place_of(message), REFUSAL.format(person.id))
 
     # --- out ----------------------------------------------------------------------------------
 
-    def _reply(self, message: Envelope) -> Reply | None:
-        """The reply to a message, begun where there is none."""
-        key = str(field_of(message, "message_id") or "")
+    def reply_to(self, message: Envelope) -> Channel:
+        """The channel of a message; none where it names no chat."""
         place = Place.of(address_of(message)[1])
-        if place is None:
-            return None
+        return NOWHERE if place is None else TelegramChat(self, message, place)
+
+    def reply(self, key: str, place: Place) -> Reply:
+        """The reply to a message, begun if there is none."""
         if key not in self._replies:
             pause = self.settings.edit_seconds if self.settings.stream else None
             self._replies[key] = Reply(self.api, place, edit_seconds=pause)
         return self._replies[key]
 
-    async def stream(self, inbound: Envelope, event: StreamEvent) -> None:
-        """Show a piece of the answer, when it is time."""
-        reply = self._reply(inbound)
-        if reply is None or reply.finished:
-            return
-        reply.begin()
-        if event.kind == "text":
-            reply.add(event.data["delta"])
-        elif event.kind in ("tool_call", "user"):
-            reply.cut()
+    async def close_reply(self, key: str) -> None:
+        """Show nothing more of the reply to a message."""
+        reply = self._replies.pop(key, None)
+        if reply is not None:
+            await reply.close()
 
     async def send(self, outbound: Envelope) -> bool:
-        """Send a whole answer; that of the message at hand takes the place of what was shown of it."""
+        """Send a message to the chat that it names."""
         place = Place.of(address_of(outbound)[1])
         if place is None:
             return False
-        text, current = content_of(outbound), inbound.get()
         try:
-            if current is not None and is_answer(outbound):
-                reply = self._reply(current)
-                if reply is not None and not reply.finished:
-                    await reply.finish(text)
-                    return True
-            await say(self.api, place, text)
+            await say(self.api, place, content_of(outbound))
         except TelegramError as error:
             raise TelegramFailed(f"the answer could not be sent: {self.api.told(error)}") from None
         return True
 
-    async def publish(self, inbound: Envelope, parts: list[Part]) -> None:
+    async def send_parts(self, place: Place, parts: list[Part]) -> None:
         """Send sound and pictures that belong to an answer."""
-        place = Place.of(address_of(inbound)[1])
-        if place is None:
-            return
         try:
             for part in parts:
                 await self._send_part(place, part)
@@ -222,53 +210,78 @@ class TelegramChannel(Channel):
         elif picture := _picture(part):
             await self.api.call(chat, lambda: bot.send_photo(chat, picture, message_thread_id=topic))
 
-    async def end(self, inbound: Envelope, result: TurnResult) -> None:
-        """Say why there is no answer, where there is none."""
-        await self._over(inbound)
-        place = Place.of(address_of(inbound)[1])
-        if place is None or result.outbounds or result.outcome in ("answered", "steered"):
-            return
-        if result.outcome == "cancelled":
-            # What is parked goes on at the next start; `/cancel` says itself that it stopped.
-            return
-        if result.stopped and result.stopped != result.outcome:
-            await self._tell(place, result.stopped)
-
-    async def error(self, inbound: Envelope, message: str) -> None:
-        """Tell what went wrong."""
-        await self._over(inbound)
-        place = Place.of(address_of(inbound)[1])
-        if place is not None:
-            await self._tell(place, f"⚠ {self.api.masked(message)}")
-
-    async def _over(self, message: Envelope) -> None:
-        reply = self._replies.pop(str(field_of(message, "message_id") or ""), None)
-        if reply is not None:
-            await reply.close()
-
-    async def _tell(self, place: Place, text: str) -> None:
+    async def tell(self, place: Place, text: str) -> None:
         """Say something that no turn depends on."""
         try:
             await say(self.api, place, text)
         except TelegramError as error:
             log.error("telegram.not_told chat=%s error=%s", place.chat, self.api.told(error))
 
-    # --- waiting for a person -------------------------------------------------------------------
-
-    async def notify(self, inbound: Envelope, note: Note) -> None:
-        """Show a note as a message."""
-        place = Place.of(address_of(inbound)[1])
-        if place is not None:
-            await self._tell(place, printable(note.text))
-
-    async def ask(self, inbound: Envelope, question: Question) -> str | None:
-        """Ask the sender, with buttons; a turn without a sender asks the person of a private chat."""
-        place, person = Place.of(address_of(inbound)[1]), str(field_of(inbound, "sender_id") or "")
-        if place is not None and not person and place.chat > 0:  # a private chat has its person's id
-            person = str(place.chat)
-        if place is None or not person:
-            return None
+    async def ask(self, question: Question, place: Place, person: str) -> str:
+        """Ask a person in a chat."""
         return await self._questions.ask(question, place, person)
+
+
+class TelegramChat(Channel):
+    """The channel of one message, in its chat."""
+
+    def __init__(self, channel: TelegramChannel, message: Envelope, place: Place) -> None:
+        self._channel = channel
+        self._message = message
+        self._place = place
+        self._key = str(field_of(message, "message_id") or "")
+
+    def stream(self, event: StreamEvent) -> Awaitable[None] | None:
+        """Show a piece of the answer, when it is time."""
+        if event.kind == "end":
+            return self._end(event.data["result"])
+        reply = self._channel.reply(self._key, self._place)
+        if not reply.finished:
+            reply.begin()
+            if event.kind == "text":
+                reply.add(event.data["delta"])
+            elif event.kind in ("tool_call", "user"):
+                reply.cut()
+        return None
+
+    async def send(self, message: Envelope) -> bool:
+        """Send the whole answer, in place of what was shown of it; and parts as they are."""
+        parts: list[Part] = field_of(message, "parts") or []
+        if parts:
+            await self._channel.send_parts(self._place, parts)
+            return True
+        reply = self._channel.reply(self._key, self._place)
+        if reply.finished:
+            return await self._channel.send(message)
+        try:
+            await reply.finish(content_of(message))
+        except TelegramError as error:
+            told = self._channel.api.told(error)
+            raise TelegramFailed(f"the answer could not be sent: {told}") from None
+        return True
+
+    async def _end(self, result: TurnResult) -> None:
+        """Say why there is no answer, where there is none."""
+        await self._channel.close_reply(self._key)
+        if result.outcome == "failed":
+            why = self._channel.api.masked(result.stopped or "")
+            await self._channel.tell(self._place, f"⚠ {why}")
+            return
+        # What is parked goes on at the next start; `/cancel` says itself that it stopped.
+        is_told = result.outbounds or result.outcome in ("answered", "steered", "cancelled")
+        if not is_told and result.stopped and result.stopped != result.outcome:
+            await self._channel.tell(self._place, result.stopped)
+
+    async def notify(self, note: Note) -> None:
+        """Show a note as a message."""
+        await self._channel.tell(self._place, printable(note.text))
+
+    async def ask(self, question: Question) -> str | None:
+        """Ask the sender, with buttons; a turn without a sender asks the person of a private chat."""
+        place, person = self._place, str(field_of(self._message, "sender_id") or "")
+        if not person and place.chat > 0:  # a private chat has its person's id
+            person = str(place.chat)
+        return await self._channel.ask(question, place, person) if person else None
 
 
 def _chat(update: Update) -> int | None:

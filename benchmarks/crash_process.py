@@ -21,12 +21,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from ends import Ends
+
 from hookline.app import Hookline
 from hookline.catalog.envelope import Envelope
 from hookline.catalog.stream import StreamEvent
+from hookline.channel import Channel
 from hookline.cli.gateway import run_loop
 from hookline.cli.worker import run_worker
-from hookline.gateway import Channel, Gateway
+from hookline.gateway import Gateway, GatewayChannel
 from hookline.gateway.logs import log_to_stderr
 from hookline.gateway.server import serve
 from hookline.hooks import hookimpl
@@ -72,7 +75,7 @@ class Deciding:
         pass
 
 
-class Courier(Channel):
+class Courier(GatewayChannel):
     """Brings the messages of the plan, and writes down what was accepted and what was sent."""
 
     name = "courier"
@@ -109,10 +112,13 @@ class Courier(Channel):
         add_line(self.folder / "sent.txt", f"{outbound['delivery_id']} {outbound['content']}")
         return True
 
-    async def end(self, inbound: Envelope, result: TurnResult) -> None:
+    def reply_to(self, message: Envelope) -> Channel:
+        return Ends(self, message)
+
+    def end(self, inbound: Envelope, result: TurnResult) -> None:
         add_line(self.folder / "ended.txt", f"{inbound['message_id']} {result.outcome}")
 
-    async def error(self, inbound: Envelope, message: str) -> None:
+    def error(self, inbound: Envelope, message: str) -> None:
         add_line(self.folder / "errors.txt", f"{inbound['message_id']} {message}")
 
 
@@ -123,7 +129,7 @@ class Couriers:
         self.courier = courier
 
     @hookimpl
-    def provide_channels(self) -> list[Channel]:
+    def provide_channels(self) -> list[GatewayChannel]:
         return [self.courier]
 
 

@@ -33,10 +33,12 @@ from time import perf_counter, process_time
 from typing import Any
 
 from common import Check, print_outcomes
+from ends import Ends
 
 from hookline.app import Hookline
 from hookline.catalog.envelope import Envelope
-from hookline.gateway import Channel, Gateway
+from hookline.channel import Channel
+from hookline.gateway import Gateway, GatewayChannel
 from hookline.hooks import hookimpl
 from hookline.inbox import SQLiteInbox
 from hookline.models import ScriptedModel
@@ -119,7 +121,7 @@ async def overhead(folder: Path) -> dict[str, float]:
 # --- The backlog ---
 
 
-class Counter(Channel):
+class Counter(GatewayChannel):
     """A channel that counts answers."""
 
     name = "count"
@@ -133,15 +135,21 @@ class Counter(Channel):
     async def send(self, outbound: Envelope) -> bool:
         return True
 
-    async def end(self, inbound: Envelope, result: TurnResult) -> None:
+    def reply_to(self, message: Envelope) -> Channel:
+        return Ends(self, message)
+
+    def end(self, inbound: Envelope, result: TurnResult) -> None:
         self.count += 1
         if self.count % (self.total // 10) == 0:
             self.marks.append((perf_counter(), process_time()))
         if self.count == self.total:
             self.done.set()
 
+    def error(self, inbound: Envelope, message: str) -> None:
+        raise SystemExit(message)
+
     @hookimpl
-    def provide_channels(self) -> list[Channel]:
+    def provide_channels(self) -> list[GatewayChannel]:
         return [self]
 
 

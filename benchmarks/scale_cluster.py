@@ -16,10 +16,12 @@ from typing import Any, TypeAlias
 
 import psutil
 from database import Server
+from ends import Ends
 
 from hookline.app import Hookline
 from hookline.catalog.envelope import Envelope
-from hookline.gateway import Channel, Gateway
+from hookline.channel import Channel
+from hookline.gateway import Gateway, GatewayChannel
 from hookline.gateway.settings import settings_of
 from hookline.hooks import hookimpl
 from hookline.turn import TurnResult
@@ -56,7 +58,7 @@ FEEDERS = 8
 """How many messages are being accepted at once."""
 
 
-class Counter(Channel):
+class Counter(GatewayChannel):
     """A channel that counts answers."""
 
     name = "count"
@@ -80,7 +82,10 @@ class Counter(Channel):
     async def send(self, outbound: Envelope) -> bool:
         return True
 
-    async def end(self, inbound: Envelope, result: TurnResult) -> None:
+    def reply_to(self, message: Envelope) -> Channel:
+        return Ends(self, message)
+
+    def end(self, inbound: Envelope, result: TurnResult) -> None:
         self.count += 1
         if inbound["message_id"] in self.sent:
             self.waits.append(perf_counter() - self.sent.pop(inbound["message_id"]))
@@ -93,12 +98,12 @@ class Counter(Channel):
         if self.count == self.total:
             self.done.set()
 
-    async def error(self, inbound: Envelope, message: str) -> None:
+    def error(self, inbound: Envelope, message: str) -> None:
         self.wrong.append(f"{inbound['message_id']}: {message}")
         self.done.set()
 
     @hookimpl
-    def provide_channels(self) -> list[Channel]:
+    def provide_channels(self) -> list[GatewayChannel]:
         return [self]
 
 

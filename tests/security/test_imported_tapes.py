@@ -64,7 +64,7 @@ async def test_the_model_of_an_imported_tape_does_not_answer(place, model):
     app = opened(place)
     async with app.running():
         await import_(app.store(), (place / "tape.jsonl").read_text().splitlines())
-        result = await app.process_inbound({"content": "go", "session_id": SESSION})
+        result = await app.process({"content": "go", "session_id": SESSION})
         assert result.model_output == "mine"
         fork = await app.sessions.fork(SESSION)
         assert app.sessions.model_of(str(getattr(fork, "session_id", fork))) == "mine"
@@ -78,10 +78,10 @@ async def test_a_model_that_is_configured_answers_and_so_does_one_that_is_chosen
         app.models.add(ScriptedModel([name], name=name))
     async with app.running():
         await import_(app.store(), (place / "tape.jsonl").read_text().splitlines())
-        first = await app.process_inbound({"content": "go", "session_id": SESSION})
+        first = await app.process({"content": "go", "session_id": SESSION})
         await app.sessions.choose_model(SESSION, "third")
         await app.sessions.close(SESSION)
-        second = await app.process_inbound({"content": "go", "session_id": SESSION})
+        second = await app.process({"content": "go", "session_id": SESSION})
     assert (first.model_output, second.model_output) == ("theirs", "third")
 
 
@@ -101,7 +101,7 @@ async def test_a_turn_that_an_imported_tape_leaves_open_waits_for_a_person(place
         await import_(app.store(), (place / "tape.jsonl").read_text().splitlines())
         assert not await app.is_cut_off(SESSION)
         assert await app.sessions.cut_off() is None
-        done = await app.process_inbound({"content": "go", "session_id": SESSION, "sender_id": "ada"})
+        done = await app.process({"content": "go", "session_id": SESSION, "sender_id": "ada"})
         assert done.model_output == "mine"
 
 

@@ -45,9 +45,7 @@ class Until(Reducer):
         self.start = "_sum = 0"
         self.add = f"_sum = _capped(_sum + _r)\nif _sum >= {limit}:\n    return _sum"
         self.end = "_sum"
-
-    def names(self, spec: Any) -> dict[str, Any]:
-        return {"_capped": lambda value: min(value, self.limit)}
+        self.names = {"_capped": lambda value: min(value, limit)}
 
 
 class Market(Family, name="market"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .dispatch import Fire, adapter, bind, check, forward, note, refusing, skip, wrong_result
 from .errors import CallError, RegistrationError, WrongResult
+from .faces import awaitable
 from .implementation import Arguments, Implementation, awaited, finish
 from .observers import Note, failed, returned
 from .reducers import SKIP
@@ -93,111 +94,89 @@ def _middleware(plan: Plan, impl: Implementation) -> Middleware:
 # --- wrappers -----------------------------------------------------------------------------------
 
 
-class Opened(NamedTuple):
-    """A wrapper that has run up to its `yield`."""
-
-    impl: Implementation
-    generator: Generator[Any, Any, Any]
-    started: float
-
-
 def wrapped(core: Fire, plan: Plan, wrappers: Sequence[Implementation]) -> Fire:
     """Put generators around a dispatch, as pluggy does; the first in run order is the outermost."""
-    starts = [(impl, _starter(impl, plan.passed)) for impl in wrappers]
-    count = len(plan.passed)
+    fire = awaitable(core) if plan.sync else core
+    for impl in reversed(wrappers):
+        fire = _wrapped(fire, plan, impl)
+    return (lambda *args: finish(fire(*args))) if plan.sync else fire
 
-    def open_all(args: tuple[Any, ...], opened: list[Opened]) -> None:
-        for impl, start in starts:
-            started = perf_counter()
-            try:
-                generator = start(*args[:count])
-                if generator is not None:
-                    _enter(impl, generator)
-                    opened.append(Opened(impl, generator, started))
-            except Exception as error:
-                if plan.traced:
-                    failed(args[-1], impl, started, error)
-                if plan.errors is not SKIP:
-                    note(error, impl)
-                    raise
-                skip(error, impl)
+
+def _wrapped(inner: Fire, plan: Plan, impl: Implementation) -> Fire:
+    """Put one generator around a dispatch."""
+    start = _starter(impl, plan.passed)
+    skips = plan.errors is SKIP
 
     async def run(*args: Any) -> Any:
-        opened: list[Opened] = []
-        value, error = None, None
-        try:
-            open_all(args, opened)
-            value = core(*args)
-            value = value if plan.sync else await value
-        except BaseException as raised:
-            error = raised
-        return _close_all(opened, plan, args, value, error)
+        notes: list[Note] = args[-1] if plan.traced else []
+        started = perf_counter()
 
-    return (lambda *args: finish(run(*args))) if plan.sync else run
+        def failing(error: BaseException, skipped: bool) -> None:
+            """Note that the wrapper itself raised; unless it is skipped, name it on the error."""
+            failed(notes, impl, started, error)
+            if not skipped:
+                note(error, impl)
+                raise error
+            skip(cast("Exception", error), impl)
+
+        try:
+            generator = start(*args[: len(plan.passed)])
+        except Exception as error:
+            failing(error, skips)
+            generator = None
+        if generator is None:
+            return await inner(*args)
+        try:
+            value = await inner(*args)
+        except BaseException as error:
+            try:
+                value = _replacement(impl, plan, _resumed(impl, generator, generator.throw, error))
+            except BaseException as raised:
+                if raised is not error:
+                    failing(raised, False)
+                raise
+            finally:
+                if not isinstance(error, Exception):
+                    raise error  # cancellation and exit always propagate
+        else:
+            try:
+                value = _replacement(impl, plan, _resumed(impl, generator, generator.send, value))
+            except BaseException as raised:
+                failing(raised, skips and isinstance(raised, Exception))
+                return value
+        returned(notes, impl, started, value)
+        return value
+
+    return run
 
 
 def _starter(impl: Implementation, passed: tuple[str, ...]) -> Fire:
-    """Return what starts a wrapper with the arguments; None comes back if its filter does not match."""
+    """Return what runs a wrapper up to its `yield`; it gives None if the filter does not match."""
 
     def ready(function: Fire, arguments: Arguments) -> Fire:
         missing = arguments.missing(passed)
         return refusing(impl, missing) if missing else adapter(function, arguments, passed)
 
     start = ready(impl.function, impl.arguments)
-    if impl.when is None:
-        return start
-    when = ready(impl.when, impl.when_arguments)
-    return lambda *args: start(*args) if when(*args) else None
+    when = ready(impl.when, impl.when_arguments) if impl.when is not None else None
+
+    def open_generator(*args: Any) -> Generator[Any, Any, Any] | None:
+        if when is not None and not when(*args):
+            return None
+        generator = start(*args)
+        for _ in generator:
+            return generator
+        raise RegistrationError(f"{impl.name} on hook {impl.spec.name!r} did not yield")
+
+    return open_generator
 
 
-def _enter(impl: Implementation, generator: Generator[Any, Any, Any]) -> None:
-    """Run a wrapper up to its `yield`."""
+def _resumed(impl: Implementation, generator: Generator[Any, Any, Any], resume: Fire, what: Any) -> Any:
+    """Give a wrapper the reduced value or the error, and return what it returns."""
     try:
-        next(generator)
-    except StopIteration:
-        raise RegistrationError(f"{impl.name} on hook {impl.spec.name!r} did not yield") from None
-
-
-def _close_all(
-    opened: list[Opened], plan: Plan, args: tuple[Any, ...], value: Any, error: BaseException | None
-) -> Any:
-    """Run the second halves of the wrappers, innermost first, and return what the last one returns."""
-    original = error
-    for impl, generator, started in reversed(opened):
-        try:
-            value, error = _finish(impl, generator, plan, value, error), None
-            if plan.traced:
-                returned(args[-1], impl, started, value)
-        except BaseException as raised:
-            if raised is error:
-                continue
-            if plan.traced:
-                failed(args[-1], impl, started, raised)
-            if error is None and plan.errors is SKIP and isinstance(raised, Exception):
-                skip(raised, impl)
-                continue
-            note(raised, impl)
-            error = raised
-    if original is not None and not isinstance(original, Exception):
-        raise original  # cancellation and exit always propagate
-    if error is not None:
-        raise error
-    return value
-
-
-def _finish(
-    impl: Implementation,
-    generator: Generator[Any, Any, Any],
-    plan: Plan,
-    value: Any,
-    error: BaseException | None,
-) -> Any:
-    """Give a wrapper the reduced value or the error, and return what takes the value's place."""
-    resume: Callable[[Any], Any] = generator.send if error is None else generator.throw
-    try:
-        resume(value if error is None else error)
+        resume(what)
     except StopIteration as stop:
-        return _replacement(impl, plan, stop.value)
+        return stop.value
     generator.close()
     raise RegistrationError(f"{impl.name} on hook {impl.spec.name!r} yields more than once")
 

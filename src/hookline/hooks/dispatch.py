@@ -15,10 +15,11 @@ from typing import Any
 from .errors import MissingArgument, NotAwaited, WrongResult, error_text
 from .implementation import Arguments, Implementation, awaited, discard, is_awaitable
 from .observers import failed, ruled
+from .reducers import HELPERS, lowest_first
 from .source import Bound, Plan, Shape, pieces_of, writer
 from .spec import HookSpec, type_name
 from .timeouts import limited
-from .verdict import Denied, same, unsettled, withheld_text
+from .verdict import Denied, unsettled
 
 log = logging.getLogger("hookline.hooks")
 
@@ -79,12 +80,14 @@ def _names(plan: Plan, bounds: list[Bound]) -> dict[str, Any]:
     resumption = Resumption(plan)
     names: dict[str, Any] = {
         **_COMMON,
-        **plan.reducer.names(spec),
+        **HELPERS,
+        **plan.reducer.names,
         "_T": classes[0] if len(classes) == 1 else None,
         "_types": frozenset(classes),
         "_fits": spec.accepts,
         "_settle": settle_sync if plan.sync else settle,
         "_denial": spec.reducer.denial(spec),
+        "_lowest_first": lowest_first(spec),
         "_told": plan.told,
         "_resume": resumption.resume,
         "_blame": resumption.blame,
@@ -307,7 +310,7 @@ def denied(error: Exception, impl: Implementation) -> Denied:
 _COMMON: dict[str, Any] = {
     "__builtins__": builtins, "Exception": Exception,
     "_check": check, "_note": note, "_skip": skip, "_deny": deny, "_denied": denied,
-    "_withheld": withheld_text, "_unsettled": unsettled, "_same": same, "_plain": PLAIN,
+    "_unsettled": unsettled, "_plain": PLAIN,
     "_clock": perf_counter, "_NotAwaited": NotAwaited, "_WrongResult": WrongResult,
     "_ruled": ruled, "_failed": failed, "_results_before": results_before,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from re import Pattern
 from types import CoroutineType, FunctionType, MethodType
-from typing import Any, TypedDict, TypeGuard, cast
+from typing import Any, NamedTuple, TypedDict, TypeGuard, cast
 
 from .errors import RegistrationError, suggestion
 from .reducers import DENY, NEWEST
@@ -35,26 +35,16 @@ class Options(TypedDict, total=False):
     once: bool
 
 
-class Arguments:
+class Arguments(NamedTuple):
     """What a callable takes, in terms of a hook's parameters: `(own name, hook parameter)`."""
 
-    __slots__ = ("keyword", "positional", "required", "rest", "subject")
-
-    def __init__(
-        self,
-        positional: tuple[tuple[str, str], ...] = (),
-        keyword: tuple[tuple[str, str], ...] = (),
-        required: frozenset[str] = frozenset(),
-        rest: bool = False,
-        subject: str | None = None,
-    ) -> None:
-        self.positional = positional
-        self.keyword = keyword
-        self.required = required
-        self.rest = rest
-        """It takes `**kwargs`: everything that was passed."""
-        self.subject = subject
-        """It takes this one expression on the parameters instead: `event.tool_name`."""
+    positional: tuple[tuple[str, str], ...] = ()
+    keyword: tuple[tuple[str, str], ...] = ()
+    required: frozenset[str] = frozenset()
+    rest: bool = False
+    """It takes `**kwargs`: everything that was passed."""
+    subject: str | None = None
+    """It takes one expression on the parameters instead: `event.tool_name`."""
 
     def missing(self, passed: Iterable[str]) -> list[str]:
         """The parameters it cannot do without that were not passed."""

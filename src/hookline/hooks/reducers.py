@@ -3,7 +3,7 @@
 A reducer is one class. `start`, `add`, `fail` and `end` are the source lines that the code generator
 (`source.py`) puts into the function that dispatches a hook; the flags tell it, and the rest of
 Hookline, what kind of reducer it is. In the lines, `_r` is the result just returned, `_i` the
-implementation that returned it and `_e` the exception it raised; `names()` supplies other names.
+implementation that returned it and `_e` the exception it raised; `HELPERS` and `names` have the rest.
 
 A reducer of your own is a subclass, and `@hookspec(Largest())` declares a hook that uses it:
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from .verdict import Verdict
+from .verdict import Verdict, same, withheld_text
 
 if TYPE_CHECKING:
     from .spec import HookSpec
@@ -74,6 +74,8 @@ class Reducer:
     """Lines for a failure that counts as a deny, or that `CAPTURE` keeps."""
     end: str = "None"
     """The expression for the reduced value."""
+    names: Mapping[str, Any] = {}
+    """What the lines refer to, apart from `HELPERS`."""
 
     stops: bool = False
     """A result ends the dispatch: `add` returns."""
@@ -108,10 +110,6 @@ class Reducer:
     """Generator wrappers may replace the reduced value."""
     reduced: type | None = None
     """The class of the reduced value, if it is not the hook's own result type."""
-
-    def names(self, spec: HookSpec) -> Mapping[str, Any]:
-        """The names that the source lines refer to."""
-        return {}
 
     def check(self, spec: HookSpec) -> str | None:
         """Return why this reducer cannot serve this hook, or None."""
@@ -198,13 +196,10 @@ class Flatten(Reducer):
         self.single = single
         if unique:
             self.start = "_out = {}"
-            self.add = "_add_unique(_out, _r)"
+            self.add = f"_add_unique(_out, _r, {unique!r})"
             self.end = "list(_out.values())"
         elif single:
             self.add = "_out.extend(_r if isinstance(_r, (list, tuple)) else (_r,))"
-
-    def names(self, spec: HookSpec) -> Mapping[str, Any]:
-        return {"_add_unique": unique_by(self.unique)} if self.unique else {}
 
     def check(self, spec: HookSpec) -> str | None:
         if self.single and self.unique:
@@ -226,20 +221,16 @@ class Merge(Reducer):
     name, returns = "merge", "one dict; on a clash the higher-priority plugin's value stands"
     start = "_out = []"
     add = "_out.append(_r)"
-    end = "_merge(_lowest_first(_out))"
     reduced = dict
 
     def __init__(self, deep: bool = False, into: str | None = None) -> None:
         self.deep = deep
         self.into = self.carries = into
+        merge = "_merge_deep" if deep else "_merge"
+        self.end = into or f"{merge}(_lowest_first(_out))"
         if into:
             self.start = ""
-            self.add = f"{into} = _merge(({into}, _r))"
-            self.end = into
-
-    def names(self, spec: HookSpec) -> Mapping[str, Any]:
-        merge = merged_deep if self.deep else merged
-        return {"_merge": merge, "_lowest_first": lowest_first(spec)}
+            self.add = f"{into} = {merge}(({into}, _r))"
 
     def check(self, spec: HookSpec) -> str | None:
         if not spec.returns_only(dict):
@@ -262,14 +253,11 @@ class Join(Reducer):
     name, returns = "join", "the truthy strings joined by a separator, lowest priority first"
     start = "_out = []"
     add = "if _r: _out.append(_r)"
-    end = "_separator.join(_lowest_first(_out))"
     reduced = str
 
     def __init__(self, separator: str = "\n\n") -> None:
         self.separator = separator
-
-    def names(self, spec: HookSpec) -> Mapping[str, Any]:
-        return {"_separator": self.separator, "_lowest_first": lowest_first(spec)}
+        self.end = f"{separator!r}.join(_lowest_first(_out))"
 
     def check(self, spec: HookSpec) -> str | None:
         return None if spec.returns_only(str) else "`join` needs a result type of str"
@@ -293,10 +281,7 @@ class Chain(Reducer):
         self.add = f"{parameter} = _r"
         self.rewritten = f"not _same(_before, {parameter})"
         if carrier:
-            self.add += f"\n{carrier} = _renew({carrier}, _r)"
-
-    def names(self, spec: HookSpec) -> Mapping[str, Any]:
-        return {"_renew": renewing(self.parameter)}
+            self.add += f"\n{carrier} = _renew({carrier}, {parameter!r}, _r)"
 
     def check(self, spec: HookSpec) -> str | None:
         if spec.event is not None:
@@ -333,9 +318,7 @@ class Patch(Reducer):
     def __init__(self, field: str = "", withheld: Callable[[str], Any] | None = None) -> None:
         self.field = field
         self.withheld = withheld
-
-    def names(self, spec: HookSpec) -> Mapping[str, Any]:
-        return {"_Verdict": Verdict, "_field": self.field, "_wrap": self.withheld}
+        self.names = {"_field": field, "_wrap": withheld}
 
     def check(self, spec: HookSpec) -> str | None:
         if spec.event is None:
@@ -383,9 +366,6 @@ class Outcomes(Reducer):
     every = True
     wrappable = False
 
-    def names(self, spec: HookSpec) -> Mapping[str, Any]:
-        return {"_Outcome": Outcome}
-
 
 class Around(Reducer):
     """What the outermost implementation returns; each one is given `call_next`.
@@ -431,17 +411,13 @@ def lowest_first(spec: HookSpec) -> Callable[[list[Any]], Iterable[Any]]:
     return reversed if spec.order is NEWEST else iter
 
 
-def unique_by(attribute: str) -> Callable[[dict[Any, Any], Iterable[Any]], None]:
-    """Return what adds items to a dict by an attribute: the first of each key, all items or none."""
-
-    def add(found: dict[Any, Any], items: Iterable[Any]) -> None:
-        fresh: dict[Any, Any] = {}
-        for item in items:
-            fresh.setdefault(getattr(item, attribute), item)
-        for key, item in fresh.items():
-            found.setdefault(key, item)
-
-    return add
+def add_unique(found: dict[Any, Any], items: Iterable[Any], attribute: str) -> None:
+    """Add items by the value of an attribute: the first of each value, and all items or none."""
+    fresh: dict[Any, Any] = {}
+    for item in items:
+        fresh.setdefault(getattr(item, attribute), item)
+    for key, item in fresh.items():
+        found.setdefault(key, item)
 
 
 def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -462,6 +438,14 @@ def merged_deep(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return out
 
 
-def renewing(attribute: str) -> Callable[[Any, Any], Any]:
-    """Return what copies an immutable record with one attribute changed."""
-    return lambda record, value: None if record is None else replace(record, **{attribute: value})
+def renewed(record: Any, attribute: str, value: Any) -> Any:
+    """Copy an immutable record with one attribute changed."""
+    return None if record is None else replace(record, **{attribute: value})
+
+
+HELPERS: Mapping[str, Any] = {
+    "_Verdict": Verdict, "_Outcome": Outcome, "_merge": merged, "_merge_deep": merged_deep,
+    "_add_unique": add_unique, "_renew": renewed, "_same": same, "_withheld": withheld_text,
+}  # fmt: skip
+"""What the lines of the reducers refer to. `_lowest_first` puts results in ascending priority, and
+`_denial` is the value that a failure counts as."""

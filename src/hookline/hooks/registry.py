@@ -12,7 +12,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
-    Generic,
     Literal,
     ParamSpec,
     Protocol,
@@ -103,8 +102,8 @@ class Hooks(Faces):
     def undeclare(self, names: Iterable[str]) -> None:
         """Remove declared hooks, with everything that is attached to them."""
         with self.lock:
-            self.catalog.remove(names := [name for name in names if name in self._hooks])
-            for name in names:
+            for name in [name for name in names if name in self._hooks]:
+                del self.catalog[name]
                 event = self._hooks.pop(name).spec.event
                 if event is not None:
                     del self._events[event]
@@ -414,9 +413,10 @@ def decorator(register: Callable[[Handler], Off]) -> Callable[[Any], Any]:
             offs = [*earlier.offs, *offs]
         try:
             handler.off = OffAll(offs)  # pyright: ignore[reportFunctionMemberAccess]
-            return handler
         except AttributeError:  # a method or builtin carries no attributes
-            return WithOff(handler, OffAll(offs))
+            handler = partial(handler)
+            handler.off = OffAll(offs)  # pyright: ignore[reportAttributeAccessIssue]
+        return handler
 
     return attach
 
@@ -431,15 +431,3 @@ class OffAll:
         """Remove them."""
         for off in self.offs:
             off()
-
-
-class WithOff(Generic[P, R]):
-    """Stands for a decorated callable that cannot carry `.off()` itself."""
-
-    def __init__(self, handler: Callable[P, R], off: Off) -> None:
-        self.handler = handler
-        self.off = off
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the handler."""
-        return self.handler(*args, **kwargs)

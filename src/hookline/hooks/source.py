@@ -46,39 +46,22 @@ UNROLL = 64
 Lines = list[str]
 
 
-class Plan:
+class Plan(NamedTuple):
     """What decides how one dispatch function works."""
 
-    __slots__ = (
-        "emits", "errors", "implementations", "passed", "reducer", "spec", "sync", "told", "traced",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        spec: HookSpec,
-        implementations: tuple[Implementation, ...],
-        reducer: Reducer,
-        errors: Errors,
-        *,
-        sync: bool,
-        passed: tuple[str, ...],
-        emits: bool = False,
-        traced: bool = False,
-        told: Told | None = None,
-    ) -> None:
-        self.spec = spec
-        self.implementations = implementations
-        self.reducer = reducer
-        self.errors = errors
-        self.sync = sync
-        self.passed = passed
-        """The parameters that the caller passes, in the hook's order."""
-        self.emits = emits
-        """Each result is also appended to the list passed as `_results`."""
-        self.traced = traced
-        """Each call is also noted in the list `_notes`."""
-        self.told = told
-        """Called with the notes at the end; if None, `_notes` is a parameter, for an outer layer."""
+    spec: HookSpec
+    implementations: tuple[Implementation, ...]
+    reducer: Reducer
+    errors: Errors
+    sync: bool
+    passed: tuple[str, ...]
+    """The parameters that the caller passes, in the hook's order."""
+    emits: bool = False
+    """Each result is also appended to the list passed as `_results`."""
+    traced: bool = False
+    """Each call is also noted in the list `_notes`."""
+    told: Told | None = None
+    """Called with the notes at the end; if None, `_notes` is a parameter, for an outer layer."""
 
     @property
     def params(self) -> tuple[str, ...]:
@@ -113,8 +96,7 @@ class Plan:
 
     def after(self, number: int) -> Plan:
         """The same plan for the implementations after one of them."""
-        rest = self.implementations[number + 1 :]
-        return Plan(self.spec, rest, self.reducer, self.errors, sync=self.sync, passed=self.passed)
+        return self._replace(implementations=self.implementations[number + 1 :])
 
 
 class Shape(NamedTuple):
@@ -325,45 +307,39 @@ class Writer:
 class StraightWriter(Writer):
     """Writes one `try` around all calls; a failure resumes after the call that failed."""
 
+    names = "hiow"
+    """The names that each call has of its own."""
+    listed = False
+    """Whether results are in variables, so that those before a failure must be kept."""
+
     def body(self) -> Lines:
         lines = [*self.start, "try:"]
         places: list[int] = []
         for piece in self.pieces:
             places.append(len(lines) + 2)  # the head is line 1
-            call = self.call(piece.bounds[0].shape, self.add)
-            lines += indented([*self.comment(piece), *self.numbered(call, piece)])
-        return [*lines, *indented(self.finish()), *self.resumed(f"{(*places,)}")]
-
-    def numbered(self, call: Lines, piece: Piece) -> Lines:
-        """The call with the names of its own implementation."""
-        return numbered(call, piece.suffix)
+            call = numbered(self.call(piece.bounds[0].shape, self.add), piece.suffix, self.names)
+            lines += indented([*self.comment(piece), *call])
+        return [*lines, *indented(self.finish()), *self.resumed((*places,))]
 
     def finish(self) -> Lines:
         """The lines after the last call."""
         return [f"return {self.reducer.end}"]
 
-    def resumed(self, places: str) -> Lines:
+    def resumed(self, places: tuple[int, ...]) -> Lines:
         """The lines after a failure: the places are the lines where each call begins."""
         plan, lines = self.plan, list[str]()
         resumes = plan.errors is SKIP or plan.sync
         if resumes:
-            caught = "Exception" if plan.errors is SKIP else "_NotAwaited"
+            kept = f"_out = _results_before({places}, locals(), {self.reducer.every})"
             rest = f"_rest = _resume(_e, {places}{self.about()})"
-            lines += [f"except {caught} as _e:", *indented([*self.kept(places), rest])]
+            caught = "Exception" if plan.errors is SKIP else "_NotAwaited"
+            lines += [f"except {caught} as _e:", *indented([kept, rest] if self.listed else [rest])]
         if plan.errors is RAISE:
             lines += ["except Exception as _e:", f"    _blame(_e, {places})", "    raise"]
         if resumes:
             rest = f"{'' if plan.sync else 'await '}_rest({', '.join(plan.params)})"
-            lines.append(f"return {self.joined(rest)}")
+            lines.append(f"return [*_out, *{rest}]" if self.listed else f"return {rest}")
         return lines
-
-    def kept(self, places: str) -> Lines:
-        """What keeps the results before the failure."""
-        return []
-
-    def joined(self, rest: str) -> str:
-        """The expression for the results before a failure and those after it."""
-        return rest
 
 
 class ListWriter(StraightWriter):
@@ -372,6 +348,9 @@ class ListWriter(StraightWriter):
     Appending to a list costs more than a small handler. If results must be of one class, `_fit` holds
     that class, and None as soon as a result is not of it; otherwise `_gap` says so.
     """
+
+    names = "hiowr"
+    listed = True
 
     def __init__(self, plan: Plan, bounds: Sequence[Bound], *, readable: bool = False) -> None:
         super().__init__(plan, bounds, readable=readable)
@@ -393,20 +372,11 @@ class ListWriter(StraightWriter):
             wrong += " and _r.__class__ is not _T"
         return [f"if {odd}:", f"    {gap}", f"    if {wrong}:", f"        {self.settle(shape)}"]
 
-    def numbered(self, call: Lines, piece: Piece) -> Lines:
-        return numbered(call, piece.suffix, "hiowr")
-
     def finish(self) -> Lines:
         results = ", ".join(f"_r{piece.suffix}" for piece in self.pieces)
         gap = "_fit is None" if self.one_class else "_gap"
         some = f"if {gap}: return [_r for _r in ({results},) if _r is not None]"
         return [*([] if self.reducer.every else [some]), f"return [{results}]"]
-
-    def kept(self, places: str) -> Lines:
-        return [f"_out = _results_before({places}, locals(), {self.reducer.every})"]
-
-    def joined(self, rest: str) -> str:
-        return f"[*_out, *{rest}]"
 
 
 def writer(plan: Plan, bounds: Sequence[Bound], *, readable: bool = False) -> Writer:
@@ -433,7 +403,8 @@ def either(test: str, then: Lines, otherwise: str, unsure: Lines) -> Lines:
 
 def numbered(lines: Lines, suffix: str, names: str = "hiow") -> Lines:
     """The lines with `_h`, `_i` and so on as the names of one implementation: `_h3`, `_i3`."""
-    return [re.sub(rf"(?<![\w.])_([{names}])(?!\w)", rf"_\g<1>{suffix}", line) for line in lines]
+    pattern = rf"(?<![\w.])_([{names}])(?!\w)"
+    return re.sub(pattern, rf"_\g<1>{suffix}", "\n".join(lines)).split("\n")
 
 
 def told_first(line: str) -> Lines:

@@ -21,7 +21,7 @@ The bodies of declared hooks are never called.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Generic, TypedDict, TypeVar, Union, Unpack, get_args, get_origin, overload
@@ -265,11 +265,11 @@ def event(reduce: Reducer, **options: Unpack[EventOptions]) -> Callable[[C], C]:
 Source = type | ModuleType | HookSpec
 
 
-class Catalog(Mapping[str, HookSpec]):
+class Catalog(dict[str, HookSpec]):
     """The declared hooks by name, in the order of their declaration."""
 
     def __init__(self, *sources: Source) -> None:
-        self._specs: dict[str, HookSpec] = {}
+        super().__init__()
         for source in sources:
             self.declare(source)
 
@@ -279,45 +279,24 @@ class Catalog(Mapping[str, HookSpec]):
         if not found:
             raise DeclarationError(f"{source!r} declares no hook; mark one with @hookspec or @event")
         for spec in found:
-            if self._specs.get(spec.name, spec) is not spec:
+            if self.get(spec.name, spec) is not spec:
                 raise DeclarationError(f"hook {spec.name!r} is declared already")
-        self._specs.update((spec.name, spec) for spec in found)
+        self.update((spec.name, spec) for spec in found)
         return found
-
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove declared hooks."""
-        for name in names:
-            del self._specs[name]
 
     def copy(self) -> Catalog:
         """Return another catalogue with the same hooks."""
-        return Catalog(*self._specs.values())
+        return Catalog(*self.values())
 
     def families(self) -> dict[str, list[HookSpec]]:
         """Return the hooks grouped by family, both in the order of their declaration."""
         grouped: dict[str, list[HookSpec]] = {}
-        for spec in self._specs.values():
+        for spec in self.values():
             grouped.setdefault(spec.family, []).append(spec)
         return grouped
 
-    def __getitem__(self, name: str) -> HookSpec:
-        try:
-            return self._specs[name]
-        except KeyError:
-            raise UnknownHook(name, self._specs) from None
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the spec of that name, or the default."""
-        return self._specs.get(name, default)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._specs
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._specs)
-
-    def __len__(self) -> int:
-        return len(self._specs)
+    def __missing__(self, name: str) -> HookSpec:
+        raise UnknownHook(name, self)
 
 
 def specs_in(source: Source) -> Iterator[HookSpec]:

@@ -1,4 +1,4 @@
-"""The hook kernel: declared hooks, reducers, compiled dispatch.
+"""The hook kernel: declared hooks, reducers and compiled dispatch.
 
 Declare hooks in a `Family`, put families and events in a `Catalog`, and register and call through
 one `Hooks`:
@@ -16,7 +16,9 @@ one `Hooks`:
 
     assert await hooks.call("clean", text=" hello ") == "hello"
 
-It knows nothing about agents, and imports pluggy and the standard library only.
+It knows nothing about agents, and imports only pluggy and the standard library. To read it, start with
+`spec.py` (what a hook is), `reducers.py` (how results are combined) and `registry.py` (`Hooks`); then
+`hook.py` compiles a hook with `source.py`, and `dispatch.py` is what the generated code runs on.
 """
 
 from .errors import (

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from .dispatch import Fire, adapter, bind, check, forward, note, refusing, skip, wrong_result
 from .errors import CallError, RegistrationError, WrongResult
-from .faces import awaitable
-from .implementation import Arguments, Implementation, awaited, finish
+from .implementation import Arguments, Implementation, awaitable, awaited, finish
 from .observers import Note, failed, returned
 from .reducers import SKIP
 from .source import Plan

@@ -1,4 +1,4 @@
-"""Every error that Hookline raises on purpose, and how an error is told to people."""
+"""The errors of the kernel, and how errors are shown to people."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pluggy import PluginValidationError
 
 
 class HooklineError(Exception):
-    """The root of every error that Hookline raises on purpose."""
+    """Base of every error that Hookline raises on purpose."""
 
 
 class DeclarationError(HooklineError, ValueError):
-    """A hook was declared in a way that means nothing."""
+    """A hook is declared in a way that makes no sense."""
 
 
 class UnknownHook(HooklineError, ValueError):
-    """A name that no declared hook has."""
+    """No hook of this name is declared."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(f"unknown hook {name!r}{suggestion(name, known)}")
@@ -24,7 +24,7 @@ class UnknownHook(HooklineError, ValueError):
 
 
 class RegistrationError(HooklineError, ValueError, PluginValidationError):
-    """A plugin or handler cannot be attached as it is; also an error of pluggy's own class."""
+    """A plugin or handler cannot be registered; it is also an error of pluggy's own class."""
 
     def __init__(self, message: str, plugin: object = None) -> None:
         ValueError.__init__(self, message)
@@ -52,11 +52,11 @@ class NotAwaited(HooklineError, RuntimeError):
 
 
 class Unsettled(HooklineError, RuntimeError):
-    """Guards rewrote each other's result and did not come to rest."""
+    """Guards keep rewriting each other's result."""
 
 
 def suggestion(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
-    """Offer the nearest known names: `; did you mean 'tool_call'?`."""
+    """Return the nearest known names as a hint: `; did you mean 'tool_call'?`."""
     from difflib import get_close_matches
 
     nearest = get_close_matches(name, list(known), n=3, cutoff=cutoff)
@@ -64,7 +64,7 @@ def suggestion(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Describe an error in one line, even when its own `__str__` raises."""
+    """Return an error in one line, even if its own `__str__` raises."""
     try:
         text = str(error)
     except Exception:

@@ -43,15 +43,6 @@ def face_reducer(spec: HookSpec, face: str, on_gate_error: str) -> tuple[Reducer
     return reducer, SKIP if errors is CAPTURE else errors
 
 
-def awaitable(fire: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Return a synchronous function as one that is awaited."""
-
-    async def call(*args: Any) -> Any:
-        return fire(*args)
-
-    return call
-
-
 def by_name(face: str, doc: str) -> Callable[..., Any]:
     """Make a method of `Hooks` that calls a hook by name, with the function cached for that call."""
 

@@ -10,8 +10,8 @@ from .annotations import type_name
 from .around import middleware, wrapped
 from .dispatch import Fire, by_names, by_scope, compile_dispatch, forward, readable_source
 from .errors import CallError, suggestion
-from .faces import FACES, awaitable, face_reducer
-from .implementation import Implementation
+from .faces import FACES, face_reducer
+from .implementation import Implementation, awaitable
 from .observers import Observed, observed, telling
 from .source import Plan
 from .spec import HookSpec

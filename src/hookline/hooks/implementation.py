@@ -1,4 +1,4 @@
-"""Implementations: a callable attached to a hook, checked and measured when it is attached."""
+"""Implementations: callables attached to a hook, with their signature read and checked."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ When = str | Pattern[str] | Callable[..., Any]
 
 
 class Options(TypedDict, total=False):
-    """How an implementation wants to be run."""
+    """The options of a handler or of `@hookimpl`."""
 
     when: When | None
-    """Run only where this holds: a predicate on the hook's parameters, or a pattern on the
-    hook's match field (`shell`, `fs_*`, or a compiled regular expression)."""
+    """Run only if this matches: a predicate on the hook's parameters, or a pattern for the hook's
+    match field (`shell`, `fs_*`, or a compiled regular expression)."""
     timeout: float | None
     tryfirst: bool
     trylast: bool
     order: float
-    """Lower runs first, whatever the hook's own order; 0 unless set. That of the hook breaks ties."""
+    """Lower runs first, whatever the hook's order, which breaks ties; 0 by default."""
     guard: bool
-    """A failure of this one is a deny; where nothing can be denied, the value is withheld."""
+    """A failure of this one is a deny, or withholds the value if there is nothing to deny."""
     once: bool
 
 
@@ -47,12 +47,12 @@ class Arguments(NamedTuple):
     """It takes one expression on the parameters instead: `event.tool_name`."""
 
     def missing(self, passed: Iterable[str]) -> list[str]:
-        """The parameters it cannot do without that were not passed."""
+        """Return the required parameters that were not passed."""
         required = {self.subject.partition(".")[0]} if self.subject else self.required
         return sorted(required.difference(passed))
 
     def source(self, params: Iterable[str]) -> str:
-        """The argument list of a call, as source text: `message, state=state`."""
+        """Return the argument list of a call as source text: `message, state=state`."""
         if self.subject:
             return self.subject
         given = list(params)
@@ -61,7 +61,7 @@ class Arguments(NamedTuple):
         by_name = False
         for own, param in self.positional:
             if param not in given:
-                by_name = True  # a default fills the gap, so what follows is named
+                by_name = True  # its default is used, so the following ones are passed by name
                 continue
             parts.append(f"{own}={param}" if by_name else param)
             used.add(param)
@@ -76,7 +76,7 @@ class Arguments(NamedTuple):
 
 
 class Implementation:
-    """One callable on one hook, with everything that dispatch must know about it."""
+    """One callable on one hook, with everything that a dispatch needs to know about it."""
 
     __slots__ = (
         "_location", "arguments", "function", "guard", "index", "is_async", "left_behind", "name",
@@ -110,7 +110,7 @@ class Implementation:
         self.trylast = options.get("trylast", False)
         self.order = options.get("order", 0)
         self.take: Callable[[], bool] | None = None
-        """Where it may run once only: whether this is that once."""
+        """With `once=`: returns whether this is the one time that it may run."""
         self.timeout = options.get("timeout") or spec.timeout
         self.left_behind = 0
         self.is_async = is_async(function)
@@ -130,7 +130,7 @@ class Implementation:
 
     @property
     def sort_key(self) -> tuple[int, int, float, int, int]:
-        """Where it stands in the run order of its hook."""
+        """Its place in the run order of its hook."""
         guards_last = 1 if self.guard and self.spec.reducer.guarded else 0
         if self.tryfirst:
             return (guards_last, 0, self.order, -self.seq, self.index)
@@ -140,14 +140,14 @@ class Implementation:
         return (guards_last, 1, self.order, -self.seq if newest else self.seq, self.index)
 
     def is_of(self, function: Callable[..., Any]) -> bool:
-        """Whether this was made from that callable: the same object, or method of the same."""
+        """Return whether this was made from that callable: the same object, or method of one."""
         own = self.function
         if isinstance(own, MethodType) and isinstance(function, MethodType):
             return own.__self__ is function.__self__ and own.__func__ is function.__func__
         return own is function
 
     def refuse(self, reason: str) -> RegistrationError:
-        """The error that says why this cannot be attached, and where it is."""
+        """Return the error that says why this cannot be attached, and where it is written."""
         return refusal(self.spec, self.function, reason)
 
     def _filter(self, when: When | None) -> tuple[Callable[..., Any] | None, Arguments]:
@@ -207,7 +207,7 @@ class Implementation:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling it is known to give a coroutine."""
+    """Return whether calling it is known to return a coroutine."""
     if isinstance(function, FunctionType | MethodType):
         return bool(function.__code__.co_flags & inspect.CO_COROUTINE)
     if inspect.iscoroutinefunction(function):
@@ -216,7 +216,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def callable_name(function: Callable[..., Any]) -> str:
-    """A handler's name for people: module and qualified name."""
+    """Return the name of a callable: its module and qualified name."""
     if isinstance(function, partial):
         return callable_name(function.func)
     qualname = getattr(function, "__qualname__", None) or type(function).__qualname__
@@ -225,7 +225,7 @@ def callable_name(function: Callable[..., Any]) -> str:
 
 
 def callable_location(function: Callable[..., Any]) -> str:
-    """Where a callable is written, as far as it can be known."""
+    """Return where a callable is written, as far as this is known."""
     if isinstance(function, partial):
         return callable_location(function.func)
     code = getattr(inspect.unwrap(function), "__code__", None)
@@ -235,17 +235,17 @@ def callable_location(function: Callable[..., Any]) -> str:
 
 
 def refusal(spec: HookSpec, function: Callable[..., Any], reason: str) -> RegistrationError:
-    """The error for an implementation that does not fit its hook."""
+    """Return the error for an implementation that does not fit its hook."""
     return RegistrationError(
         f"{callable_name(function)} on hook {spec.name!r} {reason} ({callable_location(function)})"
     )
 
 
 def arguments_of(spec: HookSpec, function: Callable[..., Any], *, by_position: bool) -> Arguments:
-    """Map a callable's parameters onto a hook's, or say which one the hook does not have.
+    """Map the parameters of a callable to those of a hook; an unknown one is an error.
 
-    A handler of an event takes the event first, whatever it calls it (`by_position`).
-    A parameter with a default that the hook does not have is the function's own, as in pluggy:
+    The first parameter of an event's handler is the event, whatever its name (`by_position`).
+    A parameter that the hook does not have and that has a default is ignored, as in pluggy:
     `lambda event, word=word: ...`.
     """
     positional: list[tuple[str, str]] = []
@@ -274,7 +274,7 @@ def arguments_of(spec: HookSpec, function: Callable[..., Any], *, by_position: b
                 )
             continue
         if not has_default or (kind is inspect.Parameter.POSITIONAL_ONLY and not takes_event):
-            required.add(param)  # what goes by position alone cannot be left out in the middle
+            required.add(param)  # a positional-only one cannot be left out in the middle
         by_name = kind is inspect.Parameter.KEYWORD_ONLY
         (keyword if by_name else positional).append((name, param))
     if unknown:
@@ -285,7 +285,7 @@ def arguments_of(spec: HookSpec, function: Callable[..., Any], *, by_position: b
 
 
 def unknown_parameters(spec: HookSpec, unknown: list[str]) -> str:
-    """Say which parameters do not exist, which do, and what was probably meant."""
+    """Say which parameters do not exist, which do, and which one was probably meant."""
     wrong = ", ".join(map(repr, unknown))
     have = ", ".join(spec.params) or "none"
     shape = f" ({type_name(spec.event)})" if spec.event else ""
@@ -293,10 +293,10 @@ def unknown_parameters(spec: HookSpec, unknown: list[str]) -> str:
 
 
 def parameters_of(spec: HookSpec, function: Callable[..., Any]) -> Iterable[tuple[str, Any, bool]]:
-    """Name, kind and whether there is a default, of each parameter."""
+    """Return the name, the kind and whether there is a default, for each parameter."""
     if isinstance(function, FunctionType | MethodType) and not hasattr(function, "__wrapped__"):
         return plain_parameters(function)
-    fixed: set[str] = set(getattr(function, "keywords", ()))  # what a partial has filled in
+    fixed: set[str] = set(getattr(function, "keywords", ()))  # filled in by a partial
     try:
         signature = inspect.signature(cast("Callable[..., Any]", function))
     except (TypeError, ValueError):
@@ -309,7 +309,7 @@ def parameters_of(spec: HookSpec, function: Callable[..., Any]) -> Iterable[tupl
 
 
 def plain_parameters(function: FunctionType | MethodType) -> list[tuple[str, Any, bool]]:
-    """The same for a def, read off its code: `inspect.signature` costs twenty times as much."""
+    """Do the same for a def from its code: `inspect.signature` costs twenty times as much."""
     kinds = inspect.Parameter
     code = function.__code__
     count, names = code.co_argcount, code.co_varnames
@@ -337,7 +337,7 @@ def plain_parameters(function: FunctionType | MethodType) -> list[tuple[str, Any
 
 
 def matcher(pattern: str | Pattern[str]) -> Callable[[Any], Any]:
-    """A predicate on one value: a glob, alternatives separated by `|`, or a regular expression."""
+    """Return a predicate on one value: a glob, alternatives with `|`, or a regular expression."""
     if isinstance(pattern, str):
         from hookline.patterns import Glob
 
@@ -361,6 +361,15 @@ def discard(value: Any) -> None:
     close = getattr(value, "close", None)
     if close is not None:
         close()
+
+
+def awaitable(fire: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Return a synchronous function as one that is awaited."""
+
+    async def call(*args: Any) -> Any:
+        return fire(*args)
+
+    return call
 
 
 def finish(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Plugins through pluggy: its public interface, with our validation in front of it."""
+"""Plugins: pluggy's public interface, with stricter validation."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def hookimpl(
 
 
 class PluginManager(pluggy.PluginManager):
-    """pluggy's manager, telling the kernel of every change.
+    """pluggy's manager, which tells the kernel about every change.
 
     `pm.hook.name(...)` stays pluggy's own call: newest first, plugins only, nothing awaited.
     """
@@ -84,7 +84,7 @@ class PluginManager(pluggy.PluginManager):
         self._hooks = hooks
 
     def register(self, plugin: object, name: str | None = None) -> str | None:
-        """Check a plugin, then register it; a blocked name is left out and gives None."""
+        """Check and register a plugin and return its name; None if the name is blocked."""
         with self._hooks.lock:
             name = name or self.get_canonical_name(plugin)
             if self.is_blocked(name):
@@ -109,19 +109,19 @@ class PluginManager(pluggy.PluginManager):
             return removed
 
     def get_canonical_name(self, plugin: object) -> str:
-        """A module's name, or the name of an object's class."""
+        """Return a module's name, or the name of an object's class."""
         return getattr(plugin, "__name__", None) or type(plugin).__name__
 
     def add_hookspecs(self, module_or_class: Any) -> None:
-        """Declare further hooks; they appear everywhere like ours."""
+        """Declare further hooks."""
         self._hooks.declare(module_or_class)
 
     def subset_hook_caller(self, name: str, remove_plugins: Iterable[object]) -> Caller:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Our caller for what remains without these plugins; awaitable on async hooks."""
+        """Return a caller that leaves out these plugins; awaitable on async hooks."""
         return self._hooks[name].without(remove_plugins)
 
     def declare_to_pluggy(self, specs: Iterable[HookSpec]) -> None:
-        """Let pluggy know of our hooks, so that it checks and calls by its own rules."""
+        """Declare hooks to pluggy, so that `pm.hook` has them."""
         functions: dict[str, Any] = {}
         marker = pluggy.HookspecMarker(PROJECT)
         for spec in specs:
@@ -132,15 +132,15 @@ class PluginManager(pluggy.PluginManager):
 
     @property
     def kernel(self) -> Hooks:
-        """The hooks whose plugins these are, for whoever was handed the manager alone."""
+        """The `Hooks` that these plugins belong to."""
         return self._hooks
 
     def forget(self, name: str) -> None:
-        """Let pluggy know that a hook is gone."""
+        """Remove a hook from pluggy."""
         self.hook.__dict__.pop(name, None)
 
     def optional_implementations(self, name: str) -> Iterator[Implementation]:
-        """What registered plugins have for a hook that was declared after them."""
+        """Yield what registered plugins implement of a hook that was declared after them."""
         for plugin_name, plugin in self.list_name_plugin():
             if plugin is not None:
                 found = self._implementations(plugin, plugin_name)
@@ -163,7 +163,7 @@ class PluginManager(pluggy.PluginManager):
                 )
 
     def _implementations(self, plugin: object, name: str) -> list[Implementation]:
-        """Every implementation that a plugin has, checked; nothing is changed."""
+        """Return every implementation of a plugin, checked; nothing is registered yet."""
         if inspect.isclass(plugin):
             raise RegistrationError(
                 f"plugin {name!r} is a class, not an instance; register {plugin.__name__}() instead"
@@ -239,4 +239,4 @@ class PluginManager(pluggy.PluginManager):
 
 
 def _event_template(event: Any, ctx: Any) -> Any:
-    """The shape of every event's hook, for pluggy."""
+    """The signature of every event's hook, for pluggy."""

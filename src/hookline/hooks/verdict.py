@@ -1,7 +1,7 @@
-"""Verdicts: what became of an event that handlers may patch, question or block.
+"""Verdicts: the outcome of an event that handlers may change, question or block.
 
-A handler returns a *result*; `result.verdict()` says what it means, as a `Ruling`. The fold
-of all rulings is the `Verdict`: the strictest decision wins, every patch is applied in order.
+A handler returns a *result*, and `result.verdict()` says what it means, as a `Ruling`. All rulings
+together are the `Verdict`: the strictest decision wins, and every change is applied in order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Record:
-    """Base of classes made with `@record`."""
+    """Base of events and results: `repr` and equality, from their fields."""
 
     __slots__ = ()
 
@@ -38,13 +38,17 @@ class Record:
 
 
 def field_names(record: Any) -> tuple[str, ...]:
-    """The names of a record's fields, in order."""
+    """Return the names of the fields of a record, in order."""
     return tuple(f.name for f in fields(record))
 
 
 @dataclass_transform(field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """Make a slotted dataclass of a subclass of `Record`: an event, or a result."""
+    """Make a slotted dataclass of a subclass of `Record`: an event, or a result.
+
+    The methods it inherits need not be generated for each class, which halves the time that the
+    import of a large catalogue takes.
+    """
     return dataclass(slots=True, repr=False, eq=False)(cls)
 
 
@@ -52,7 +56,7 @@ E = TypeVar("E")
 
 
 class Decision(IntEnum):
-    """What may happen next; the greater one is the stricter one."""
+    """Whether to go on; the greater one is the stricter one."""
 
     ALLOW = 0
     ASK = 1
@@ -61,7 +65,7 @@ class Decision(IntEnum):
 
 @dataclass(slots=True)
 class Ruling:
-    """What one handler decided and changed; the verdict's trail is made of these."""
+    """What one handler decided and changed; the trail of a verdict is a list of these."""
 
     decision: Decision = Decision.ALLOW
     reason: str | None = None
@@ -71,24 +75,24 @@ class Ruling:
 
 
 class Judgeable(Protocol):
-    """Anything a handler of a gate or patch may return: it says what it means."""
+    """What a handler of a gate or patch may return."""
 
     def verdict(self) -> Ruling:
-        """Say what this result means."""
+        """Return what this result means."""
         ...
 
 
 class Result(Record):
-    """Base of result classes: every field that is set patches the event, nothing is decided."""
+    """Base of result classes: every field that is set changes the event; nothing is decided."""
 
     __slots__ = ()
 
     def verdict(self) -> Ruling:
-        """Say what this result means."""
+        """Return what this result means."""
         return Ruling(changes=self.set_fields())
 
     def set_fields(self, *omit: str) -> dict[str, Any]:
-        """The fields of this dataclass that hold something, less the ones named."""
+        """Return the fields that are not None, without the ones named."""
         values = {
             field.name: getattr(self, field.name)
             for field in fields(self)  # pyright: ignore[reportArgumentType]
@@ -98,12 +102,12 @@ class Result(Record):
 
 @dataclass(frozen=True, slots=True)
 class Denied(Result):
-    """Stands in a list of results where a guard failed."""
+    """The entry in a list of results for a guard that failed."""
 
     reason: str
 
     def verdict(self) -> Ruling:
-        """A deny with its reason."""
+        """Return a deny with its reason."""
         return Ruling(Decision.DENY, self.reason)
 
 
@@ -122,17 +126,17 @@ class Verdict(Generic[E]):
 
     @property
     def allowed(self) -> bool:
-        """Nobody denied and nobody asked."""
+        """No handler denied or asked."""
         return self.decision is Decision.ALLOW
 
     @property
     def asked(self) -> bool:
-        """Somebody wants approval, nobody denied."""
+        """A handler asked for approval, and none denied."""
         return self.decision is Decision.ASK
 
     @property
     def denied(self) -> bool:
-        """Somebody denied."""
+        """A handler denied."""
         return self.decision is Decision.DENY
 
     @property
@@ -144,12 +148,12 @@ class Verdict(Generic[E]):
 
     @property
     def decided_by(self) -> str | None:
-        """Who made the decision."""
+        """The name of the implementation that made the decision."""
         return self.deciding.by if self.deciding else None
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The event's fields that results set, with their final values."""
+        """The fields of the event that results set, with their final values."""
         changed: dict[str, Any] = {}
         for ruling in self.trail:
             changed.update(ruling.changes or {})
@@ -157,7 +161,7 @@ class Verdict(Generic[E]):
 
     @property
     def conflicts(self) -> dict[str, list[str]]:
-        """Fields that more than one handler set, to different values, with who set them."""
+        """The fields that several handlers set to different values, with the names of the handlers."""
         setters: dict[str, list[tuple[str, Any]]] = {}
         for ruling in self.trail:
             for name, value in (ruling.changes or {}).items():
@@ -169,7 +173,7 @@ class Verdict(Generic[E]):
         }
 
     def apply(self, result: Judgeable, by: Implementation) -> E:
-        """Fold one result in and return the event that the next handler sees."""
+        """Apply one result and return the event that the next handler sees."""
         ruling = _ruling_of(result)
         ruling = Ruling(ruling.decision, ruling.reason, ruling.changes, by.name, ruling.error)
         self._patch(ruling.changes)
@@ -185,7 +189,7 @@ class Verdict(Generic[E]):
     def withhold(
         self, error: Exception, by: Implementation, field: str, wrap: Callable[[str], Any] | None
     ) -> E:
-        """Replace the event's value by the error text: what a failed guard had to judge is lost."""
+        """Replace a field of the event with the error text, because the guard that judges it failed."""
         text = withheld_text(error, by)
         value = wrap(text) if wrap else text
         self.withheld = True
@@ -201,7 +205,7 @@ class Verdict(Generic[E]):
 
     def _patch(self, changes: Mapping[str, Any] | None) -> None:
         patched = None
-        # A later handler may change such a field in place: what the result said must stay to tell.
+        # A later handler may change such a field in place; the trail must keep what this one said.
         copied = getattr(type(self.event), "copied", ())
         for name, value in (changes or {}).items():
             if name not in getattr(type(self.event), "__dataclass_fields__", ()):
@@ -218,7 +222,7 @@ class Verdict(Generic[E]):
 
 
 def _ruling_of(result: Judgeable) -> Ruling:
-    """What a result means; one that cannot say is of the wrong type, whatever its class."""
+    """Return what a result means; one that cannot say is of the wrong type, whatever its class."""
     try:
         ruling = result.verdict()
     except Exception as error:
@@ -229,7 +233,7 @@ def _ruling_of(result: Judgeable) -> Ruling:
 
 
 def emptied(event: E, names: tuple[str, ...]) -> E:
-    """A copy of an event with nothing in these fields."""
+    """Return a copy of an event with these fields empty."""
     empty = copy(event)
     for each in fields(event):  # pyright: ignore[reportArgumentType]
         if each.name in names:
@@ -241,9 +245,9 @@ def emptied(event: E, names: tuple[str, ...]) -> E:
 
 
 def as_released(verdict: Verdict[E], names: tuple[str, ...]) -> Verdict[E]:
-    """A verdict as observers may see it: of these fields, what was let through and nothing else."""
+    """Return a verdict as observers may see it: these fields only if the verdict allows them."""
     shown = copy(verdict)
-    partial = getattr(verdict.event, "partial", False)  # some of it may stay held back all the same
+    partial = getattr(verdict.event, "partial", False)  # the rest of it is still held back
     through = verdict.allowed and not partial
     shown.event = verdict.event if through else emptied(verdict.event, names)
     shown.trail = [
@@ -263,7 +267,7 @@ def as_released(verdict: Verdict[E], names: tuple[str, ...]) -> Verdict[E]:
 
 
 def same(left: object, right: object) -> bool:
-    """Whether two values are equal, where comparing may itself fail."""
+    """Return whether two values are equal; False if comparing them fails."""
     try:
         return left is right or bool(left == right)
     except Exception:
@@ -271,10 +275,10 @@ def same(left: object, right: object) -> bool:
 
 
 def withheld_text(error: Exception, by: Implementation) -> str:
-    """What stands in for a value that a failed guard should have judged."""
+    """Return what replaces a value that a failed guard should have judged."""
     return f"[withheld: {by.name} failed: {error_text(error)}]"
 
 
 def unsettled(by: Implementation) -> Unsettled:
-    """The error for guards that do not come to rest."""
+    """Return the error for guards that keep rewriting each other's result."""
     return Unsettled(f"guards do not settle: {by.name} rewrote the result again when asked once more")

@@ -98,9 +98,7 @@ async def stop(task: Task[Any]) -> None:
     """Cancel a task and wait a moment for its cleanup; one that ignores cancellation is dropped."""
     from asyncio import wait
 
-    task.add_done_callback(
-        lambda ended: ended.cancelled() or ended.exception()
-    )  # retrieved, so that asyncio does not log it
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # or it is logged
     task.cancel()
     await wait({task}, timeout=GRACE)
     if not task.done():

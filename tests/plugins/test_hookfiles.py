@@ -249,17 +249,19 @@ from hookline.events import TurnEndEvent
 def once(event): SEEN.append("once")
 def last(event): SEEN.append("last")
 def then(event): SEEN.append("then")
+def early(event): SEEN.append("early")
 
 hooks = (
     (TurnEndEvent, last, {"trylast": True}),
     ["turn_end", then],
     ("turn_end", once, {"once": True}),
+    ("turn_end", early, {"order": -1}),
 )
 """)
         app.hook_files.load()
         await app.hooks.emit(TurnEndEvent())
         await app.hooks.emit(TurnEndEvent())
-        assert SEEN == ["then", "once", "last", "then", "last"]
+        assert SEEN == ["early", "then", "once", "last", "early", "then", "last"]
 
     def test_function_shaped_hooks_take_the_parameters_they_name(self, app, profile):
         (profile / "x.py").write_text(

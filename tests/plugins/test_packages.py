@@ -9,6 +9,7 @@ import pytest
 from hookline import hookimpl
 from hookline.absences import LoadFailed
 from hookline.app import Hookline
+from hookline.cli.plugins import show_plugin
 from hookline.config import ConfigError
 from hookline.hooks import Answer, Family, chain, hookspec
 from hookline.plugins.project import config_item
@@ -140,7 +141,7 @@ class TestOrder:
         assert warning.startswith("plugins 'a' and 'b' state the same order 7; they run by name")
         assert warning in caplog.text
 
-    def test_the_settings_replace_the_order_of_a_manifest(self, site, fresh):
+    def test_the_settings_replace_the_order_of_a_manifest(self, site, fresh, capsys):
         fresh.home.mkdir()
         (fresh.home / "config.toml").write_text("[plugins.order]\nz = 1\nb = 9000\nmissing = 5\n")
         for name in ("a", "b", "z"):
@@ -148,6 +149,8 @@ class TestOrder:
         fresh.load_hooks()
         assert names(fresh) == ["z", "a", "b"]
         assert [state.order for state in fresh.plugins.states()[-3:]] == [1, 5000, 9000]
+        show_plugin(fresh, "z")
+        assert "order       1 (from [plugins.order])" in capsys.readouterr().out
         [warning] = fresh.plugins.warnings
         assert "[plugins.order] names 'missing'" in warning
 

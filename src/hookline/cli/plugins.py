@@ -94,6 +94,8 @@ def show_plugin(app: Hookline, name: str) -> None:
     if candidate is not None:
         typer.echo(f"  imports     {candidate.entry.value}")
         said = candidate.said or {"manifest": "none; it is imported whenever hookline starts"}
+        if candidate.placed is not None:
+            said = {**said, "order": f"{candidate.placed} (from [plugins.order])"}
         for field, value in said.items():
             if field not in ("name", "version"):
                 shown = ", ".join(strings(value)) if isinstance(value, list) else str(value)

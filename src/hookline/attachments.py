@@ -151,6 +151,9 @@ def _read(mention: Mention, context: ToolContext) -> Part:
     from hookline.tools.errors import ToolError
 
     place = reach(mention.path, context)
+    hidden = {part for part in Path(shown(place, context)).parts if part.startswith(".")}
+    if hidden - {*Path(mention.path).parts}:  # a project could name a link to `.env` README.md
+        raise ToolError(f"it is a link to {shown(place, context)}; name that file if you mean it")
     if place.is_dir():
         return _folder(mention, place)
     place = regular_file(mention.path, context)

@@ -197,3 +197,16 @@ def test_run_sends_the_files_that_its_argument_names(
     done = hookline("run", *arguments, "--model", "scripted:../turns.toml", stdin=typed)
     assert (done.returncode, told in done.stdout + done.stderr) == (code, True), done
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("target", [".env", ".git/config", "sub/.secret", "./sub/../.env", "link"])
+def test_a_link_to_a_hidden_file_is_attached_only_by_its_own_name(tmp_path, target):
+    for name in (".env", ".git/config", "sub/.secret"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("SECRET=1")
+    (tmp_path / "link").symlink_to(".env")
+    (tmp_path / "README.md").symlink_to(target)
+    with pytest.raises(AttachmentError, match="is a link to .*; name that file if you mean it"):
+        attachments("see @README.md", tmp_path)
+    (part,) = attachments("see @.env", tmp_path)
+    assert "SECRET=1" in part.text

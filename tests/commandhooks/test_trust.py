@@ -179,7 +179,7 @@ class TestCommands:
         before = hookline("chat", "--model", model, stdin="hi\n")
         assert "1 thing of this project is inert" in before.stdout + before.stderr
         shown = hookline("trust", "--yes")
-        assert "settings  .claude/settings.json" in shown.stdout
+        assert "settings .claude/settings.json (new)" in shown.stdout
         assert "echo not in this project >&2; exit 2" in shown.stdout
         after = hookline("chat", "--model", model, stdin="hi\n")
         assert "inert" not in after.stdout + after.stderr

@@ -17,6 +17,7 @@ from hookline.gateway.server import create_app, serve
 from hookline.triggers import TriggerEvent
 from hookline.triggers.webhook import sign
 
+from .. import postgres
 from ..gateway.mailbox import Letters
 
 SECRET = "a-secret-of-some-length"
@@ -287,6 +288,19 @@ async def test_hooks_of_a_triggers_turn_reach_the_chat_that_it_answers_to(
     assert answers == ["yes"]
     assert mail.mailbox.questions == [("ada", "Proceed?")]
     assert mail.mailbox.notes == [("ada", "x")]
+
+
+@STARTS
+async def test_with_tapes_in_postgresql_the_answer_goes_there_too(
+    app, settings, schema, scripted, mail, watcher, start
+):
+    settings(f'[tape]\nurl = "{postgres.url()}"\nschema = "{schema}"\n')
+    scripted("Hello, Ada.", "I looked at a.txt.")
+    async with asyncio.timeout(60), Gateway(app, enabled=["mail"]).running() as gateway:
+        await gateway.handle({"content": "hi", "channel": "mail", "chat_id": "ada"})
+        assert await mail.sent.get() == ("ada", "Hello, Ada.")
+        await start(watcher, "mail:ada")
+        assert await mail.sent.get() == ("ada", "I looked at a.txt.")
 
 
 @STARTS

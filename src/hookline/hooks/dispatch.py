@@ -8,6 +8,7 @@ import logging
 import sys
 from bisect import bisect
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import perf_counter
 from types import CodeType, FunctionType
 from typing import Any
@@ -76,22 +77,17 @@ def bind(plan: Plan, impl: Implementation) -> Bound:
 
 def _names(plan: Plan, bounds: list[Bound]) -> dict[str, Any]:
     """Every name that the generated source refers to."""
-    spec, classes = plan.spec, plan.spec.classes or ()
-    resumption = Resumption(plan)
-    names: dict[str, Any] = {
-        **_COMMON,
-        **HELPERS,
-        **plan.reducer.names,
-        "_T": classes[0] if len(classes) == 1 else None,
-        "_types": frozenset(classes),
-        "_fits": spec.accepts,
-        "_settle": settle_sync if plan.sync else settle,
-        "_denial": spec.reducer.denial(spec),
-        "_lowest_first": lowest_first(spec),
-        "_told": plan.told,
-        "_resume": resumption.resume,
-        "_blame": resumption.blame,
-    }
+    spec, classes, resumption = plan.spec, plan.spec.classes or (), Resumption(plan)
+    names = _COMMON.copy()
+    names.update(plan.reducer.names)
+    names["_T"] = classes[0] if len(classes) == 1 else None
+    names["_types"] = frozenset(classes)
+    names["_fits"] = spec.accepts
+    names["_settle"] = settle_sync if plan.sync else settle
+    names["_denial"] = spec.reducer.denial(spec)
+    names["_lowest_first"] = lowest_first(spec)
+    names["_told"] = plan.told
+    names["_resume"], names["_blame"] = resumption.resume, resumption.blame
     for suffix, group, looped in pieces_of(bounds):
         if looped:
             names[f"_run{suffix}"] = tuple(tuple(bound.names().values()) for bound in group)
@@ -286,20 +282,15 @@ def note(error: BaseException, impl: Implementation) -> None:
     error.add_note(f"in {impl.name} on hook {impl.spec.name!r} ({impl.location})")
 
 
-def skip(error: Exception, impl: Implementation, subject: object = None) -> None:
-    """Log an error that is skipped: `hook.tool_call_failed tool_name=shell adapter=acme: ...`."""
-    _log_failure("failed", error, impl, subject)
-
-
-def deny(error: Exception, impl: Implementation, subject: object = None) -> None:
-    """Log an error that counts as a deny."""
-    _log_failure("denied", error, impl, subject)
-
-
-def _log_failure(what: str, error: Exception, impl: Implementation, subject: object) -> None:
+def log_failure(what: str, error: Exception, impl: Implementation, subject: object = None) -> None:
+    """Log the error of an implementation: `hook.tool_call_failed tool_name=shell adapter=acme: ...`."""
     about = f" {impl.spec.match}={subject}" if subject is not None else ""
     name, text = impl.spec.name, error_text(error)
     log.error("hook.%s_%s%s adapter=%s: %s", name, what, about, impl.name, text, exc_info=error)
+
+
+skip = partial(log_failure, "failed")
+deny = partial(log_failure, "denied")
 
 
 def denied(error: Exception, impl: Implementation) -> Denied:
@@ -308,7 +299,7 @@ def denied(error: Exception, impl: Implementation) -> Denied:
 
 
 _COMMON: dict[str, Any] = {
-    "__builtins__": builtins, "Exception": Exception,
+    **HELPERS, "__builtins__": builtins, "Exception": Exception,
     "_check": check, "_note": note, "_skip": skip, "_deny": deny, "_denied": denied,
     "_unsettled": unsettled, "_plain": PLAIN,
     "_clock": perf_counter, "_NotAwaited": NotAwaited, "_WrongResult": WrongResult,

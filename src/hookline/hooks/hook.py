@@ -51,8 +51,8 @@ class Hook:
     """
 
     __slots__ = (
-        "_by_names", "_functions", "_hooks", "_scopes", "emit", "fire", "implementations", "live",
-        "named", "names", "spec",
+        "_by_names", "_functions", "_hooks", "_scopes", "_way", "emit", "fire", "implementations",
+        "live", "named", "names", "spec",
     )  # fmt: skip
 
     fire: Fire
@@ -70,6 +70,7 @@ class Hook:
         """The functions for calls by name, by method of `Hooks`."""
         self._by_names: dict[tuple[str, tuple[str, ...]], Fire] = {}
         self.names = frozenset(spec.params)
+        self._way = Way("call", spec.sync, spec.params)
         self.live = False
         self.changed()
 
@@ -196,20 +197,20 @@ class Hook:
 
     def function(self, way: Way | None = None, key: Any = None) -> Fire:
         """Return the compiled function for one way of calling this hook, under a scope key."""
-        way = way or self._way()
+        way = way or self._way
         found = self._functions.get(key, {}).get(way)
         if found is None:
             with self._hooks.lock:
                 found = self._compile(way, key)
                 self._functions.setdefault(key, {})[way] = found
-                if key is None and way == self._way():
+                if key is None and way == self._way:
                     self.fire = found
         return found
 
     def source(self) -> str:
         """Return the generated code that dispatches this hook now, for people to read."""
         with self._hooks.lock:
-            plan, wrappers, observers = self._plan(self._way())
+            plan, wrappers, observers = self._plan(self._way)
             spec = self.spec
             about = [f"{spec.reducer}, {spec.order.value} first, errors: {plan.errors.value}"]
             if plan.check == "class" and len(spec.classes or ()) == 1:
@@ -225,15 +226,12 @@ class Hook:
             code = "" if spec.reducer.nested else readable_source(plan)
             return "".join(f"# {line}\n" for line in about) + code
 
-    def _way(self, face: str = "call") -> Way:
-        return Way(face, self.spec.sync, self.spec.params)
-
     def _first_fire(self, *args: Any, **kwargs: Any) -> Any:
         return self.function()(*args, **kwargs)
 
     def _first_emit(self, *args: Any) -> Any:
         with self._hooks.lock:
-            emit = self.emit = self.function(self._way("emit"))
+            emit = self.emit = self.function(self._way._replace(face="emit"))
         return emit(*args)
 
     def _plan(self, way: Way, key: Any = None) -> tuple[Plan, list[Implementation], list[Any]]:

@@ -119,8 +119,12 @@ class Bound(NamedTuple):
 
     def names(self, suffix: str = "") -> dict[str, Any]:
         """The names of this call in the generated source; in a loop they are the loop's variables."""
-        values = (("_h", self.call), ("_i", self.impl), ("_w", self.when), ("_o", self.impl.take))
-        return {f"{name}{suffix}": value for name, value in values if value is not None}
+        names: dict[str, Any] = {f"_h{suffix}": self.call, f"_i{suffix}": self.impl}
+        if self.when is not None:
+            names[f"_w{suffix}"] = self.when
+        if self.impl.take is not None:
+            names[f"_o{suffix}"] = self.impl.take
+        return names
 
 
 class Piece(NamedTuple):
@@ -143,12 +147,21 @@ def pieces_of(bounds: Sequence[Bound]) -> list[Piece]:
 
 
 class Writer:
-    """Writes a dispatch function with a `try` around each call."""
+    """Writes a dispatch function with a `try` around each call.
+
+    In the lines of a call, `§` stands for the number of the implementation.
+    """
+
+    result = "_r"
+    """The variable that holds a result."""
 
     def __init__(self, plan: Plan, bounds: Sequence[Bound], *, readable: bool = False) -> None:
         self.plan = plan
         self.reducer = plan.reducer
-        self.start, self.add = plan.reducer.start.splitlines(), plan.reducer.add.splitlines()
+        self.start, self.add, self.fail = (
+            re.sub(r"\b_i\b", "_i§", lines).splitlines()
+            for lines in (plan.reducer.start, plan.reducer.add, plan.reducer.fail)
+        )
         self.check, self.quiet = plan.check, plan.quiet
         self.one_class = self.check == "class" and len(plan.spec.classes or ()) == 1
         self.noting = plan.emits or plan.traced or plan.reducer.every
@@ -200,18 +213,18 @@ class Writer:
         """The reducer's lines for one result, and for a guard, whether it rewrote what is judged."""
         if piece not in self.guards:
             return self.add
-        then = "raise _unsettled(_i)" if again else f"_moved = {self.guards.index(piece)}"
+        then = "raise _unsettled(_i§)" if again else f"_moved = {self.guards.index(piece)}"
         before = f"_before = {self.reducer.carries}"
         return [before, *self.add, f"if {self.reducer.rewritten}: {then}"]
 
     def call(self, shape: Shape, step: Lines, again: bool = False) -> Lines:
         """One call, if its filter matches, and the reducer's lines for its result."""
-        call = f"{'await ' if shape.awaits else ''}_h({shape.arguments})"
+        call = f"{'await ' if shape.awaits else ''}_h§({shape.arguments})"
         lines = self.noted(shape, call, step, again) if self.noting else self.plain(shape, call, step)
         if shape.once:
-            lines = ["if _o():", *indented(lines)]
+            lines = ["if _o§():", *indented(lines)]
         if shape.when is not None:
-            lines = [f"if _w({shape.when}):", *indented(lines)]
+            lines = [f"if _w§({shape.when}):", *indented(lines)]
         return lines
 
     def plain(self, shape: Shape, call: str, step: Lines) -> Lines:
@@ -238,7 +251,7 @@ class Writer:
         listed = ["_results.append(_r)"] if plan.emits else []
         if again:
             listed = [f"if _r is not None: {line}" for line in listed]
-        note = ["_notes.append((_i, _s, _clock(), _r, None, 0))"] if plan.traced else []
+        note = ["_notes.append((_i§, _s, _clock(), _r, None, 0))"] if plan.traced else []
         lines = [f"_r = {call}"]
         if self.check or not shape.awaits:
             same = f" and _r is not {reducer.carries}" if reducer.replaces else ""
@@ -247,7 +260,7 @@ class Writer:
         if step and not reducer.every:
             step = ["if _r is not None:", *indented(step)]
         if reducer.folds and note:
-            note = [f"if _r is None: {note[0]}", "else: _ruled(_notes, _i, _s, _v)"]
+            note = [f"if _r is None: {note[0]}", "else: _ruled(_notes, _i§, _s, _v)"]
             return [*lines, *step, *listed, *note]
         return [*lines, *note, *listed, *step] if reducer.stops else [*lines, *note, *step, *listed]
 
@@ -260,13 +273,13 @@ class Writer:
     def settle(self, shape: Shape) -> str:
         """Await what must be awaited, and refuse a result of the wrong type."""
         if shape.awaits:
-            return "_check(_r, _i)"
-        return f"_r = {'' if self.plan.sync else 'await '}_settle(_r, _i)"
+            return f"_check({self.result}, _i§)"
+        return f"{self.result} = {'' if self.plan.sync else 'await '}_settle({self.result}, _i§)"
 
     def failure(self, guard: bool) -> Lines:
         """What happens when the call raises: the error policy's lines."""
         plan, lines = self.plan, list[str]()
-        noted = ["_failed(_notes, _i, _s, _e)"] if plan.traced else []
+        noted = ["_failed(_notes, _i§, _s, _e)"] if plan.traced else []
         strict = guard or plan.errors is DENY
         if plan.sync and not strict and plan.errors is not CAPTURE:
             lines += ["except _NotAwaited as _e:", *indented(noted or ["pass"])]
@@ -281,13 +294,13 @@ class Writer:
         if self.plan.denies(guard):
             return self.deny()
         if guard or errors in (SKIP, DENY):
-            return [f"_skip(_e, _i{self.about()})"]
-        return ["_note(_e, _i)", "raise"] if errors is RAISE else self.reducer.fail.splitlines()
+            return [f"_skip(_e, _i§{self.about()})"]
+        return ["_note(_e, _i§)", "raise"] if errors is RAISE else self.fail
 
     def deny(self) -> Lines:
         """The lines for a failure that counts as a deny."""
-        listed = ["_results.append(_denied(_e, _i))"] if self.plan.emits else []
-        return [f"_deny(_e, _i{self.about()})", *listed, *self.reducer.fail.splitlines()]
+        listed = ["_results.append(_denied(_e, _i§))"] if self.plan.emits else []
+        return [f"_deny(_e, _i§{self.about()})", *listed, *self.fail]
 
     def about(self) -> str:
         """The further argument that says what a failure was about."""
@@ -307,8 +320,6 @@ class Writer:
 class StraightWriter(Writer):
     """Writes one `try` around all calls; a failure resumes after the call that failed."""
 
-    names = "hiow"
-    """The names that each call has of its own."""
     listed = False
     """Whether results are in variables, so that those before a failure must be kept."""
 
@@ -317,7 +328,7 @@ class StraightWriter(Writer):
         places: list[int] = []
         for piece in self.pieces:
             places.append(len(lines) + 2)  # the head is line 1
-            call = numbered(self.call(piece.bounds[0].shape, self.add), piece.suffix, self.names)
+            call = numbered(self.call(piece.bounds[0].shape, self.add), piece.suffix)
             lines += indented([*self.comment(piece), *call])
         return [*lines, *indented(self.finish()), *self.resumed((*places,))]
 
@@ -349,8 +360,8 @@ class ListWriter(StraightWriter):
     that class, and None as soon as a result is not of it; otherwise `_gap` says so.
     """
 
-    names = "hiowr"
     listed = True
+    result = "_r§"
 
     def __init__(self, plan: Plan, bounds: Sequence[Bound], *, readable: bool = False) -> None:
         super().__init__(plan, bounds, readable=readable)
@@ -358,19 +369,18 @@ class ListWriter(StraightWriter):
         self.noting = False
 
     def plain(self, shape: Shape, call: str, step: Lines) -> Lines:
-        value = f"(_r := {call})"
-        if self.reducer.every:
-            odd = f"if {value} is not None and not ({self.expected('_r')}):"
-            checked = self.check or not shape.awaits
-            return [odd, f"    {self.settle(shape)}"] if checked else [f"_r = {call}"]
+        result, value, settle = self.result, f"({self.result} := {call})", self.settle(shape)
         if shape.awaits and not self.check:
             return [f"if {value} is None:", "    _gap = True"]
-        odd, gap = f"not ({self.expected(value)})", "_gap = True"
-        wrong = "_r is not None"
+        if self.reducer.every:
+            return [f"if {value} is not None and not ({self.expected(result)}):", f"    {settle}"]
         if self.one_class:
-            odd, gap = f"{value}.__class__ is not _fit", "_fit = None"
-            wrong += " and _r.__class__ is not _T"
-        return [f"if {odd}:", f"    {gap}", f"    if {wrong}:", f"        {self.settle(shape)}"]
+            wrong = f"{result} is not None and {result}.__class__ is not _T"
+            lines = [f"if {value}.__class__ is not _fit:", "    _fit = None"]
+        else:
+            wrong = f"{result} is not None"
+            lines = [f"if not ({self.expected(value)}):", "    _gap = True"]
+        return [*lines, f"    if {wrong}:", f"        {settle}"]
 
     def finish(self) -> Lines:
         results = ", ".join(f"_r{piece.suffix}" for piece in self.pieces)
@@ -401,10 +411,9 @@ def either(test: str, then: Lines, otherwise: str, unsure: Lines) -> Lines:
     return [f"if {test}:", *indented(then), otherwise, *indented(unsure)]
 
 
-def numbered(lines: Lines, suffix: str, names: str = "hiow") -> Lines:
-    """The lines with `_h`, `_i` and so on as the names of one implementation: `_h3`, `_i3`."""
-    pattern = rf"(?<![\w.])_([{names}])(?!\w)"
-    return re.sub(pattern, rf"_\g<1>{suffix}", "\n".join(lines)).split("\n")
+def numbered(lines: Lines, suffix: str) -> Lines:
+    """The lines of one call: `_h§`, its implementation, becomes `_h3`."""
+    return [line.replace("§", suffix) for line in lines]
 
 
 def told_first(line: str) -> Lines:

@@ -242,7 +242,9 @@ class Hook:
         for name in ("event" if spec.event else None, reducer.carries, reducer.nested and "call_next"):
             if name and name not in way.passed:
                 raise CallError(f"a call of hook {spec.name!r} needs the argument {name!r}")
-        chosen = [impl for impl in self.run_order(key) if way.selection.keeps(impl)]
+        chosen = self.run_order(key)
+        if way.selection != Selection():
+            chosen = [impl for impl in chosen if way.selection.keeps(impl)]
         emits = way.face == "emit"
         wrappers = [i for i in chosen if i.wrapper] if emits or way.face == "call" else []
         observers = [each for each in self._hooks.observers if each.wants(spec, chosen)]

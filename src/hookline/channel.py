@@ -19,7 +19,6 @@ Every method is optional. A bare `Channel` discards messages, events and notes, 
 from __future__ import annotations
 
 import inspect
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -253,5 +252,7 @@ async def finished(given: Any) -> Any:
 
 def exact(name: str, arguments: Any) -> str:
     """A call as it will be made, in one line, with nothing left out or hidden."""
+    import json
+
     written = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, Mapping) else arguments
     return visible(f"{name} {written}", line=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Generator
@@ -31,6 +30,8 @@ def is_reserved() -> bool:
 
 def print_json(data: Any, *, indent: int | None = None) -> None:
     """Print JSON on standard output."""
+    import json
+
     out: Any = sys.stdout.json if isinstance(sys.stdout, ReservedStream) else sys.stdout
     print(json.dumps(data, indent=indent, default=str), file=out, flush=True)
 

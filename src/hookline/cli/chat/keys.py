@@ -40,7 +40,7 @@ STYLE = Style.from_dict({"bottom-toolbar": "noreverse dim", "prompt": "bold ansi
 
 
 class SpelledCharacters(dict[str, str]):
-    """How characters are drawn: control characters as `^[`, and others that nobody can see as `\\u202e`.
+    r"""How characters are drawn: control characters as `^[`, others that cannot be seen as `\u202e`.
 
     prompt_toolkit only knows the former. Everything that it draws goes through this table: what is
     typed and pasted, completions, the status line.

@@ -397,10 +397,12 @@ COMMANDS = [
     ("--set", "a\x1b[2J=1", "doctor"), ("--profile", "p\x1b[2J", "doctor"), ("no\x1b[2Jcommand",),
     ("run", "--no\x1b[2Joption"), ("sessions",), ("models", "list"), ("config", "get", "agents"),
     ("config", "get", "no.\x1b[2J"), ("config", "set", "no\x1b[2J", "1"),
-    ("plugins", "show", "no\x1b[2J"), ("plugins", "verify"), ("hooks", "no\x1b[2J", "--source"), ("mcp", "show", "no\x1b[2J"),
+    ("plugins", "show", "no\x1b[2J"), ("plugins", "verify"), ("hooks", "no\x1b[2J", "--source"),
+    ("mcp", "show", "no\x1b[2J"),
     ("triggers", "fire", "no\x1b[2J"), ("audit", "show", "--session", "s\x1b[2J"),
     ("tape", "import", "/no\x1b[2J.jsonl"), ("tape", "show", "terminal:\u202e"),
-    ("sandbox", "no\x1b[2J"), ("voice", "no\x1b[2J"), ("new", "no\x1b[2J"), ("replay", "no\x1b[2J"), ("trust", "/no\x1b[2J"),
+    ("sandbox", "no\x1b[2J"), ("voice", "no\x1b[2J"), ("new", "no\x1b[2J"),
+    ("replay", "no\x1b[2J"), ("trust", "/no\x1b[2J"),
 ]  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Every command line in the documentation exists, and those that can run print what is shown."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -149,6 +150,8 @@ def test_the_samples_of_a_page_print_what_it_shows(name, tmp_path, monkeypatch, 
     workspace.mkdir(parents=True)
     home.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(person))
+    for key in [key for key in os.environ if key.endswith("_API_KEY")]:
+        monkeypatch.delenv(key)
     hookline = commandline.here(home, workspace, monkeypatch, capsys)
     page = sample_pages.Page(hookline, home, workspace, monkeypatch)
     sample_pages.PAGES[name](page)

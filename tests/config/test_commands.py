@@ -89,7 +89,7 @@ class TestSet:
             ("model", "openai", "unknown model 'openai'; name a model: openai:MODEL"),
             ("model", "scripted:none.toml", "there is no script file 'none.toml'"),
             ("agents", '{ tester = { model = "gorq:x" } }', "unknown model 'gorq:x'; did you mean"),
-            ("agents.tester.model", "gorq:x", "unknown model 'gorq:x'; did you mean 'groq'"),
+            ("agents.tester.model", "gorq:x", "unknown model 'gorq:x'; did you mean 'groq:x'"),
             (
                 "policy.packs",
                 '["read-onyl"]',

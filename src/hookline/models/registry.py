@@ -174,11 +174,17 @@ class Models:
         return list(names)
 
     def _name_hint(self, name: str) -> str:
-        """The full name of a model that is written without its provider."""
+        """The full name of a model whose provider is missing or misspelt."""
+        from difflib import get_close_matches
+
         from .vendors import full_name
 
         found = full_name(name, self._providers)
-        return f"; did you mean {found!r}?" if found.partition(":")[0] in self._providers else ""
+        if found.partition(":")[0] not in self._providers:
+            prefix, _, rest = name.partition(":")
+            nearest = get_close_matches(prefix, self._providers, n=1, cutoff=0.7) if rest else []
+            found = f"{nearest[0]}:{rest}" if nearest else ""
+        return f"; did you mean {found!r}?" if found else ""
 
     def _path_hint(self, name: str) -> str:
         """A file given without its provider is the likeliest slip."""

@@ -206,7 +206,7 @@ def test_a_link_to_a_hidden_file_is_attached_only_by_its_own_name(tmp_path, targ
         (tmp_path / name).write_text("SECRET=1")
     (tmp_path / "link").symlink_to(".env")
     (tmp_path / "README.md").symlink_to(target)
-    with pytest.raises(AttachmentError, match="is a link to .*; name that file if you mean it"):
+    with pytest.raises(AttachmentError, match=r"is a link to .*; name that file if you mean it"):
         attachments("see @README.md", tmp_path)
     (part,) = attachments("see @.env", tmp_path)
     assert "SECRET=1" in part.text

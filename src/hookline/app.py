@@ -570,7 +570,7 @@ class Hookline:
                 Inbound(message, NOBODY, channel, session_id or "", command, on_placed)
             )
 
-    process_inbound = process
+    process_inbound = process  # the name that other hook systems of this kind use
 
     async def resume(self, session_id: str, channel: Channel | None = None) -> TurnResult | None:
         """Continue the session's cut-off turn where it stopped; None when there is none."""

@@ -26,7 +26,7 @@ from hookline.tape.tree import Tree
 
 from ..effort import EFFORT
 
-OPERATIONS = 2_000 * EFFORT
+OPERATIONS = 1_000 * EFFORT  # about 2,500 as a rule; how long each run gets is up to hypothesis
 STEPS = 50
 EXAMPLES = 48 * EFFORT  # some end before their last step
 

@@ -11,6 +11,8 @@ from ..terminals import Child
 from .watched import Watch
 
 SCREEN, WIDTH = 24, 80
+LOCAL_SERVERS = (11434, 8000, 8080, 1234)
+"""Ports at which the list of models looks for servers of this machine."""
 
 SECRET = "canary-5f0c1c3b0c3e0b6a"
 """What the environment holds and must never leave."""
@@ -279,7 +281,8 @@ class Place:
             TMPDIR=str(root / "tmp"), PATH=f".:bin:{os.environ['PATH']}:", **{VARIABLE: SECRET},
         )  # fmt: skip
         (root / "tmp").mkdir()
-        self.watch = Watch(self.folder, (self.home, root / "tmp"), (own.port,))
+        ports = (own.port, *LOCAL_SERVERS)
+        self.watch = Watch(self.folder, (self.home, root / "tmp"), ports)
 
     def spawn(self, *arguments: str) -> Child:
         """Start a command on a terminal."""

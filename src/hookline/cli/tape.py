@@ -117,7 +117,7 @@ async def exported(
         if not html:
             return "".join(lines)
         store = MemoryStore()
-        await import_(store, lines)
+        await import_(store, lines, mark=False)
     if html and session_ids:
         return await page_of(store, session_ids[0])
     return await lines_of(store, session_ids)

@@ -146,7 +146,7 @@ class Scenarios:
 
             asked = await say("approval", type="message", text="go")
             seen = {"id": asked["id"], "hash": asked["hash"]}
-            await say("end", type="approval", answer="approve", **seen)
+            await say("end", type="answer", answer="approve", **seen)
             await say("text", type="message", text="take your time")
             await say("end", type="cancel")
             await say("error", type="message", text="break")

@@ -389,17 +389,8 @@ class Around(Reducer):
         return None
 
 
-first = First()
-collect = Collect()
-flatten = Flatten()
-merge = Merge()
-join = Join()
-chain = Chain
-patch = Patch()
-gate = Gate()
-notify = Notify()
-outcomes = Outcomes()
-around = Around()
+first, collect, flatten, merge, join, chain = First(), Collect(), Flatten(), Merge(), Join(), Chain
+patch, gate, notify, outcomes, around = Patch(), Gate(), Notify(), Outcomes(), Around()
 
 REDUCERS: tuple[type[Reducer], ...] = (
     First, Collect, Flatten, Merge, Join, Chain, Patch, Gate, Notify, Outcomes, Around,

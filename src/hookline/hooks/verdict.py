@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
 from dataclasses import MISSING, dataclass, field, fields
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
 
 from .errors import Unsettled, WrongResult, error_text
 
@@ -72,14 +72,6 @@ class Ruling:
     changes: Mapping[str, Any] | None = None
     by: str = ""
     error: Exception | None = None
-
-
-class Judgeable(Protocol):
-    """What a handler of a gate or patch may return."""
-
-    def verdict(self) -> Ruling:
-        """Return what this result means."""
-        ...
 
 
 class Result(Record):
@@ -172,7 +164,7 @@ class Verdict(Generic[E]):
             if any(not same(value, made[0][1]) for _, value in made[1:])
         }
 
-    def apply(self, result: Judgeable, by: Implementation) -> E:
+    def apply(self, result: Any, by: Implementation) -> E:
         """Apply one result and return the event that the next handler sees."""
         ruling = _ruling_of(result)
         ruling = Ruling(ruling.decision, ruling.reason, ruling.changes, by.name, ruling.error)
@@ -221,7 +213,7 @@ class Verdict(Generic[E]):
         return f"Verdict({self.decision.name}{reason}, event={self.event!r})"
 
 
-def _ruling_of(result: Judgeable) -> Ruling:
+def _ruling_of(result: Any) -> Ruling:
     """Return what a result means; one that cannot say is of the wrong type, whatever its class."""
     try:
         ruling = result.verdict()

@@ -659,7 +659,6 @@ def test_minutes_hold_over_a_restart_until_they_are_revoked(terminal, place, hoo
     [grant] = json.loads(hookline("policy", "approvals", "--json").stdout)["granted"]
     assert (grant["scope"], grant["session_id"].partition("-")[0]) == ("until", "terminal:work")
     again = terminal()
-    (place.workspace / "notes.txt").write_text("one\n")
     again.type("put\r")
     again.see("Put it there.")
     again.see_prompt()

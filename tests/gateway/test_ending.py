@@ -72,7 +72,8 @@ def test_a_turn_that_runs_in_one_gateway_is_left_alone_by_another_that_starts(tm
             said = page(f"{other}api/sessions/web:garden")
             second.send_signal(signal.SIGTERM)
             assert second.wait(30) == 0
-        assert page(f"{url}api/sessions/web:garden") == said
+        with gateway(tmp_path, QUICK) as (_, another):
+            assert page(f"{another}api/sessions/web:garden") == said
     assert [role for role, _ in said] == ["user", "assistant", "tool"]
 
 

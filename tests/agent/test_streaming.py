@@ -133,17 +133,17 @@ async def test_a_change_of_what_went_out_cuts_the_answer_off(app, scripted, by_s
 
 async def test_a_change_of_a_segment_stays_when_the_next_is_judged(app, scripted, by_segments):
     watch = by_segments(4)
-    scripted(Turn("bad good bad!", chunk=4))
+    scripted(Turn("wry good wry!", chunk=4))
     seen = []
 
     def soften(event):
         seen.append(event.content)
-        return ModelResultEventResult(content=event.content.replace("bad", "b**"))
+        return ModelResultEventResult(content=event.content.replace("wry", "b**"))
 
     app.hooks.register("model_result", soften, guard=True)
     assert (await watch.say()).model_output == "b** good b**!"
-    assert seen == ["bad ", "b** good", "b** good bad", "b** good b**!"]
-    watch.assert_unseen("bad")
+    assert seen == ["wry ", "b** good", "b** good wry", "b** good b**!"]
+    watch.assert_unseen("wry")
 
 
 async def test_a_block_cuts_mid_stream_and_stops_the_model(app, scripted, by_segments):

@@ -99,9 +99,9 @@ class SessionIndex:
     def _is_here(self, info: SessionInfo, known: Mapping[str, SessionInfo]) -> bool:
         """Tell whether a session, or the one that it was forked from, belongs to this project."""
         seen: set[str] = set()
-        while info.parent in known and info.id not in seen:
+        while info.id not in seen and (parent := known.get(info.parent or "")):
             seen.add(info.id)
-            info = known[info.parent]
+            info = parent
         if info.workspace:
             return info.workspace == str(self._app.workspace)
         return info.id.partition("#")[0].partition(":")[2] == project_name(self._app.workspace)

@@ -108,7 +108,7 @@ class TestInATerminal:
         child.sendline("")
         child.expect(GATES)
         child.sendline("")
-        child.expect("unknown model 'opnai:gpt'; did you mean 'openai'")
+        child.expect("unknown model 'opnai:gpt'; did you mean 'openai:gpt'")
         child.expect(MODEL)
         child.sendline("openai:gpt")
         child.expect(URL)
@@ -203,7 +203,7 @@ class TestWithoutATerminal:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (["--model", "opnai:x"], "unknown model 'opnai:x'; did you mean 'openai'"),
+            (["--model", "opnai:x"], "unknown model 'opnai:x'; did you mean 'openai:x'"),
             (["--model", "openai"], "name a model: openai:MODEL"),
             (["--thinking", "hihg"], "thinking must be one of off, low, medium, high"),
             (["--model", "openai:x", "--base-url", "nowhere"], "the base URL of openai is invalid"),

@@ -17,6 +17,7 @@ from typing import Any
 
 from hookline.app import Hookline
 from hookline.catalog.envelope import Envelope
+from hookline.channel import Channel
 from hookline.confinement import Confinement
 from hookline.hooks import hookimpl
 from hookline.mcp.plugin import leave_servers_alone
@@ -104,11 +105,11 @@ class ReplayApp(Hookline):
         )
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[Hookline]:
+    async def running(self, channel: Channel | None = None) -> AsyncGenerator[Hookline]:
         """The running scope, on a tape in memory."""
         if not self.hooks.pm.has_plugin(PLUGIN):
             self.hooks.add(ReplayPlugin(self.playback), name=PLUGIN)
-        async with super().running() as app:
+        async with super().running(channel) as app:
             yield app
 
 

@@ -104,7 +104,7 @@ def test_doctor_asks_for_the_model_that_is_chosen(hookline, server, model, statu
         ("qwen3:8b", "ollama:qwen3:8b"),
         ("gpt-oss:20b", "ollama:gpt-oss:20b"),
         ("turns.toml", "scripted:turns.toml"),
-        ("opnai:gpt-5", "openai"),
+        ("opnai:gpt-5", "openai:gpt-5"),
     ],
 )
 def test_an_unknown_model_is_told_with_the_name_that_works(hookline, written, works):

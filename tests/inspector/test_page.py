@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from hookline.events import ToolCallEvent, ToolCallEventResult
 from hookline.models import Call, ScriptedModel, Turn
+from hookline.testing.channel import RecordingChannel
 
 from ..gateway.page import CHROMIUM, MISSING, TOKEN, Held, browser, serious_faults, serving
 
@@ -260,7 +261,8 @@ async def test_two_calls_are_told_apart_and_a_failed_gate_is_shown(tmp_path, chr
 
     async with serving(tmp_path, ScriptedModel([Turn(tool_calls=both), "Done."])) as house:
         house.app.hooks.register("tool_call", breaks)
-        await house.app.process({"content": "go", "session_id": SESSION})
+        answers = RecordingChannel("reject", "reject")
+        await house.app.process({"content": "go", "session_id": SESSION}, answers)
         page = await shown(chromium, house, f"{ADDRESS}/turn/1")
         for word in ("echo one", "echo two"):
             await page.wait_for_selector(f".bars .row:has-text('shell'):has-text('{word}')")

@@ -26,6 +26,7 @@ PUBLIC = [
     ("GET", "/ready"),
     ("GET", "/"),
     ("GET", "/app.js"),
+    ("GET", "/favicon.ico"),
     ("GET", "/index.html"),
     ("GET", "/inspect"),
     ("GET", "/inspect/"),

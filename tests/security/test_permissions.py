@@ -93,7 +93,7 @@ def history(home):
 def outputs(home):
     from hookline.tools.spool import _create
 
-    _create(home / "outputs", "one").close()
+    _create(home / "outputs" / "one").close()
 
 
 KEPT = [tape, lock, approvals, audit, identity, settings, trust, history, outputs]

@@ -357,4 +357,4 @@ def test_the_commands_of_all_machines_see_one_ledger(tmp_path, schema):
     assert "known already" in hookline("b", "enqueue", "orders", payload, "--id", "one")
     assert hookline("b", "fire", "orders", payload) == "All done.\n"
     assert hookline("a", "list").split() == ["orders", "queue", "1", "done,", "1", "queued"]
-    assert hookline("b", "dead", "orders") == ""
+    assert hookline("b", "dead", "orders") == "the trigger 'orders' has no dead letters\n"

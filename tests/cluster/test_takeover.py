@@ -137,7 +137,7 @@ async def test_of_several_who_notice_a_death_one_takes_over_and_the_turn_is_made
     assert [result.model_output for result in results] == ["done"] * 3
     for chat in ("ada", "bob", "eve"):
         assert await turns_of(box, chat) == ([f"{chat}-1"], ["started", "completed"])
-    taken = [record.args for record in caplog.records if "takes_over" in record.message]
+    taken = [record.message for record in caplog.records if "takes_over" in record.message]
     assert len(taken) == len({*taken}) <= 3
 
 

@@ -24,10 +24,10 @@ from time import perf_counter, process_time
 from common import Check, environment, print_environment, print_outcomes, progress
 
 from hookline.events import ToolCallEventResult
+from hookline.observe.replay import ReplayApp, backtest
 from hookline.policy import Policy
-from hookline.replay import ReplayApp, backtest
 from hookline.tape import Entry, SQLiteStore
-from hookline.tape.reader import TapeReader
+from hookline.tape.sqlite.reader import TapeReader
 
 WANTED = 20_000
 RULINGS = {"rulings": [{"by": "default auto", "decision": "allow", "reason": None, "changed": []}]}

@@ -37,11 +37,11 @@ from database import Server
 from frameworks import ANSWER, ARGUMENTS, CALL_ID, CHUNK, QUESTION, TOOL, add
 from scale_cluster import rounds, shown, work
 
-from hookline.app import Hookline
 from hookline.channel import Channel
-from hookline.gateway.settings import WorkerSettings
 from hookline.models.script import Call, Turn
 from hookline.models.scripted import ScriptedModel
+from hookline.runtime.app import Hookline
+from hookline.serve.settings import WorkerSettings
 from hookline.tools import tool
 
 SESSIONS = 100

@@ -38,9 +38,9 @@ from typing import Any
 from common import Check, environment, print_environment, print_outcomes, progress, ratio
 from rich.console import Console
 
-from hookline.catalog.stream import StreamEvent
 from hookline.cli.chat.screen import Screen
 from hookline.models import ModelRequest, Models
+from hookline.types import StreamEvent
 
 SIZE = 4
 PART = """## Part {n}

@@ -29,9 +29,9 @@ from typing import Any
 
 from common import Check, environment, print_environment, print_outcomes, progress, ratio
 
-from hookline.app import Hookline
-from hookline.catalog.events.tool import ToolCallEvent
-from hookline.commandhooks.asking import shell
+from hookline.events import ToolCallEvent
+from hookline.ext.command_hooks.dispatch import shell
+from hookline.runtime.app import Hookline
 
 LIMIT = 1.15
 INPUT = {"command": "pytest -q tests | tail -5"}

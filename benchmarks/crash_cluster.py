@@ -18,7 +18,7 @@ import psycopg
 from crash_examine import Report, examine, plan_of
 from database import Server
 
-from hookline.tape.postgres import PostgresStore
+from hookline.tape.postgres.store import PostgresStore
 
 PROCESS = Path(__file__).with_name("crash_process.py")
 GATEWAYS = 2

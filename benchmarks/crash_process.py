@@ -23,19 +23,18 @@ from typing import Any
 
 from ends import Ends
 
-from hookline.app import Hookline
-from hookline.catalog.envelope import Envelope
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import Channel
 from hookline.cli.gateway import run_loop
 from hookline.cli.worker import run_worker
-from hookline.gateway import Gateway, GatewayChannel
-from hookline.gateway.logs import log_to_stderr
-from hookline.gateway.server import serve
 from hookline.hooks import hookimpl
 from hookline.models.model import ModelRequest, last_user_text
+from hookline.runtime.app import Hookline
+from hookline.runtime.turn import TurnResult
+from hookline.serve import Gateway, GatewayChannel
+from hookline.serve.logs import log_to_stderr
+from hookline.serve.server import serve
 from hookline.tools.tool import tool
-from hookline.turn import TurnResult
+from hookline.types import Envelope, StreamEvent
 
 PAUSE = float(os.environ.get("CRASH_PAUSE", "0.004"))
 """Seconds that a step takes on average, so that kills fall into the middle of steps."""

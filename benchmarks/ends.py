@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from hookline.catalog.envelope import Envelope
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import Channel
+from hookline.types import Envelope, StreamEvent
 
 
 class Ends(Channel):

@@ -43,12 +43,12 @@ def answer(kind: int) -> str:
 def serve_ours(home: str) -> None:
     from pydantic import SecretStr
 
-    from hookline.app import Hookline
     from hookline.cli.gateway import run_loop
-    from hookline.gateway import Gateway, GatewaySettings
-    from hookline.gateway.server import serve
     from hookline.models import ScriptedModel
     from hookline.models.script import Turn
+    from hookline.runtime.app import Hookline
+    from hookline.serve import Gateway, GatewaySettings
+    from hookline.serve.server import serve
 
     turns = [Turn(answer(k), chunk=SIZE, delay=DELAY, match=f"kind {k:03d}") for k in range(KINDS)]
     app = Hookline(home=Path(home), workspace=Path(home), project=False)

@@ -43,7 +43,7 @@ class Case(NamedTuple):
 
 
 def globs() -> Iterator[Case]:
-    from hookline.patterns import Glob, PathGlob
+    from hookline.text.patterns import Glob, PathGlob
 
     for pattern in ("*a*a*a*a*b", "*" + "a?" * 200 + "b", "*" + "[ab]" * 200 + "c"):
         yield Case("glob", pattern[:12], "a", Glob(pattern).matches)
@@ -52,7 +52,7 @@ def globs() -> Iterator[Case]:
 
 
 def expressions() -> Iterator[Case]:
-    from hookline.patterns import Pattern
+    from hookline.text.patterns import Pattern
 
     for pattern in (r"(a+)+$", r"(a|aa)+$", r"(.*)*x", r"^(([a-z])+.)+[A-Z]([a-z])+$"):
         yield Case("expression", pattern, "a", Pattern(pattern).search, "!")
@@ -96,7 +96,7 @@ def redaction() -> Iterator[Case]:
 
 
 def html() -> Iterator[Case]:
-    from hookline.tools.builtin.html_text import html_text
+    from hookline.ext.tools.html_text import html_text
 
     for shape in (
         "<p>a",
@@ -127,7 +127,7 @@ def html() -> Iterator[Case]:
 
 
 def json_texts() -> Iterator[Case]:
-    from hookline.foreign_json import parse_json
+    from hookline.text.foreign_json import parse_json
 
     def read(text: str) -> object:
         try:
@@ -170,7 +170,7 @@ def schemas() -> Iterator[Case]:
 
 
 def markdown() -> Iterator[Case]:
-    from hookline.gateway.telegram.markup import MOST_MARKS, as_html, pieces
+    from hookline.ext.telegram.markup import MOST_MARKS, as_html, pieces
 
     def read(text: str) -> object:
         return [as_html(piece) for piece in pieces(text)]
@@ -182,7 +182,7 @@ def markdown() -> Iterator[Case]:
 
 
 def diffs() -> Iterator[Case]:
-    from hookline.tools.builtin.writing import diff
+    from hookline.ext.tools.writing import diff
 
     for shape in ("a\n", "a\nb\n", "\n"):
         yield Case("diff", shape, shape, lambda text: diff(text, text[::-1] + "x\ny\n" + text, "f"))
@@ -228,7 +228,7 @@ def chats() -> Iterator[Case]:
 
 
 def speech() -> Iterator[Case]:
-    from hookline.voice.speakable import speakable
+    from hookline.ext.voice.speakable import speakable
 
     for shape in ("[", "![", "[a](", "_*", "- a\n", "|a|\n", "<a", "`"):
         yield Case("speech", shape, shape, lambda text: speakable(text, 4096))
@@ -237,14 +237,14 @@ def speech() -> Iterator[Case]:
 def mentioned() -> Iterator[Case]:
     from pathlib import Path
 
-    from hookline.attachments import mentions
+    from hookline.runtime.attachments import mentions
 
     for shape in ("@", "@a/", '@"', "@a:1", "`", "```", "/", "1"):
         yield Case("mentions", shape, shape, lambda text: mentions(f"@{text}", Path("/nowhere")), "!")
 
 
 def queries() -> Iterator[Case]:
-    from hookline.stores.cypher import question
+    from hookline.ext.stores.cypher import question
 
     for shape in ("'", "\\'", "/*", "`", '"', "//", "LOAD ", "/* */", "';"):
         yield Case("Cypher", shape, f"{shape}", _attempt(lambda text: question(f"MATCH {text}")), "\\")
@@ -263,10 +263,10 @@ def _attempt(read: Callable[[str], object]) -> Callable[[str], object]:
 
 
 def settings() -> Iterator[Case]:
+    from hookline.ext.skills.frontmatter import parse
+    from hookline.ext.triggers.schedule import Schedule
     from hookline.sandbox.repository import SETTING
-    from hookline.skills.frontmatter import parse
-    from hookline.triggers.schedule import Schedule
-    from hookline.untrusted import load_toml
+    from hookline.text.untrusted import load_toml
 
     for shape in ("\n", " ", "a", "a=", "a \n", "= "):
         yield Case("git settings", shape, shape, SETTING.findall)
@@ -279,17 +279,17 @@ def settings() -> Iterator[Case]:
 
 
 def commands() -> Iterator[Case]:
-    from hookline.commandhooks.matcher import Condition
-    from hookline.policy.places import URL
-    from hookline.shell.effects import VERSION
-    from hookline.shell.reader import commands_of
+    from hookline.ext.command_hooks.matcher import ToolCondition
+    from hookline.policy.targets import URL
+    from hookline.text.shell.effects import VERSION
+    from hookline.text.shell.reader import commands_of
 
     for shape in ("sudo ", "a;", "$(", "`", "'", "a\n", "<<a\n", "((", "${", "a|", "1"):
         yield Case("shell", shape, shape, commands_of)
     for shape in ("a", "http://", "a:", "://"):
         yield Case("addresses", shape, shape, URL.findall)
     yield Case("shell", "version", "1", lambda text: VERSION.sub("", text), "-")
-    rule = Condition("Bash(git * --force *)")
+    rule = ToolCondition("Bash(git * --force *)")
     for shape in ("git ", "a=b ", "git --force"):
         yield Case(
             "hook rules", shape, shape, lambda text: rule.holds(("Bash",), {"command": text}, "/")
@@ -297,8 +297,8 @@ def commands() -> Iterator[Case]:
 
 
 def answers() -> Iterator[Case]:
-    from hookline.models.prompting import read_answer, read_call
-    from hookline.tools.builtin.literals import required_literal
+    from hookline.ext.tools.literals import required_literal
+    from hookline.models.prompt import read_answer, read_call
 
     def read(text: str) -> object:
         read_call(f'{{"name": "{text}')
@@ -311,7 +311,7 @@ def answers() -> Iterator[Case]:
 
 
 def terminals() -> Iterator[Case]:
-    from hookline.text import printable, visible
+    from hookline.text.printable import printable, visible
 
     for shape in ("\x1b", "\x1b[", "\x1b]8;;", "\u202e", "a", "\x9b", "\x1b[1", "\x1bP"):
         yield Case("terminal", shape, shape, lambda text: (printable(text), visible(text)))

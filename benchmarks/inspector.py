@@ -94,12 +94,12 @@ BARE_WATCH = """window.measured = new Promise((done) => addEventListener("load",
 
 async def record(home: Path) -> None:
     """Have the sessions, in an app that traces everything."""
-    from hookline.app import Hookline
     from hookline.events import ToolCallEvent
     from hookline.hooks import hookimpl
     from hookline.models import Models, ScriptedModel
     from hookline.models.script import Call, Turn
     from hookline.policy import Policy
+    from hookline.runtime.app import Hookline
     from hookline.tools import Tool, tool
 
     def look_up(word: str) -> str:

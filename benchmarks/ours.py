@@ -90,9 +90,9 @@ def catalog() -> Any:
 
 
 def new_hooks() -> Any:
-    from hookline.hooks import Hooks
+    from hookline.hooks import HookRegistry
 
-    return Hooks(catalog())
+    return HookRegistry(catalog())
 
 
 def attach_hookline(handlers: Sequence[Handler], name: str) -> Names:

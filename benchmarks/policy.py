@@ -30,10 +30,10 @@ import cedarpy
 from common import Check, environment, print_environment, print_outcomes, progress, ratio
 
 from hookline.policy import Policy, load_pack
+from hookline.policy.compiled_rules import PERMIT, entities, parties, question, wanted
 from hookline.policy.facts import Facts
 from hookline.policy.pack import find_pack
-from hookline.policy.prepared import PERMIT, entities, parties, question, wanted
-from hookline.shell.reader import _commands_of
+from hookline.text.shell.reader import _commands_of
 
 BATCH = 30
 CONTENT = "x = 1\n" * 40

@@ -22,10 +22,10 @@ from time import perf_counter
 
 from common import Check, environment, print_environment, print_outcomes
 
-from hookline.app import Hookline
 from hookline.events import AgentEndEvent
 from hookline.models import ScriptedModel
 from hookline.plugins.project import project_items
+from hookline.runtime.app import Hookline
 
 FILE = """
 from hookline.events import ToolCallEventResult, TurnEndEvent

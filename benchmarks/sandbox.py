@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 
-from hookline.children.process import run
 from hookline.sandbox import Sandbox
+from hookline.system.children.process import run
 
 ROUNDS = 40
 MOST_MS = 10.0

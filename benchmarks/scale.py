@@ -35,15 +35,15 @@ from typing import Any
 from common import Check, print_outcomes
 from ends import Ends
 
-from hookline.app import Hookline
-from hookline.catalog.envelope import Envelope
 from hookline.channel import Channel
-from hookline.gateway import Gateway, GatewayChannel
 from hookline.hooks import hookimpl
-from hookline.inbox import SQLiteInbox
 from hookline.models import ScriptedModel
+from hookline.runtime.app import Hookline
+from hookline.runtime.inbox import SQLiteInbox
+from hookline.runtime.turn import TurnResult
+from hookline.serve import Gateway, GatewayChannel
 from hookline.tape import SQLiteStore, Tape
-from hookline.turn import TurnResult
+from hookline.types import Envelope
 
 ROUNDS = 30
 TURNS = 100

@@ -18,13 +18,13 @@ import psutil
 from database import Server
 from ends import Ends
 
-from hookline.app import Hookline
-from hookline.catalog.envelope import Envelope
 from hookline.channel import Channel
-from hookline.gateway import Gateway, GatewayChannel
-from hookline.gateway.settings import settings_of
 from hookline.hooks import hookimpl
-from hookline.turn import TurnResult
+from hookline.runtime.app import Hookline
+from hookline.runtime.turn import TurnResult
+from hookline.serve import Gateway, GatewayChannel
+from hookline.serve.settings import settings_of
+from hookline.types import Envelope
 
 ANSWER = "The sum of the two numbers that you gave me is 42."
 SCRIPT = f"""

@@ -27,8 +27,8 @@ from typing import Any
 
 from common import Check, environment, print_environment, print_outcomes, progress, ratio
 
+from hookline.ext.tools import builtin_tools
 from hookline.tools import Registry, ToolContext
-from hookline.tools.builtin import builtin_tools
 
 SEARCH = Registry(builtin_tools()).get("search_files")
 WORDS = ["def", "return", "import", "class", "self", "value", "index", "for", "in", "while", "if"]

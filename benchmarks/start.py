@@ -98,7 +98,7 @@ def starts() -> list[Start]:
         importing("pluggy", "pluggy"),
         importing("hookline", "hookline"),
         importing("hookline", "hookline", "from hookline import Hooks"),
-        importing("hookline", "hookline", "import hookline.app"),
+        importing("hookline", "hookline", "import hookline.runtime.app"),
         importing("typer", "typer"),
         command("--help"),
         replace(command("--help"), name=WITH_PLUGINS, plugins=True),

@@ -222,7 +222,7 @@ def compared(samples: dict[int, list[float]], entries: int) -> dict[str, float]:
 async def postgres(url: str, entries: int, rounds: int, each: int) -> dict[str, Any]:
     import psycopg
 
-    from hookline.tape.postgres import PostgresStore
+    from hookline.tape.postgres.store import PostgresStore
 
     schemas = {n: f"bench_{new_id().lower()}" for n in (SHORT, entries)}
     stores = {n: await PostgresStore.open(url, schema=name) for n, name in schemas.items()}

@@ -58,10 +58,10 @@ class Nowhere:
 async def ours(keeps: str) -> AsyncGenerator[Once]:
     from hookline import Hookline
     from hookline.agent.journal import TapeJournal
-    from hookline.tape.memory import MemoryStore
+    from hookline.tape.memory import MemoryTapeStore
     from hookline.tape.tape import Tape
     from hookline.tools import tool
-    from hookline.tools.runner import Caller, Requested
+    from hookline.tools.runner import Requested, ToolCaller
 
     with tempfile.TemporaryDirectory() as folder:
         app = Hookline(home=Path(folder) / "home", workspace=Path(folder))
@@ -70,10 +70,10 @@ async def ours(keeps: str) -> AsyncGenerator[Once]:
         async with app.running():
             journal: Any = Nowhere()
             if keeps == "memory":
-                journal = TapeJournal(await Tape.open(MemoryStore(), "s"))
+                journal = TapeJournal(await Tape.open(MemoryTapeStore(), "s"))
             elif keeps == "sqlite":
                 journal = TapeJournal(await app.tape("s"))
-            caller = Caller(app.context("s"), journal, app.workspace)
+            caller = ToolCaller(app.context("s"), journal, app.workspace)
             run, numbers = app.runner.run, count()
 
             async def once() -> None:

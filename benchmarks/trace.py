@@ -50,13 +50,13 @@ Flush = Callable[[], Awaitable[None]]
 
 @asynccontextmanager
 async def opened(level: str, observers: int) -> AsyncGenerator[tuple[Turn, Flush]]:
-    from hookline.app import Hookline
     from hookline.events import ToolCallEvent, ToolCallEventResult, ToolResultEvent
     from hookline.hooks import hookimpl
     from hookline.models import Models, ScriptedModel
     from hookline.models.script import Call
     from hookline.models.script import Turn as Said
     from hookline.policy import Policy
+    from hookline.runtime.app import Hookline
     from hookline.tools import Tool, tool
 
     def add(a: int, b: int) -> int:

@@ -115,8 +115,6 @@ def hookline_http(server: Server, concurrency: int) -> Contender:
 async def open_hookline(
     observers: int | None = TEN, *, in_memory: bool = False, url: str = ""
 ) -> AsyncGenerator[Turn]:
-    from hookline.app import Hookline
-    from hookline.catalog.stream import StreamEvent
     from hookline.channel import Channel
     from hookline.hooks import hookimpl
     from hookline.models import Models
@@ -124,8 +122,10 @@ async def open_hookline(
     from hookline.models.script import Call
     from hookline.models.script import Turn as Said
     from hookline.models.scripted import ScriptedModel
-    from hookline.tape import MemoryStore
+    from hookline.runtime.app import Hookline
+    from hookline.tape import MemoryTapeStore
     from hookline.tools import Tool, tool
+    from hookline.types import StreamEvent
 
     class Watched(ScriptedModel):
         def stream(self, request: ModelRequest) -> Any:
@@ -145,8 +145,8 @@ async def open_hookline(
 
     class InMemory:
         @hookimpl
-        def provide_tape_store(self) -> MemoryStore:
-            return MemoryStore()
+        def provide_tape_store(self) -> MemoryTapeStore:
+            return MemoryTapeStore()
 
     said = Said(tool_calls=[Call(TOOL, json.loads(ARGUMENTS), CALL_ID)]), Said(ANSWER, chunk=CHUNK)
     models = Models(settings={"openai": {"base_url": url, "api_key": KEY}})

@@ -5,10 +5,10 @@ import tempfile
 from pathlib import Path
 
 from hookline import hookimpl
-from hookline.app import Hookline
+from hookline.ext.stores import DocStore
 from hookline.models import Call, ScriptedModel, Turn
+from hookline.runtime.app import Hookline
 from hookline.specs import StoreSpec
-from hookline.stores import DocStore
 from hookline.tools import ToolContext, tool
 
 

@@ -10,9 +10,9 @@ from hookline.hooks import (
     Catalog,
     Decision,
     Event,
+    EventResult,
     Family,
-    Hooks,
-    Result,
+    HookRegistry,
     Ruling,
     event,
     gate,
@@ -29,7 +29,7 @@ class Shop(Family, name="shop"):
 
 
 @dataclass
-class CheckoutResult(Result):
+class CheckoutResult(EventResult):
     refuse: str | None = None
     price: float | None = None
 
@@ -61,7 +61,7 @@ class Discount:
 
 
 def main() -> None:
-    hooks = Hooks(Catalog(Shop, CheckoutEvent))
+    hooks = HookRegistry(Catalog(Shop, CheckoutEvent))
     hooks.add(Discount())
     hooks.register("receipt", lambda items: ", ".join(items))
     hooks.register(

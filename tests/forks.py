@@ -34,14 +34,16 @@ LARGEST = 1 << 20
 LONGEST = 120
 """Seconds that what is run to its end may take."""
 IMPORTED = (
-    "hookline.agent.engine", "hookline.agent.journal", "hookline.agent.steering", "hookline.app",
-    "hookline.builtin", "hookline.cli.chat.builtin", "hookline.cli.chat.screen",
+    "hookline.agent.engine", "hookline.agent.journal", "hookline.agent.steering",
+    "hookline.runtime.app",
+    "hookline.runtime.builtin", "hookline.cli.chat.builtin", "hookline.cli.chat.screen",
     "hookline.cli.chat.session", "hookline.cli.commands", "hookline.cli.root", "hookline.cli.run",
-    "hookline.commandhooks.plugin", "hookline.config", "hookline.events", "hookline.mcp.plugin",
-    "hookline.models.builtin", "hookline.models.scripted", "hookline.plugins.hookfiles",
-    "hookline.plugins.watching", "hookline.policy", "hookline.skills.plugin", "hookline.tape.opening",
-    "hookline.tape.sqlite", "hookline.tools.builtin.fetch_url", "hookline.tools.builtin.search_files",
-    "hookline.tools.builtin.shell", "hookline.skills.skills", "hookline.plugins.project", "watchfiles",
+    "hookline.ext.command_hooks.plugin", "hookline.config", "hookline.events",
+    "hookline.ext.mcp.plugin",
+    "hookline.models.builtin", "hookline.models.scripted", "hookline.plugins.hook_files",
+    "hookline.plugins.watcher", "hookline.policy", "hookline.ext.skills.plugin", "hookline.tape.open",
+    "hookline.tape.sqlite.store", "hookline.ext.tools.fetch_url", "hookline.ext.tools.search_files",
+    "hookline.ext.tools.shell", "hookline.ext.skills.skills", "hookline.plugins.project", "watchfiles",
 )  # fmt: skip
 """What a turn or a chat needs, and imports when it does."""
 MAIN = "from hookline.cli import main; main()"

@@ -69,9 +69,9 @@ async def restricted(schema: str, *, parts: bool = False) -> tuple[str, str]:
     With `parts`, the tables of the cluster and the others beside the tape are made, too.
     """
     from hookline.cli.db import parts as all_parts
-    from hookline.tape.postgres import PostgresStore
-    from hookline.tape.postgres_roles import admit
-    from hookline.tape.postgres_schema import migrate
+    from hookline.tape.postgres.roles import admit
+    from hookline.tape.postgres.schema import migrate
+    from hookline.tape.postgres.store import PostgresStore
 
     owner, role = f"{schema}_owner", f"{schema}_app"
     execute(

@@ -12,19 +12,19 @@ import sys
 import pytest
 import websockets
 
-from hookline import person
 from hookline.agent.compactor import Compacting
 from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
-from hookline.app import Hookline
-from hookline.catalog import CATALOG
 from hookline.cli.onboard import Answers, onboard
 from hookline.cli.plugins import brought
 from hookline.events import NetworkRequestResult, ToolCallEventResult
+from hookline.hookspecs import CATALOG
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.runtime import user_tools as person
+from hookline.runtime.app import Hookline
+from hookline.runtime.user_commands import plugin_commands
 from hookline.sandbox.sandbox import probe
-from hookline.slash import plugin_commands
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
@@ -123,8 +123,8 @@ class Scenarios:
 
     async def a_gateway(self, scripted) -> None:
         """Over a WebSocket a call is approved, a turn is cancelled, and another one fails."""
-        from hookline.gateway import Gateway, GatewaySettings
-        from hookline.gateway.server import serve
+        from hookline.serve import Gateway, GatewaySettings
+        from hookline.serve.server import serve
 
         call = Turn(tool_calls=[Call("shell", {"command": "true"})])
         slow = Turn("slowly " * 100, chunk=1, delay=0.01)
@@ -155,8 +155,8 @@ class Scenarios:
 
     async def a_gateway_with_a_trigger(self, scripted) -> None:
         """An event waits in a queue when the gateway starts."""
-        from hookline.gateway import Gateway, GatewaySettings
-        from hookline.triggers import Triggers
+        from hookline.ext.triggers import Triggers
+        from hookline.serve import Gateway, GatewaySettings
 
         scripted("Done.", name="triggered")
         self.app.home.mkdir(exist_ok=True)

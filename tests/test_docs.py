@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog.context import HookContext
 from hookline.cli.config import problems
 from hookline.config.sections import known
+from hookline.runtime.app import Hookline
+from hookline.types import HookContext
 
 from . import forks
 

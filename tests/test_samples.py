@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import typer
 
-from hookline.app import Hookline
-from hookline.catalog import CATALOG
-from hookline.catalog.lifecycle import walk
 from hookline.cli.authoring import ShowUnlessNamed
+from hookline.hookspecs import CATALOG
+from hookline.observe.reference.lifecycle import walk
+from hookline.runtime.app import Hookline
 
 from . import commandline, forks, sample_pages
 
@@ -233,21 +233,21 @@ def test_the_page_on_the_command_line_has_every_command_and_option_and_no_other(
 
 
 def test_the_page_on_the_chat_has_every_slash_command_and_no_other(app):
-    from hookline.cli.chat.commands import Commands
+    from hookline.cli.chat.commands import ChatCommands
 
     table = re.findall(r"^\| (`/.*?) \|", (ROOT / "docs" / "chat.md").read_text(), re.M)
     named = [name for cell in table for name in re.findall(r"`/([a-z]+)", cell)]
     chat = SimpleNamespace(app=app, session_id="s")
-    assert sorted(named) == sorted(Commands(chat).known)
+    assert sorted(named) == sorted(ChatCommands(chat).known)
 
 
 def test_the_page_on_the_gateway_has_every_slash_command_and_no_other(app):
-    from hookline.gateway.commands import Commands
+    from hookline.serve.commands import ChannelCommands
 
     text = (ROOT / "docs" / "gateway.md").read_text()
     section = re.search(r"^## Commands\n(.*?)^## ", text, re.S | re.M)[1]
     named = re.findall(r"^\| `/([a-z]+)", section, re.M)
-    known = Commands(SimpleNamespace(app=app))._known("s", {"content": ""})
+    known = ChannelCommands(SimpleNamespace(app=app))._known("s", {"content": ""})
     assert sorted(named) == sorted(known)
 
 

@@ -10,7 +10,6 @@ import pytest
 
 import hookline
 from hookline import AsyncStreamEvents, Hooks, StreamEvent, hookimpl, tool
-from hookline.app import Hookline
 from hookline.events import (
     AgentEndEvent,
     ContextEventResult,
@@ -18,10 +17,11 @@ from hookline.events import (
     ToolCallEventResult,
     ToolResultEventResult,
 )
+from hookline.ext.triggers import DispatchResult, collect_trigger_routes, dispatch_trigger_lifecycle
 from hookline.models.script import Call, Turn
+from hookline.runtime.app import Hookline
 from hookline.specs import SideEffects, ToolSpec
 from hookline.tools import REGISTRY
-from hookline.triggers import DispatchResult, collect_trigger_routes, dispatch_trigger_lifecycle
 
 
 async def say(app, text="hello"):
@@ -171,7 +171,7 @@ class TestTheEventStyle:
 
 class TestTheRunnerStyle:
     def test_mutation_points_chain_and_observation_points_collect(self):
-        runner = hookline.catalog.Hooks()
+        runner = hookline.hookspecs.Hooks()
         runner.register(
             "before_tool_call", lambda tool_name, arguments, agent_id: {**arguments, "a": 1}
         )

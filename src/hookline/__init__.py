@@ -9,7 +9,7 @@ if sys.argv[:1] == ["-m"] and any(
     word.removeprefix("-m").partition(".")[0] == "hookline" for word in sys.orig_argv
 ):
     # `python -m hookline`: before anything is imported from the current folder
-    from .children.own import settle
+    from .system.children.own import settle
 
     settle()
     del settle
@@ -17,25 +17,24 @@ if sys.argv[:1] == ["-m"] and any(
 TYPE_CHECKING = False  # as in `typing`, which is too much to load for one constant
 
 if TYPE_CHECKING:
-    from .app import Hookline
-    from .catalog import Hooks
-    from .catalog import Hooks as HookRunner
-    from .catalog.envelope import content_of, field_of
-    from .catalog.stream import AsyncStreamEvents, StreamEvent
     from .hooks import HooklineError, hookimpl, hookspec
+    from .hookspecs import Hooks
+    from .hookspecs import Hooks as HookRunner
+    from .runtime.app import Hookline
     from .tools import tool
+    from .types import AsyncStreamEvents, StreamEvent, content_of, field_of
 
     __version__: str
 else:
     _HOMES = {
-        "AsyncStreamEvents": "hookline.catalog.stream",
-        "Hookline": "hookline.app",
-        "HookRunner": "hookline.catalog:Hooks",
+        "AsyncStreamEvents": "hookline.types",
+        "Hookline": "hookline.runtime.app",
+        "HookRunner": "hookline.hookspecs:Hooks",
         "HooklineError": "hookline.hooks",
-        "Hooks": "hookline.catalog",
-        "StreamEvent": "hookline.catalog.stream",
-        "content_of": "hookline.catalog.envelope",
-        "field_of": "hookline.catalog.envelope",
+        "Hooks": "hookline.hookspecs",
+        "StreamEvent": "hookline.types",
+        "content_of": "hookline.types",
+        "field_of": "hookline.types",
         "hookimpl": "hookline.hooks",
         "hookspec": "hookline.hooks",
         "tool": "hookline.tools",

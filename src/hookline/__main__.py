@@ -1,5 +1,5 @@
 """`python -m hookline`."""
 
-from hookline.cli import main
+from .cli import main
 
 main()

@@ -25,11 +25,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from hookline.text import visible
+from .text.printable import visible
 
 if TYPE_CHECKING:
-    from hookline.catalog.envelope import Envelope
-    from hookline.catalog.stream import StreamEvent
+    from .types import Envelope, StreamEvent
 
 log = logging.getLogger("hookline.channel")
 

@@ -3,6 +3,6 @@
 from hookline.plugin import hookimpl, hookspec
 """
 
-from hookline.hooks import hookimpl, hookspec
+from .hooks import hookimpl, hookspec
 
 __all__ = ["hookimpl", "hookspec"]

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from hookline.catalog.plugin import API_VERSION
-from hookline.requirement import Requirement
+from .hookspecs import API_VERSION
+from .text.requirement import Requirement
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:/-]*$", max_length=128)]
 Namespace = Annotated[str, Field(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.:/-]*)?$", max_length=128)]

@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from hookline.agent.errors import Blocked
 from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
 from hookline.agent.segments import WHOLE, Streaming
-from hookline.catalog.examples.tool import Patience as Example
-from hookline.catalog.stream import StreamEvent
+from hookline.errors import Blocked
 from hookline.events import ModelResultEventResult
 from hookline.hooks import CallError
 from hookline.models import ModelFailed, ModelUnavailable, ScriptedModel
 from hookline.models.script import Call, Fault, Turn
+from hookline.observe.reference.examples.tool import Patience as Example
 from hookline.testing import RecordingChannel
+from hookline.types import StreamEvent
 
 FINAL = StreamEvent("final", {"finish_reason": "stop"})
 

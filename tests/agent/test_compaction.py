@@ -18,8 +18,8 @@ from hookline.agent.compaction import (
     plan,
     summary_request,
 )
-from hookline.agent.errors import BadCompaction
-from hookline.tape import Entry, MemoryStore, Tape, TapeContext
+from hookline.errors import BadCompaction
+from hookline.tape import Entry, MemoryTapeStore, Tape, TapeContext
 
 WORDS = "x" * 400  # a hundred tokens
 
@@ -64,7 +64,7 @@ class Script:
         return self.begin().says().end()
 
     async def tape(self) -> Tape:
-        tape = await Tape.open(MemoryStore(), "s")
+        tape = await Tape.open(MemoryTapeStore(), "s")
         await tape.append_many(self.steps)
         return tape
 

@@ -6,17 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.agent.errors import Blocked, Unjudged
 from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
 from hookline.agent.segments import HeldBack, Streaming
-from hookline.app import Hookline
-from hookline.catalog.calls import ToolCall
-from hookline.catalog.stream import StreamEvent
+from hookline.errors import Blocked, Unjudged
 from hookline.events import ModelResultEventResult, OutputEventResult
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.runtime.app import Hookline
 from hookline.testing import RecordingChannel
+from hookline.types import StreamEvent, ToolCall
 
 SECRET = re.compile(r"sk-[0-9]{6}")
 

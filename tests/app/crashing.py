@@ -16,11 +16,11 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-from hookline.app import Hookline
 from hookline.events import BeforeAgentStartEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.policy import Policy
+from hookline.runtime.app import Hookline
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 

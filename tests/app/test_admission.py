@@ -156,7 +156,7 @@ async def test_steered_input_passes_the_input_gate(app, scripted, gate):
 
 
 async def test_a_dropped_message_gets_its_reason_and_is_noted_on_the_tape(app, scripted):
-    from hookline.catalog.turn import Admission
+    from hookline.hookspecs import Admission
 
     model = scripted("never")
     app.hooks.register("admit_message", lambda: Admission("drop", "closed on Sundays"))

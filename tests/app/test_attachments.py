@@ -8,16 +8,10 @@ from base64 import b64encode
 
 import pytest
 
-from hookline.attachments import (
-    LARGEST_IMAGE,
-    LARGEST_TEXT,
-    MOST,
-    AttachmentError,
-    attachments,
-    mentions,
-)
-from hookline.catalog.parts import ImagePart
+from hookline.errors import AttachmentError
 from hookline.models import Call, Turn
+from hookline.runtime.attachments import LARGEST_IMAGE, LARGEST_TEXT, MOST, attachments, mentions
+from hookline.types import ImagePart
 
 from .. import commandline
 

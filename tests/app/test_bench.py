@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hookline.bench import NothingToMeasure, bench
+from hookline.cli.bench_turn import NothingToMeasure, bench
 from hookline.models import ModelError, ScriptedModel
 from hookline.models.script import Fault, Turn
 

@@ -211,7 +211,7 @@ async def test_another_process_can_answer_a_question(app, scripted):
 TURN = """
 import asyncio, sys
 from pathlib import Path
-from hookline.app import Hookline
+from hookline.runtime.app import Hookline
 from hookline.channel import Channel
 from hookline.events import ToolCallEventResult
 from hookline.models import ScriptedModel

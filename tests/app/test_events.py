@@ -486,9 +486,9 @@ class TestEveryStageCanBeReplaced:
         assert [m["content"] for m in model.requests[1].messages] == ["b"]
 
     async def test_provide_tape_store(self, app, scripted):
-        from hookline.tape import MemoryStore
+        from hookline.tape import MemoryTapeStore
 
-        store = MemoryStore()
+        store = MemoryTapeStore()
         await self.check(app, scripted, provide_tape_store=lambda self: store)
         assert len(await store.entries("default:default")) == 4
         assert not (app.home / "tape.db").exists()
@@ -497,7 +497,7 @@ class TestEveryStageCanBeReplaced:
         model = scripted("ok")
         app.hooks.remove("builtin")
         app.hooks.add(type("Own", (), {"system_prompt": hookimpl(lambda self: "Mine.")})())
-        from hookline.builtin import BuiltinPlugin
+        from hookline.runtime.builtin import BuiltinPlugin
 
         app.hooks.add(BuiltinPlugin(app), name="builtin")
         async with app.running():

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from hookline.app import Hookline
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
+from hookline.runtime.app import Hookline
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 

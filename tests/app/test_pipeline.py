@@ -9,9 +9,8 @@ import pytest
 from hookline import AsyncStreamEvents, StreamEvent, hookimpl
 from hookline.agent import Blocked, CutOff, StepLimit
 from hookline.agent.run import Limits
-from hookline.app import NotRunning
-from hookline.catalog.envelope import EnvelopeError, field_of
 from hookline.channel import Channel
+from hookline.errors import NotAStore
 from hookline.events import (
     InputEventResult,
     OutputEventResult,
@@ -21,11 +20,13 @@ from hookline.events import (
 )
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
-from hookline.tape import MemoryStore
-from hookline.tape.synchronous import METHODS, NotAStore
+from hookline.runtime.app import NotRunning
+from hookline.tape import MemoryTapeStore
+from hookline.tape.synchronous import METHODS
 from hookline.testing import RecordingChannel
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+from hookline.types import EnvelopeError, field_of
 
 
 async def say(app, content="hi", **fields):
@@ -509,9 +510,9 @@ class TestTheRunningScope:
     async def test_a_store_may_come_in_any_shape(self, app, kind):
         from contextlib import contextmanager
 
-        from hookline.tape import MemoryStore
+        from hookline.tape import MemoryTapeStore
 
-        store, closed = MemoryStore(), []
+        store, closed = MemoryTapeStore(), []
 
         def generator():
             yield store
@@ -537,7 +538,7 @@ class TestTheRunningScope:
             """A store whose methods are plain functions."""
 
             def __init__(self):
-                self.kept = MemoryStore()
+                self.kept = MemoryTapeStore()
 
         def plain(name):
             def method(self, *args, **kwargs):

@@ -5,21 +5,19 @@ import asyncio
 import pytest
 
 from hookline.agent.compactor import Compacting
-from hookline.agent.errors import Blocked
 from hookline.agent.run import Limits
-from hookline.catalog.events.session import CompactionResult
+from hookline.errors import BadSetting, Blocked, UnknownSession
 from hookline.events import (
+    CompactionResult,
     SessionBeforeCompactResult,
     SessionBeforeForkResult,
     SessionBeforeSwitchResult,
     SessionBeforeTreeResult,
 )
 from hookline.hooks import HooklineError
-from hookline.lanes import SessionBusy
 from hookline.models import UnknownModel
-from hookline.models.errors import BadSetting
 from hookline.models.script import Turn
-from hookline.sessions import UnknownSession
+from hookline.runtime.session_queue import SessionBusy
 from hookline.tape import UnknownEntry
 
 HERE = "default:default"

@@ -7,14 +7,13 @@ from contextlib import closing
 import pytest
 
 from hookline import Hookline
-from hookline.agent.errors import BudgetSpent
 from hookline.agent.run import Limits
+from hookline.errors import BudgetSpent, Undelegated, UnknownTool
 from hookline.events import ContextEventResult, ToolCallEventResult, ToolResultEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
-from hookline.subagents import Role, Task, Undelegated
+from hookline.runtime.subagents import Role, Task
 from hookline.tools import tool
-from hookline.tools.errors import UnknownTool
 from hookline.tools.registry import Registry
 
 HERE = "default:default"

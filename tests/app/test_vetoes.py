@@ -10,16 +10,12 @@ import pytest
 
 from hookline.agent.compactor import Compacting
 from hookline.agent.run import Limits
-from hookline.catalog import Hooks
-from hookline.events import (
-    BeforeAgentStartEventResult,
-    SessionBeforeCompactResult,
-    UserBashResult,
-)
-from hookline.gateway import Gateway, GatewayChannel
+from hookline.events import BeforeAgentStartEventResult, SessionBeforeCompactResult, UserBashResult
 from hookline.hooks import hookimpl
+from hookline.hookspecs import Hooks
 from hookline.models.script import Call, Turn
-from hookline.person import run_shell
+from hookline.runtime.user_tools import run_shell
+from hookline.serve import Gateway, GatewayChannel
 from hookline.testing import RecordingChannel
 
 from .. import commandline

@@ -6,10 +6,9 @@ from typing import Any, Literal
 import pytest
 
 from hookline import Hooks, hookimpl
-from hookline.catalog import CATALOG
-from hookline.catalog.turn import Admission
 from hookline.events import ToolCall
 from hookline.hooks import RegistrationError
+from hookline.hookspecs import CATALOG, Admission
 
 NEW, OLD = "NEWEST", "OLDEST"
 RAISE, SKIP, DENY, CAPTURE = "RAISE", "SKIP", "DENY", "CAPTURE"

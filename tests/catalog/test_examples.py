@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from hookline.catalog import CATALOG
-from hookline.catalog.examples import EXAMPLES, PLUGINS, example_source, implementations
+from hookline.hookspecs import CATALOG
+from hookline.observe.reference.examples import EXAMPLES, PLUGINS, example_source, implementations
 
 from .situations import SITUATIONS, Stage, agent, gateway, plugin, session, tool, turn
 

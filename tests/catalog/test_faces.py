@@ -11,11 +11,11 @@ import pytest
 import hookline
 import hookline.events
 from hookline import AsyncStreamEvents, Hooks, StreamEvent, hookimpl
-from hookline.catalog import CATALOG, TurnHooks, bases
-from hookline.catalog.events import FAMILIES
+from hookline import typed_events as bases
 from hookline.events import HookContext, MessageReceiveResult, ToolCallEvent
 from hookline.hooks import Catalog, Family, RegistrationError, first
 from hookline.hooks.annotations import plain_result
+from hookline.hookspecs import CATALOG, TurnHooks
 
 EVENT_SPECS = [spec for spec in CATALOG.values() if spec.event]
 
@@ -51,7 +51,7 @@ async def test_a_handler_is_scoped_by_the_session_of_its_context():
 def test_the_public_face_has_every_event_result_and_part():
     classes = {
         name
-        for module in FAMILIES
+        for module in (hookline.events,)
         for name, value in vars(module).items()
         if inspect.isclass(value) and value.__module__ == module.__name__
     }
@@ -64,7 +64,7 @@ def test_importing_the_package_loads_nothing():
     script = (
         "import sys; before = set(sys.modules); import hookline;"
         "print(sorted(set(sys.modules) - before));"
-        "import hookline.catalog;"
+        "import hookline.hookspecs;"
         "print([m for m in ('typer', 'pydantic', 'fastapi', 'rich') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

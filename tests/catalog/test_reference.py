@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hookline.catalog import CATALOG
-from hookline.catalog.lifecycle import walk
-from hookline.catalog.reference import markdown
+from hookline.hookspecs import CATALOG
+from hookline.observe.reference.lifecycle import walk
+from hookline.observe.reference.markdown import markdown
 
 from .. import commandline
 

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from hookline import Hooks
-from hookline.catalog import CATALOG
 from hookline.events import (
     AgentStopEventResult,
     AudioPart,
@@ -34,6 +33,7 @@ from hookline.events import (
     UserBashResult,
 )
 from hookline.hooks import Decision
+from hookline.hookspecs import CATALOG
 
 ALLOW, ASK, DENIED = Decision.ALLOW, Decision.ASK, Decision.DENY
 PARTS: list[Any] = [TextPart("one"), AudioPart(b"..."), TextPart("two")]

@@ -17,19 +17,20 @@ import pytest
 import typer
 from rich.console import Console
 
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import exact
 from hookline.cli.chat.blocks import LIMIT, Blocks
 from hookline.cli.chat.completion import files
 from hookline.cli.chat.page import BURST
 from hookline.cli.chat.screen import BATCH, Screen
 from hookline.cli.doctor import examine
+from hookline.errors import BadArguments
 from hookline.hooks import hookimpl
-from hookline.person import BadArguments, arguments_of
-from hookline.session_index import project_name
-from hookline.slash import SlashCommand, command_from, plugin_commands, written
+from hookline.runtime.session_index import project_name
+from hookline.runtime.user_commands import SlashCommand, command_from, plugin_commands, written
+from hookline.runtime.user_tools import arguments_of
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+from hookline.types import StreamEvent
 
 from .. import forks
 from ..terminals import Child
@@ -66,7 +67,7 @@ repeat = True
 APP = """
 import asyncio
 import sys
-from hookline.app import Hookline
+from hookline.runtime.app import Hookline
 from hookline.cli.chat import start
 from hookline.events import ToolCallEventResult
 from hookline.policy import Policy

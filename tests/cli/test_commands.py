@@ -5,9 +5,9 @@ from time import time
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog import CATALOG
 from hookline.cli.chat.sessions import listed
+from hookline.hookspecs import CATALOG
+from hookline.runtime.app import Hookline
 from hookline.tape import SessionInfo
 
 from .. import commandline

@@ -37,7 +37,7 @@ noise()
 """
 HOOKS = """
 from hookline.events import MessageSendResult
-from hookline.catalog.parts import AudioPart, TextPart
+from hookline.types import AudioPart, TextPart
 
 def parts(event):
     noise()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookline.app import Hookline
+from hookline.runtime.app import Hookline
 
 from .. import commandline, forks
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 import typer
 
-from hookline.app import Hookline
 from hookline.cli.root import create_app, outlined
 from hookline.hooks import hookimpl
+from hookline.runtime.app import Hookline
 
 
 class Commands:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hookline.app import Hookline
 from hookline.hooks import HooklineError
-from hookline.text import visible
+from hookline.runtime.app import Hookline
+from hookline.text.printable import visible
 
 from .. import commandline, forks
 from ..terminals import Child

@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack
 import pytest
 
 from hookline import Hookline
-from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.settings import WorkerSettings
-from hookline.gateway.worker import Worker
 from hookline.models import ScriptedModel
+from hookline.serve import Gateway, GatewaySettings
+from hookline.serve.settings import WorkerSettings
+from hookline.serve.worker import Worker
 
 from .. import postgres
 from ..gateway.test_gateway import Mailbox, Post

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hookline.cluster.queue import TASK
-from hookline.gateway.lines import Line, Lines
-from hookline.inbox import key_of, packed
+from hookline.runtime.inbox import key_of, packed
+from hookline.serve.claimed_sessions import ClaimedSession, ClaimedSessions
+from hookline.serve.cluster.queue import TASK
 
 from .. import postgres
 from .conftest import letter
@@ -29,8 +29,8 @@ async def test_a_notice_that_comes_when_the_worker_has_left_the_session_starts_n
     box = await cluster.gateway()
     await box.handle(letter())  # it has a job, which is another worker's to take
     ours = box.gateway.cluster
-    lines = Lines(cluster.app(), ours.queue, ours.relay)
-    left = Line("mail:ada", worker=1, tries=0)
+    lines = ClaimedSessions(cluster.app(), ours.queue, ours.relay)
+    left = ClaimedSession("mail:ada", worker=1, tries=0)
     left.over.set()
     await lines.follow(left)
     assert not left.unsettled

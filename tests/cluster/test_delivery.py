@@ -3,9 +3,9 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from hookline.catalog.parts import AudioPart, ImagePart, TextPart
 from hookline.events import MessageReceiveResult, MessageSendResult
 from hookline.models.script import Turn
+from hookline.types import AudioPart, ImagePart, TextPart
 
 from .. import postgres
 from .conftest import Cluster, letter

@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from hookline.catalog.envelope import EnvelopeError
 from hookline.models.script import Turn
+from hookline.types import EnvelopeError
 
 from .. import postgres
 from .conftest import Cluster, letter

@@ -8,8 +8,8 @@ import urllib.request
 
 import pytest
 
-from hookline.cluster.engine import FORMAT
 from hookline.models.script import Call, Turn
+from hookline.serve.cluster.engine import FORMAT
 
 from .. import postgres
 from ..app.test_admission import Gate

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hookline.catalog.trigger import TriggerEvent
+from hookline.hookspecs import TriggerEvent
 from hookline.models.script import Fault, Turn
 
 from .conftest import letter

@@ -4,11 +4,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from hookline.cluster import prepare
-from hookline.cluster.schema import PART, steps
-from hookline.tape.errors import TapeTooOld
-from hookline.tape.postgres import PostgresStore
-from hookline.tape.postgres_schema import migrate
+from hookline.errors import TapeTooOld
+from hookline.serve.cluster import prepare
+from hookline.serve.cluster.schema import PART, steps
+from hookline.tape.postgres.schema import migrate
+from hookline.tape.postgres.store import PostgresStore
 
 from .. import commandline, postgres
 from .conftest import Cluster, letter

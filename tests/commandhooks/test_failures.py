@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hookline.commandhooks.answer import LONGEST
 from hookline.events import ToolCallEvent
+from hookline.ext.command_hooks.answer import LONGEST
 from hookline.models import Call, Turn
 
 

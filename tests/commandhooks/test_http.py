@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from hookline.commandhooks.addresses import refusal
 from hookline.events import ToolCallEvent
+from hookline.ext.command_hooks.addresses import refusal
 
 
 @asynccontextmanager

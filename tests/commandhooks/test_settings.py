@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hookline.commandhooks.matcher import Condition, Matcher
-from hookline.commandhooks.names import shown_input, taken_input
-from hookline.commandhooks.settings import read_table
 from hookline.events import ToolCallEvent
+from hookline.ext.command_hooks.matcher import Matcher, ToolCondition
+from hookline.ext.command_hooks.names import shown_input, taken_input
+from hookline.ext.command_hooks.settings import read_table
 
 
 async def judged(app, tool="shell", **arguments):
@@ -62,14 +62,14 @@ BAD_HOOKS = {
 NOTHING = """
 import asyncio, sys
 from pathlib import Path
-from hookline.app import Hookline
+from hookline.runtime.app import Hookline
 
 async def main(folder):
     app = Hookline(home=folder, workspace=folder)
     app.load_hooks(packages=False)
     app.hooks.pm.get_plugin("command-hooks").home = folder
     async with app.running():
-        print(*(name for name in sys.modules if name.startswith("hookline.commandhooks.")))
+        print(*(name for name in sys.modules if name.startswith("hookline.ext.command_hooks.")))
         print(app.hooks["tool_call"].live or app.hooks["input"].live or app.hooks["model_call"].live)
 
 asyncio.run(main(Path(sys.argv[1])))
@@ -116,7 +116,7 @@ class TestReading:
         done = subprocess.run(
             [sys.executable, "-c", NOTHING, tmp_path], capture_output=True, text=True, check=True
         )
-        assert done.stdout.split() == ["hookline.commandhooks.plugin", "False"]
+        assert done.stdout.split() == ["hookline.ext.command_hooks.plugin", "False"]
 
     async def test_all_hooks_can_be_turned_off_in_the_file(self, app, places):
         hook = {"type": "command", "command": "exit 2"}
@@ -229,7 +229,7 @@ class TestMatchers:
         ],
     )
     def test_conditions_on_commands(self, text, given, holds):
-        assert Condition(text).holds(("Bash", "shell"), given, "/w") is holds
+        assert ToolCondition(text).holds(("Bash", "shell"), given, "/w") is holds
 
     @pytest.mark.parametrize(
         ("pattern", "path", "holds"),
@@ -242,7 +242,7 @@ class TestMatchers:
         ],
     )
     def test_conditions_on_paths(self, pattern, path, holds):
-        condition = Condition(f"Read({pattern})")
+        condition = ToolCondition(f"Read({pattern})")
         assert condition.holds(("Read", "read_file"), {"file_path": path}, "/w") is holds
 
 

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from hookline.app import Hookline
 from hookline.events import ToolCallEvent
 from hookline.policy import Policy
+from hookline.runtime.app import Hookline
 
 from .. import forks
 

@@ -11,7 +11,7 @@ from ..commandline import environment
 
 PLUGGED = """
 import sys
-from hookline.app import Hookline
+from hookline.runtime.app import Hookline
 
 app = Hookline()
 app.load_hooks(packages=False)

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from hookline.config import ConfigError
-from hookline.config.writing import write
+from hookline.config.writer import write
 
 COMMENTED = """\
 # My settings.

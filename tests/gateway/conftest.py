@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 import websockets
 
-from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.server import serve
+from hookline.serve import Gateway, GatewaySettings
+from hookline.serve.server import serve
 
 TOKEN = "the-token-of-the-owner"
 """What the gateways of tests want, unless a test says otherwise."""

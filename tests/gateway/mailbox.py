@@ -1,7 +1,7 @@
 """Channels of the gateway for tests, with a method for each thing that happens to a message."""
 
 from hookline.channel import Channel
-from hookline.gateway import GatewayChannel
+from hookline.serve import GatewayChannel
 
 
 class Letters(GatewayChannel):

@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from hookline.app import Hookline
-from hookline.catalog.stream import StreamEvent
-from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.peers import Peer
-from hookline.gateway.server import serve
 from hookline.policy import Policy
+from hookline.runtime.app import Hookline
+from hookline.serve import Gateway, GatewaySettings
+from hookline.serve.peers import Peer
+from hookline.serve.server import serve
+from hookline.types import StreamEvent
 
 TOKEN = "the-token-of-the-owner"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

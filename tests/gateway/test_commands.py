@@ -6,11 +6,11 @@ import json
 import pytest
 
 from hookline.events import InputEventResult, MessageReceiveResult
-from hookline.gateway import Gateway, GatewaySettings
 from hookline.hooks import hookimpl
 from hookline.models.script import Turn
 from hookline.policy import Policy
-from hookline.slash import SlashCommand
+from hookline.runtime.user_commands import SlashCommand
+from hookline.serve import Gateway, GatewaySettings
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 

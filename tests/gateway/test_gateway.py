@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from hookline.catalog.parts import TextPart
-from hookline.gateway import Gateway, GatewaySettings, GatewayStopping, UnknownChannel
-from hookline.gateway.gateway import ChannelFailed
+from hookline.errors import ChannelFailed
 from hookline.hooks import hookimpl
-from hookline.inbox import SQLiteInbox
 from hookline.models.script import Fault, Turn
+from hookline.runtime.inbox import SQLiteInbox
+from hookline.serve import Gateway, GatewaySettings, GatewayStopping, UnknownChannel
 from hookline.tape import SQLiteStore
+from hookline.types import TextPart
 
 from .mailbox import Letters
 

@@ -3,8 +3,8 @@
 import asyncio
 
 from hookline.events import MessageReceiveResult, TextPart
-from hookline.gateway import Gateway
 from hookline.models.script import Turn
+from hookline.serve import Gateway
 
 from .test_gateway import Mailbox, Post, letter
 

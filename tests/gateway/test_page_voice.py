@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hookline.catalog.parts import AudioPart
 from hookline.events import MessageReceiveEvent, MessageReceiveResult
 from hookline.models import ScriptedModel, Turn
+from hookline.types import AudioPart
 
 from .page import CHROMIUM, MISSING, browser, opened, serving, true
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.session_index import project_name
+from hookline.runtime.session_index import project_name
 
 from .. import forks
 from .conftest import TOKEN, bearer
@@ -30,7 +30,7 @@ wait = 600
 """
 
 
-SERVED = ("hookline.gateway.server", "hookline.gateway.web", "hookline.inspector.routes")
+SERVED = ("hookline.serve.server", "hookline.serve.web", "hookline.observe.inspector.routes")
 
 
 def environment(home: Path, **settings: str | None) -> dict[str, str]:
@@ -128,7 +128,7 @@ def test_sighup_reloads_hook_files_and_the_gateway_goes_on(tmp_path):
         line = {}
         while "reloaded" not in line.get("message", ""):
             line = json.loads(process.stderr.readline())
-        assert (line["level"], line["logger"]) == ("info", "hookline.gateway")
+        assert (line["level"], line["logger"]) == ("info", "hookline.serve")
         with post(f"{url}api/sessions/a/messages", "hi") as response:
             assert json.load(response)["reason"] == "closed"
 

@@ -6,10 +6,10 @@ import json
 import pytest
 import websockets
 
-from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.limits import Limiter, TooMany
-from hookline.gateway.server import create_app
-from hookline.gateway.settings import UnsafeBinding
+from hookline.errors import TooManyRequests, UnsafeBinding
+from hookline.serve import Gateway, GatewaySettings
+from hookline.serve.limits import Limiter
+from hookline.serve.server import create_app
 
 from .conftest import TOKEN, bearer, frames_until
 
@@ -120,7 +120,7 @@ def test_a_limit_fills_up_again_with_time_and_for_each_user_alone():
     limiter = Limiter(60, 2, clock=lambda: now[0])
     limiter.check("ada")
     limiter.check("ada")
-    with pytest.raises(TooMany):
+    with pytest.raises(TooManyRequests):
         limiter.check("ada")
     limiter.check("bob")
     now[0] = 1.0

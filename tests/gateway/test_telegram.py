@@ -7,17 +7,16 @@ from importlib.util import find_spec
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog.parts import AudioPart, ImagePart
-from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
+from hookline.errors import ChannelFailed
 from hookline.events import MessageReceiveResult, ToolCallEventResult
-from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.gateway import ChannelFailed
-from hookline.gateway.telegram.settings import TelegramSettings
+from hookline.ext.telegram.settings import TelegramSettings
 from hookline.hooks import hookimpl
 from hookline.models import ScriptedModel
 from hookline.models.script import Fault, Turn
 from hookline.policy import Policy
+from hookline.runtime.app import Hookline
+from hookline.serve import Gateway, GatewaySettings
+from hookline.types import AsyncStreamEvents, AudioPart, ImagePart, StreamEvent
 
 from .botapi import ADA, EVE, TOKEN, BotApi
 from .test_questions import asking
@@ -531,7 +530,7 @@ async def test_there_is_no_webhook_where_messages_are_polled(served, app, telegr
 
 @pytest.mark.skipif(not find_spec("moonshine_voice"), reason="needs hookline[voice]")
 async def test_a_voice_message_is_understood_and_answered_by_voice(bot, telegram, scripted, app):
-    from hookline.voice.formats import OGG, format_of
+    from hookline.ext.voice.formats import OGG, format_of
 
     model = scripted("The lights are on.")
     async with bot():

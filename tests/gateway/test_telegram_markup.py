@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.gateway.telegram.markup import as_html, length, pieces, seen
+from hookline.ext.telegram.markup import as_html, length, pieces, seen
 
 from .botapi import _Checked
 

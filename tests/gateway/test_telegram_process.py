@@ -86,8 +86,8 @@ def test_doctor_names_the_channels_and_never_the_token(tmp_path, here):
 def test_a_gateway_without_the_channel_imports_nothing_of_it(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
-        "from hookline.app import Hookline; from hookline.gateway import Gateway\n"
-        "import hookline.gateway.server\n"
+        "from hookline.runtime.app import Hookline; from hookline.serve import Gateway\n"
+        "import hookline.serve.server\n"
         "app = Hookline(home=Path('.')); app.load_hooks()\n"
         "print(*Gateway(app).channels)\n"
         "print(*[m for m in sys.modules if m == 'telegram' or 'gateway.telegram' in m])\n"

@@ -7,10 +7,10 @@ import json
 import pytest
 import websockets
 
-from hookline.catalog.parts import AudioPart, ImagePart, TextPart
 from hookline.events import MessageReceiveResult, MessageSendResult, ToolCallEventResult
 from hookline.models.script import Call, Fault, Turn
 from hookline.policy.approvals import Approvals
+from hookline.types import AudioPart, ImagePart, TextPart
 
 from .conftest import frames_until
 

@@ -4,9 +4,9 @@ import sqlite3
 
 import pytest
 
-from hookline.catalog.parts import AudioPart, ImagePart, TextPart
-from hookline.inbox import SQLiteInbox, packed, unpacked
+from hookline.runtime.inbox import SQLiteInbox, packed, unpacked
 from hookline.tape import SQLiteStore, TapeFull
+from hookline.types import AudioPart, ImagePart, TextPart
 
 
 def letter(name="m1", **fields):

@@ -8,12 +8,12 @@ from uuid import uuid4
 import pytest
 
 from hookline.channel import Channel
-from hookline.gateway import Gateway, GatewaySettings
 from hookline.hooks import hookimpl
-from hookline.inbox import SQLiteInbox, packed
-from hookline.lock import Lock
 from hookline.models.script import Turn
-from hookline.tape import MemoryStore, SQLiteStore
+from hookline.runtime.inbox import SQLiteInbox, packed
+from hookline.serve import Gateway, GatewaySettings
+from hookline.system.file_lock import Lock
+from hookline.tape import MemoryTapeStore, SQLiteStore
 
 from ..gateway.test_gateway import Mailbox, Post, letter
 
@@ -179,7 +179,7 @@ async def test_an_answer_that_is_sent_again_has_the_id_it_had_before(app, script
 
 
 async def test_on_tapes_that_others_share_only_ones_own_turns_are_continued(app, scripted, box):
-    shared = MemoryStore()
+    shared = MemoryTapeStore()
 
     class Shared:
         @hookimpl

@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hookline.gateway import GatewaySettings
-from hookline.gateway.inspecting import serve_inspector
+from hookline.serve import GatewaySettings
+from hookline.serve.inspector_server import serve_inspector
 
 TOKEN = "the-token-of-the-owner"
 

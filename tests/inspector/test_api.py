@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from hookline.events import ToolCallEvent, ToolCallEventResult
-from hookline.inspector.tail import SESSIONS
 from hookline.models import Call, Turn
+from hookline.observe.inspector.tail import SESSIONS
 
 from .conftest import TOKEN
 

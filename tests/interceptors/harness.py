@@ -25,25 +25,24 @@ from agent_hooks import (
 from agent_hooks.ctk import Capability, RunOutcome, RunRecord, Scenario, redact_paths
 from agent_hooks.ctk.harness import ToolSpec as ScenarioTool
 
-from hookline.agent.errors import Blocked
 from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
 from hookline.agent.segments import WHOLE, Streaming
-from hookline.app import Hookline
-from hookline.catalog.events.message import MessageUpdateEvent
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import Channel
 from hookline.config import Config
+from hookline.errors import Blocked, ToolError
+from hookline.events import MessageUpdateEvent
+from hookline.ext.interceptors.host import surface
+from hookline.ext.interceptors.plugin import AgentHooks
+from hookline.ext.interceptors.settings import AgentHooksSettings
 from hookline.hooks import Dispatch
-from hookline.interceptors.host import surface
-from hookline.interceptors.plugin import AgentHooks
-from hookline.interceptors.settings import AgentHooksSettings
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
+from hookline.runtime.app import Hookline
 from hookline.specs import SideEffects, ToolSpec
-from hookline.tools.errors import ToolError
 from hookline.tools.registry import Registry
 from hookline.tools.tool import Tool
+from hookline.types import StreamEvent
 
 SESSION = "conformance"
 SURFACES = {"buffered": WHOLE, "incremental": Streaming(segment=1)}

@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from hookline.agent.errors import Blocked
 from hookline.agent.run import Limits
 from hookline.agent.segments import Streaming
 from hookline.config import ConfigError
+from hookline.errors import Blocked
 from hookline.events import ToolCallEventResult
-from hookline.interceptors.errors import InterceptorError
+from hookline.ext.interceptors.errors import InterceptorError
 from hookline.models.script import Call, Turn
-from hookline.subagents import Task
+from hookline.runtime.subagents import Task
 from hookline.testing import RecordingChannel
 from hookline.tools import tool
 

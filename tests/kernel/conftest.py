@@ -1,10 +1,10 @@
 import pytest
 
-from hookline.hooks import Hooks
+from hookline.hooks import HookRegistry
 
 from .sample import shop
 
 
 @pytest.fixture
-def hooks() -> Hooks:
+def hooks() -> HookRegistry:
     return shop()

@@ -11,9 +11,9 @@ from hookline.hooks import (
     Catalog,
     Decision,
     Event,
+    EventResult,
     Family,
-    Hooks,
-    Result,
+    HookRegistry,
     Ruling,
     around,
     chain,
@@ -117,7 +117,7 @@ class Shop(Family, name="shop"):
 
 
 @dataclass
-class OrderResult(Result):
+class OrderResult(EventResult):
     block: bool = False
     reason: str | None = None
     dish: str | None = None
@@ -140,7 +140,7 @@ class OrderEvent(Event[OrderResult]):
 
 
 @dataclass
-class PlateResult(Result):
+class PlateResult(EventResult):
     content: str | None = None
     label: str | None = None
 
@@ -171,5 +171,5 @@ class Ctx:
 CATALOG = Catalog(Shop, OrderEvent, PlateEvent, DoneEvent)
 
 
-def shop(**options: Any) -> Hooks:
-    return Hooks(CATALOG, **options)
+def shop(**options: Any) -> HookRegistry:
+    return HookRegistry(CATALOG, **options)

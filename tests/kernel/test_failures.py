@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hookline.hooks import Hooks
+from hookline.hooks import HookRegistry
 
 from .sample import Order
 
@@ -31,7 +31,7 @@ def disguised() -> None:
     raise Disguised
 
 
-def named(hooks: Hooks, name: str, handlers: list[Any]) -> None:
+def named(hooks: HookRegistry, name: str, handlers: list[Any]) -> None:
     for number, handler in enumerate(handlers):
         handler.__qualname__ = f"number_{number}"
         hooks.register(name, handler)

@@ -17,7 +17,7 @@ from hookline.hooks import (
     Catalog,
     Event,
     Family,
-    Hooks,
+    HookRegistry,
     RegistrationError,
     first,
     hookimpl,
@@ -571,7 +571,7 @@ async def test_hooks_of_one_shape_that_match_different_fields_do_not_share_code(
         def two(self, a: str, b: str) -> None:
             """Match the second."""
 
-    hooks = Hooks(Catalog(Alike))
+    hooks = HookRegistry(Catalog(Alike))
     for name in ("one", "two"):
         hooks.register(name, lambda: 1 / 0)
         await hooks.call(name, a="A", b="B")
@@ -583,5 +583,5 @@ async def test_a_hooks_object_comes_with_a_catalogue_of_its_own():
     one, two = shop(), shop()
     one.register("greet", lambda: "one")
     assert await greet(two) is None
-    assert isinstance(one, Hooks)
+    assert isinstance(one, HookRegistry)
     assert issubclass(OrderEvent, Event)

@@ -7,7 +7,7 @@ import pytest
 
 from hookline import HookRunner, Hooks
 from hookline import hooks as kernel
-from hookline.catalog import Hooks as ShippedHooks
+from hookline.hookspecs import Hooks as ShippedHooks
 from hookline.plugin import hookimpl, hookspec
 
 

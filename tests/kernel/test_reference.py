@@ -45,7 +45,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Rules(hl.Result):
+class Rules(hl.EventResult):
     """A result that patches, supplies, decides, or cannot say what it means."""
 
     x: str | None = None
@@ -143,7 +143,7 @@ def test_a_combination_is_refused_when_declared_or_it_runs(kind, errors):
                 declare(reducer, errors, order, sync, result, as_event)
             continue
         spec = declare(reducer, errors, order, sync, result, as_event)
-        hooks = hl.Hooks(hl.Catalog(spec))
+        hooks = hl.HookRegistry(hl.Catalog(spec))
         calls = []
         hooks.register(spec.name, lambda *_, _seen=calls.append, **given: _seen(1))
         passed = {"event": Happened(), "x": {}, "call_next": lambda *_: None}
@@ -172,7 +172,7 @@ def test_what_means_nothing_is_refused_when_declared():
     ("reducer", "options"), [(hl.gate, {"once": True}), (hl.patch("x"), {"once": True}), (hl.patch, {})]
 )
 def test_a_guard_that_could_not_guard_is_refused_when_registered(reducer, options):
-    hooks = hl.Hooks(hl.Catalog(declare(reducer, SKIP, OLDEST, False, Rules, as_event=True)))
+    hooks = hl.HookRegistry(hl.Catalog(declare(reducer, SKIP, OLDEST, False, Rules, as_event=True)))
     with pytest.raises(hl.RegistrationError):
         hooks.register("happened", lambda event: None, guard=True, **options)
 
@@ -571,7 +571,9 @@ class Compiled(World):
     """The kernel."""
 
     def __init__(self, case):
-        self.hooks = hl.Hooks(hl.Catalog(case.spec), on_gate_error="deny" if case.denies else "allow")
+        self.hooks = hl.HookRegistry(
+            hl.Catalog(case.spec), on_gate_error="deny" if case.denies else "allow"
+        )
         self.offs = {}
         self.records = []
         if case.traced:

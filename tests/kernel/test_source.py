@@ -17,7 +17,7 @@ from hookline.hooks import (
     Catalog,
     Dispatch,
     Family,
-    Hooks,
+    HookRegistry,
     Reducer,
     hookimpl,
     hookspec,
@@ -58,8 +58,8 @@ class Market(Family, name="market"):
         """Add to the basket."""
 
 
-def market(name: str, results: list[Any]) -> Hooks:
-    hooks = Hooks(Catalog(Market))
+def market(name: str, results: list[Any]) -> HookRegistry:
+    hooks = HookRegistry(Catalog(Market))
     for number, result in enumerate(results):
 
         def plain(item: str, result: Any = result) -> Any:

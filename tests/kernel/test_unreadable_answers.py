@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import pytest
 
 from hookline import Hooks
-from hookline.catalog import CATALOG
 from hookline.events import ToolCallEvent, ToolCallEventResult, ToolResultEventResult
-from hookline.hooks import Result, Ruling
+from hookline.hooks import EventResult, Ruling
+from hookline.hookspecs import CATALOG
 
 GATES = [spec for spec in CATALOG.values() if spec.reducer.name == "gate"]
 
 
 @dataclass
-class Foreign(Result):
+class Foreign(EventResult):
     block: bool = True
 
 

@@ -5,11 +5,21 @@ from typing import Literal
 
 import pytest
 
-from hookline.hooks import Catalog, Decision, Event, Hooks, Result, Ruling, event, gate, record
+from hookline.hooks import (
+    Catalog,
+    Decision,
+    Event,
+    EventResult,
+    HookRegistry,
+    Ruling,
+    event,
+    gate,
+    record,
+)
 
 
 @record
-class LetterResult(Result):
+class LetterResult(EventResult):
     text: str | None = None
     block: bool = False
 
@@ -34,7 +44,7 @@ class LetterEvent(Event[LetterResult]):
 
 @pytest.fixture
 def hooks():
-    return Hooks(Catalog(LetterEvent))
+    return HookRegistry(Catalog(LetterEvent))
 
 
 @pytest.fixture

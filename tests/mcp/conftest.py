@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog.identity import Identity
-from hookline.tools.runner import Caller, Requested
+from hookline.runtime.app import Hookline
+from hookline.tools.runner import Requested, ToolCaller
+from hookline.types import Identity
 
 HERE = Path(__file__).parent
 
@@ -102,7 +102,7 @@ def servers(tmp_path) -> Servers:
 
 async def call(app, name, **arguments):
     """Call a tool as a model does."""
-    caller = Caller(app.context("s"), Kept(), app.workspace, identity=Identity(channel="terminal"))
+    caller = ToolCaller(app.context("s"), Kept(), app.workspace, identity=Identity(channel="terminal"))
     return await app.runner.run(Requested("c1", name, arguments), caller)
 
 

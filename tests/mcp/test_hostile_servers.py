@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from hookline.errors import ToolError
 from hookline.events import ToolExecutionUpdateEvent
-from hookline.tools.errors import ToolError
 
 from .conftest import alive, brought, call, python
 
@@ -51,7 +51,7 @@ async def test_a_server_that_dies_during_a_call_is_told_of_and_started_again(ser
 
 
 async def test_a_server_that_dies_again_and_again_is_given_up_until_it_is_called(servers, monkeypatch):
-    monkeypatch.setattr("hookline.mcp.connection.delay", lambda failures: 0)
+    monkeypatch.setattr("hookline.ext.mcp.connection.delay", lambda failures: 0)
     dying = python(
         "-c", f"open({str(servers.record)!r}, 'a').write('born\\n'); raise SystemExit('no key')"
     )
@@ -145,7 +145,7 @@ async def test_a_bad_answer_is_an_error_of_the_tool(servers, tool, told):
 
 
 async def test_a_server_that_will_not_end_is_ended_with_its_children(servers, monkeypatch):
-    monkeypatch.setattr("hookline.mcp.stdio.GRACE", 0.2)
+    monkeypatch.setattr("hookline.ext.mcp.stdio.GRACE", 0.2)
     async with servers.running(bad=servers.hostile("stubborn")) as app:
         assert (await call(app, "bad.fine")).content == "fine"
     left = [*servers.recorded("pid"), *servers.recorded("child")]

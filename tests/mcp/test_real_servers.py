@@ -3,10 +3,10 @@
 import asyncio
 import subprocess
 
-from hookline.catalog.parts import ImagePart, TextPart
 from hookline.events import ToolExecutionUpdateEvent
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
+from hookline.types import ImagePart, TextPart
 
 from .conftest import alive, brought, call, python
 

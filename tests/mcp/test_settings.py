@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hookline import tool
-from hookline.mcp import McpError, Server
-from hookline.mcp.settings import ServerSettings
-from hookline.mcp.tools import effects_of
+from hookline.ext.mcp import McpError, McpServer
+from hookline.ext.mcp.settings import ServerSettings
+from hookline.ext.mcp.tools import effects_of
 from hookline.plugins.project import project_items
 from hookline.tools.registry import Registry
 
@@ -32,13 +32,13 @@ from .conftest import brought, call, python, table
 )
 def test_wrong_settings_are_told_with_their_place(settings, told):
     with pytest.raises(McpError) as error:
-        Server("x", settings).settings()
+        McpServer("x", settings).settings()
     assert told in str(error.value)
 
 
 def test_a_name_that_could_be_no_namespace_is_refused():
     with pytest.raises(McpError, match="letters, digits"):
-        Server("a b", {"command": "a"}).settings()
+        McpServer("a b", {"command": "a"}).settings()
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ async def test_without_servers_the_package_is_not_even_imported(servers):
     import subprocess
 
     code = (
-        "import asyncio, sys, pathlib\nfrom hookline.app import Hookline\n"
+        "import asyncio, sys, pathlib\nfrom hookline.runtime.app import Hookline\n"
         "async def main():\n"
         f"    app = Hookline(home=pathlib.Path({str(servers.home)!r}))\n"
         "    app.load_hooks(packages=False)\n"
         "    async with app.running():\n        app.tools.names()\n"
         "asyncio.run(main())\nassert 'mcp' not in sys.modules, 'imported'\n"
-        "assert 'hookline.mcp.connection' not in sys.modules, 'imported'\n"
+        "assert 'hookline.ext.mcp.connection' not in sys.modules, 'imported'\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -200,6 +200,6 @@ def test_the_example_is_a_good_configuration(monkeypatch):
     monkeypatch.setenv("TICKETS_KEY", "k")
     example = Path(__file__).parents[2] / "examples" / "mcp.toml"
     found = tomllib.loads(example.read_text())["mcp"]["servers"]
-    settings = {name: Server(name, table).settings() for name, table in found.items()}
+    settings = {name: McpServer(name, table).settings() for name, table in found.items()}
     assert settings["tickets"].headers == {"Authorization": "Bearer k"}
     assert [settings["git"].tools.takes(name) for name in ("git_log", "git_reset")] == [True, False]

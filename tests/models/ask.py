@@ -3,8 +3,8 @@
 from contextlib import aclosing
 from typing import Any
 
-from hookline.catalog.stream import StreamEvent
 from hookline.models import Model, ModelRequest
+from hookline.types import StreamEvent
 
 
 def user(text: str) -> list[dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hookline.app import Hookline
 from hookline.models import Models
+from hookline.runtime.app import Hookline
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from hookline.catalog.parts import AudioPart, ImagePart, TextPart
 from hookline.models import BadSetting, ModelRequest
 from hookline.models.openai.providers import service
 from hookline.models.openai.settings import Endpoint, Settings
-from hookline.models.openai.wire import Malformed, Reply, ToolNames, body, messages, usage
+from hookline.models.openai.wire import Malformed, StreamedReply, ToolNames, body, messages, usage
 from hookline.models.pricing import check_prices, cost
+from hookline.types import AudioPart, ImagePart, TextPart
 
 
 def written(request: ModelRequest, provider: str = "openai", **settings):
@@ -173,7 +173,7 @@ def test_options_of_the_request_go_before_those_of_the_settings():
 
 
 def test_several_tool_calls_are_put_together_from_their_pieces():
-    reply = Reply(ToolNames(["fs.read"]))
+    reply = StreamedReply(ToolNames(["fs.read"]))
     for delta in (
         {"content": None, "tool_calls": [piece(1, id="b", name="other")]},
         {"tool_calls": [piece(0, '{"a"', id="a", name="fs_read"), piece(1, "[")]},
@@ -189,7 +189,7 @@ def test_several_tool_calls_are_put_together_from_their_pieces():
 
 
 def test_calls_without_an_index_are_told_apart_by_their_ids():
-    reply = Reply(ToolNames([]))
+    reply = StreamedReply(ToolNames([]))
     for call in (
         {"id": "a", "function": {"name": "x", "arguments": {"n": 1}}},
         {"id": "b", "function": {"name": "y", "arguments": "{"}},
@@ -201,7 +201,7 @@ def test_calls_without_an_index_are_told_apart_by_their_ids():
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 def test_reasoning_is_told_from_text(field):
-    reply = Reply(ToolNames([]))
+    reply = StreamedReply(ToolNames([]))
     found = reply.take(chunk({field: "hm", "content": "so"}))
     assert [(event.kind, event.data["delta"]) for event in found] == [
         ("reasoning", "hm"),
@@ -211,7 +211,7 @@ def test_reasoning_is_told_from_text(field):
 
 @pytest.mark.parametrize("odd", [{}, {"choices": []}, {"choices": None}, chunk(None), chunk({})])
 def test_chunks_that_say_nothing_are_passed_over(odd):
-    assert Reply(ToolNames([])).take(odd) == []
+    assert StreamedReply(ToolNames([])).take(odd) == []
 
 
 @pytest.mark.parametrize(
@@ -230,11 +230,11 @@ def test_chunks_that_say_nothing_are_passed_over(odd):
 )
 def test_chunks_of_another_form_are_malformed(odd):
     with pytest.raises(Malformed):
-        Reply(ToolNames([])).take(odd)
+        StreamedReply(ToolNames([])).take(odd)
 
 
 def test_endless_tool_calls_are_malformed():
-    reply = Reply(ToolNames([]))
+    reply = StreamedReply(ToolNames([]))
     with pytest.raises(Malformed, match="tool calls"):
         reply.take(chunk({"tool_calls": [piece(index) for index in range(1000)]}))
 

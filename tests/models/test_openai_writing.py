@@ -7,9 +7,9 @@ import pytest
 
 from hookline.models import ModelRequest
 from hookline.models.openai.providers import service
+from hookline.models.openai.request import RequestWriter
 from hookline.models.openai.settings import Endpoint, Settings
 from hookline.models.openai.wire import ToolNames, body
-from hookline.models.openai.writing import RequestWriter
 
 ENDPOINT = Endpoint.of(service("openai"), Settings.read({}, "openai"))
 

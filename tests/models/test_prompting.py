@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hookline.models import ModelFailed, ModelRequest
-from hookline.models.prompting import (
+from hookline.models.prompt import (
     answer_name,
     call_messages,
     call_schema,

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from hookline.home import home
 from hookline.models import (
     BadSetting,
     LocalModel,
     ModelError,
+    ModelProvider,
     Models,
     ModelUnavailable,
-    Provider,
     ScriptedModel,
     UnknownModel,
 )
+from hookline.system.home import home
 
 
 def test_a_scripted_model_is_found_by_its_file_and_kept(tmp_path: Path):
@@ -81,7 +81,7 @@ def test_other_providers_and_ready_models_plug_in():
         return ScriptedModel(["x"], name=f"mine:{model}")
 
     models = Models(builtin=False)
-    models.register(Provider("mine", make, "of my own", names=lambda: ["mine:big", "mine:small"]))
+    models.register(ModelProvider("mine", make, "of my own", names=lambda: ["mine:big", "mine:small"]))
     assert models.get("mine:big") is models.get("mine:big")
     assert made == ["big"]
     ready = ScriptedModel(["x"], name="ready")
@@ -96,7 +96,7 @@ def test_a_provider_that_lacks_its_library_is_unavailable():
         raise ModuleNotFoundError("no", name="somelib")
 
     models = Models()
-    models.register(Provider("far", make))
+    models.register(ModelProvider("far", make))
     with pytest.raises(ModelUnavailable, match="'far:x' needs somelib"):
         models.get("far:x")
 
@@ -104,7 +104,9 @@ def test_a_provider_that_lacks_its_library_is_unavailable():
 def test_available_says_why_not():
     models = Models(builtin=False, default="good")
     models.register(
-        Provider("bad", lambda *_: ScriptedModel([]), "b", problem=lambda settings: "no key; set one")
+        ModelProvider(
+            "bad", lambda *_: ScriptedModel([]), "b", problem=lambda settings: "no key; set one"
+        )
     )
     models.add(ScriptedModel(["x"], name="good"))
     found = {each.name: each for each in models.available()}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.app import Hookline
+from hookline.runtime.app import Hookline
 
 from .site import Site
 

@@ -10,7 +10,7 @@ import pytest
 from hookline import hookimpl
 from hookline.events import AgentEndEvent, ResourcesDiscoverResult, TurnEndEvent
 from hookline.models import Call, Turn
-from hookline.plugins.hookfiles import get_builtins_hooks_dir
+from hookline.plugins.hook_files import get_builtins_hooks_dir
 from hookline.plugins.project import project_items
 from hookline.tools.registry import REGISTRY
 
@@ -232,7 +232,7 @@ class TestWhereTheyComeFrom:
         assert (SEEN, app.hook_files.items()) == ([], [])
 
     def test_an_app_that_was_not_asked_to_load_hooks_loads_none(self, app, profile):
-        from hookline.app import Hookline
+        from hookline.runtime.app import Hookline
 
         (profile / "a.py").write_text(says("a"))
         bare = Hookline(home=app.home, workspace=app.workspace)
@@ -500,7 +500,7 @@ hooks = [("agent_end", wait), ("agent_end", then)]
             says("a") + "\nfrom hookline import tool\n@tool\ndef shell() -> str:\n    '''Mine.'''\n"
         )
         async with app.running():
-            assert app.tools.get("shell").place.startswith("hookline.tools.builtin")
+            assert app.tools.get("shell").place.startswith("hookline.ext.tools")
             await app.hooks.emit(AgentEndEvent())
         assert SEEN == []
         assert "two tools are named 'shell'" in failures(app)["profile/a.py"]

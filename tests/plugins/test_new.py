@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hookline.plugins.errors import PluginError
+from hookline.errors import PluginError
 from hookline.plugins.new import new_plugin
 
 from .. import forks

@@ -7,13 +7,13 @@ import sys
 import pytest
 
 from hookline import hookimpl
-from hookline.absences import LoadFailed
-from hookline.app import Hookline
 from hookline.cli.plugins import show_plugin
 from hookline.config import ConfigError
+from hookline.errors import LoadFailed
 from hookline.hooks import Answer, Family, chain, hookspec
 from hookline.plugins.project import config_item
-from hookline.plugins.sources import Source
+from hookline.plugins.sources import FileSource
+from hookline.runtime.app import Hookline
 from hookline.tools import tool
 
 from .site import Site
@@ -168,7 +168,7 @@ class TestOrder:
         path = fresh.workspace / ".hookline" / "config.toml"
         path.parent.mkdir()
         path.write_text("[plugins.order]\nb = 1\n")
-        fresh.trust.grant([config_item(Source(path, path.read_bytes()), fresh.workspace)])
+        fresh.trust.grant([config_item(FileSource(path, path.read_bytes()), fresh.workspace)])
         site.install("a")
         site.install("b")
         fresh.load_hooks()
@@ -386,7 +386,7 @@ class TestBadInput:
 
 HALFWAY = """
 from hookline import hookimpl
-from hookline.absences import LoadFailed
+from hookline.runtime.absences import LoadFailed
 from hookline.config import ConfigError
 from hookline.hooks import Answer, Family, chain, hookspec
 from hookline.tools import tool

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from hookline.errors import TrustError
 from hookline.events import AgentEndEvent, ResourcesDiscoverResult
+from hookline.ext.skills import SkillError
 from hookline.plugins.project import config_commands, project_items
-from hookline.plugins.trust import Item, Trust, TrustError
-from hookline.skills import SkillError
+from hookline.plugins.trust import Trust, TrustItem
 
 from .seen import SEEN
 from .test_hookfiles import failures, says
@@ -43,7 +44,7 @@ def grant(app) -> None:
     app.trust.grant(project_items(app.workspace))
 
 
-def names(items: list[Item]) -> list[str]:
+def names(items: list[TrustItem]) -> list[str]:
     return [item.name for item in items]
 
 
@@ -156,7 +157,7 @@ class TestHookFiles:
             assert SEEN == ["a"]
 
     async def test_a_changed_file_is_not_loaded_by_the_next_process(self, app, project):
-        from hookline.app import Hookline
+        from hookline.runtime.app import Hookline
 
         (project / "a.py").write_text(says("a"))
         grant(app)

@@ -44,8 +44,8 @@ def counted(app) -> Counted:
 @pytest.fixture
 def call(app, counted):
     """Call a tool through the app's one runner, on behalf of a model, under a policy."""
-    from hookline.catalog.identity import Identity
-    from hookline.tools.runner import Caller, Requested
+    from hookline.tools.runner import Requested, ToolCaller
+    from hookline.types import Identity
 
     class Kept:
         def __init__(self) -> None:
@@ -63,7 +63,7 @@ def call(app, counted):
             app.runner.judge = policy.judge
         identity = Identity.of(said or {"channel": "terminal", "sender_id": "ada"})
         ctx = app.context("s", identity)
-        caller = Caller(ctx, kept, app.workspace, source=source, identity=identity)
+        caller = ToolCaller(ctx, kept, app.workspace, source=source, identity=identity)
         outcome = await app.runner.run(Requested("c1", name, arguments), caller)
         return outcome, kept.rulings
 

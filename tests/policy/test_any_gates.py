@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hookline.events import ToolCallEventResult
 from hookline.policy import Policy
-from hookline.tools.runner import Caller, Requested
+from hookline.tools.runner import Requested, ToolCaller
 
 from .test_faults import LONG, SHORT, taking
 
@@ -180,7 +180,7 @@ async def test_denied_means_not_run_and_a_run_is_what_every_gate_allowed(app, ne
             pass
 
     try:
-        caller = Caller(app.context("s"), Journal(), app.workspace)
+        caller = ToolCaller(app.context("s"), Journal(), app.workspace)
         outcome = await app.runner.run(Requested("c", name, deepcopy(asked)), caller)
     finally:
         for undo in world.attached:

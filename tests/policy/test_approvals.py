@@ -9,15 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookline.app import Hookline
 from hookline.hooks import Decision
 from hookline.models import Call, ScriptedModel, Turn
 from hookline.policy import Policy
-from hookline.policy.answers import Answer
+from hookline.policy.answers import ApprovalAnswer
+from hookline.policy.approval_flow import Approving
 from hookline.policy.approvals import UNUSED, ApprovalError, Approvals, call_hash
-from hookline.policy.approving import Approving
-from hookline.policy.chain import records
+from hookline.policy.hash_chain import records
 from hookline.policy.postgres_approvals import PostgresApprovals
+from hookline.runtime.app import Hookline
 from hookline.tape.settings import TapeSettings
 
 from .. import commandline, forks, postgres
@@ -99,28 +99,28 @@ def granted(approvals, answer, **changes):
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
-        ("y", Answer(True)),
-        (" YES ", Answer(True)),
-        ("approve", Answer(True)),
-        ("session", Answer(True, "session")),
-        ("always", Answer(True, "session")),
-        ("10", Answer(True, "until", 600)),
-        ("10m", Answer(True, "until", 600)),
-        ("2 hours", Answer(True, "until", 7200)),
-        ("30 s", Answer(True, "until", 30)),
-        ("", Answer(False)),
-        ("n", Answer(False)),
-        ("reject", Answer(False)),
-        ("0", Answer(False, reason="0")),
-        ("no, use git mv", Answer(False, reason="use git mv")),
-        ("N: not there", Answer(False, reason="not there")),
-        ("use the other folder", Answer(False, reason="use the other folder")),
-        ("yes please", Answer(False, reason="yes please")),
-        ("not now", Answer(False, reason="not now")),
+        ("y", ApprovalAnswer(True)),
+        (" YES ", ApprovalAnswer(True)),
+        ("approve", ApprovalAnswer(True)),
+        ("session", ApprovalAnswer(True, "session")),
+        ("always", ApprovalAnswer(True, "session")),
+        ("10", ApprovalAnswer(True, "until", 600)),
+        ("10m", ApprovalAnswer(True, "until", 600)),
+        ("2 hours", ApprovalAnswer(True, "until", 7200)),
+        ("30 s", ApprovalAnswer(True, "until", 30)),
+        ("", ApprovalAnswer(False)),
+        ("n", ApprovalAnswer(False)),
+        ("reject", ApprovalAnswer(False)),
+        ("0", ApprovalAnswer(False, reason="0")),
+        ("no, use git mv", ApprovalAnswer(False, reason="use git mv")),
+        ("N: not there", ApprovalAnswer(False, reason="not there")),
+        ("use the other folder", ApprovalAnswer(False, reason="use the other folder")),
+        ("yes please", ApprovalAnswer(False, reason="yes please")),
+        ("not now", ApprovalAnswer(False, reason="not now")),
     ],
 )
 def test_what_is_no_yes_is_a_no_with_its_reason(said, meant):
-    assert Answer.read(said) == meant
+    assert ApprovalAnswer.read(said) == meant
 
 
 # --- the store ------------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ async def test_waiting_hears_what_another_process_answers(tmp_path):
     )
     arguments = [sys.executable, "-c", code, str(approvals.storage.path), question]
     await (await asyncio.create_subprocess_exec(*arguments)).wait()
-    assert await waiting == Answer(True, "session")
+    assert await waiting == ApprovalAnswer(True, "session")
 
 
 # --- through the runner ---------------------------------------------------------------------------
@@ -527,7 +527,7 @@ async def test_the_session_is_one_for_subagents_at_depth_two(app, counted, scrip
 RUN = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from hookline.app import Hookline
+from hookline.runtime.app import Hookline
 from hookline.models import Call, ScriptedModel, Turn
 from hookline.policy import Policy
 
@@ -774,7 +774,7 @@ def test_a_grant_for_a_session_counts_for_the_person_whose_call_it_was(opened, s
     approvals = opened()
     ada = {"user": "ada", "channel": "telegram"}
     asked = approvals.ask(request(**ada))
-    approvals.answer(asked, Answer(True, scope, 600 if scope == "until" else None), by="ada")
+    approvals.answer(asked, ApprovalAnswer(True, scope, 600 if scope == "until" else None), by="ada")
     assert approvals.allowed(request(**ada, call_id="c2")) is not None
     asking = {"user": "", "channel": "telegram", **other}
     assert approvals.allowed(request(**asking, call_id="c3")) is None

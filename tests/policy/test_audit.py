@@ -8,14 +8,15 @@ import sys
 
 import pytest
 
-from hookline.app import Hookline
 from hookline.cli.audit import show_decisions, when
+from hookline.errors import AuditError
 from hookline.events import InputEventResult, ToolCallEventResult, ToolResultEventResult
 from hookline.models import Call, ScriptedModel, Turn
 from hookline.policy import Policy
 from hookline.policy.approvals import call_hash
-from hookline.policy.audit import AuditError, AuditLog
-from hookline.policy.chain import ROOT, files_of, head_file, records, verify
+from hookline.policy.audit import AuditLog
+from hookline.policy.hash_chain import ROOT, files_of, head_file, records, verify
+from hookline.runtime.app import Hookline
 
 from .. import forks
 
@@ -92,7 +93,7 @@ def changed(lines):
 
 
 def changed_with_its_hash(lines):
-    from hookline.policy.chain import digest_of, encoded
+    from hookline.policy.hash_chain import digest_of, encoded
 
     record = json.loads(lines[2])
     record["number"] = 9

@@ -18,17 +18,17 @@ import pytest
 import hookline
 from hookline import Hookline
 from hookline.events import ToolCallEventResult
-from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.server import serve
+from hookline.ext.triggers import TriggerEvent, Triggers
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
-from hookline.person import call_tool, run_shell
+from hookline.observe.replay import ReplayApp, replay
 from hookline.policy import Policy
-from hookline.replay import ReplayApp, replay
+from hookline.runtime.user_tools import call_tool, run_shell
+from hookline.serve import Gateway, GatewaySettings
+from hookline.serve.server import serve
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 from hookline.tools.tool import Tool
-from hookline.triggers import TriggerEvent, Triggers
 
 HERE = "default:default"
 SERVER = Path(__file__).parent.parent / "mcp" / "hostile.py"

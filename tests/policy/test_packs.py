@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from hookline.agent.errors import Blocked
-from hookline.app import Hookline
+from hookline.errors import Blocked
 from hookline.hooks import Decision, hookimpl
 from hookline.policy import Policy, PolicyError, UnknownPack, load_pack, shipped_packs, strictest
 from hookline.policy.pack import schema_faults
 from hookline.policy.spending import Meter
+from hookline.runtime.app import Hookline
 from hookline.specs import PackSpec
 
 from .conftest import write_pack

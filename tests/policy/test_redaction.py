@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.catalog.parts import ImagePart, TextPart
 from hookline.cli.tape import exported
 from hookline.models import Call, Turn
 from hookline.policy import PolicyError
 from hookline.policy.redaction import RedactionSettings, Redactor
-from hookline.tape import MemoryStore, import_
+from hookline.tape import MemoryTapeStore, import_
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+from hookline.types import ImagePart, TextPart
 
 from .test_audit import app_with, hookline
 
@@ -236,7 +236,7 @@ async def test_exports_are_redacted_and_can_be_read_again(tmp_path):
         assert secret not in lines
         assert secret not in page
     assert "[redacted email]" in page
-    copy = MemoryStore()
+    copy = MemoryTapeStore()
     done = await import_(copy, lines.splitlines())
     assert done.added == whole.count("\n") - 1
 
@@ -268,7 +268,7 @@ async def test_exports_hide_secrets_where_nothing_is_configured(tmp_path):
 def test_the_engine_is_loaded_when_something_is_redacted_and_not_before(tmp_path):
     (tmp_path / "config.toml").write_text(ON)
     code = (
-        "import asyncio, sys; from pathlib import Path; from hookline.app import Hookline\n"
+        "import asyncio, sys; from pathlib import Path; from hookline.runtime.app import Hookline\n"
         "app = Hookline(home=Path(sys.argv[1]), workspace=Path(sys.argv[1])); app.load_hooks()\n"
         "async def main():\n"
         "    async with app.running(): pass\n"

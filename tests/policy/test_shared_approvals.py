@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookline.app import Hookline
 from hookline.hooks import Decision
 from hookline.policy import Policy
-from hookline.policy.answers import Answer
+from hookline.policy.answers import ApprovalAnswer
 from hookline.policy.approvals import ApprovalError, Approvals
 from hookline.policy.postgres_approvals import PostgresApprovals
-from hookline.tape.postgres import PostgresStore
+from hookline.runtime.app import Hookline
+from hookline.tape.postgres.store import PostgresStore
 from hookline.tape.settings import TapeSettings
 
 from .. import postgres
@@ -114,7 +114,7 @@ async def test_each_look_of_who_waits_is_one_statement(shared, schema, tmp_path)
     waiting = Approvals(Counted(settings, tmp_path))
     question = shared().ask(request())
     shared().answer(question, "session")
-    assert await waiting.wait(question) == Answer(True, "session")
+    assert await waiting.wait(question) == ApprovalAnswer(True, "session")
     assert len(Counted.said) == 1
     waiting.close()
 
@@ -325,6 +325,9 @@ def test_the_app_opens_no_database_before_it_is_asked(tmp_path, schema):
     configure(tmp_path / "home", schema, "postgresql://ada@127.0.0.1:1/hookline")
     app = Hookline(home=tmp_path / "home", workspace=tmp_path)
     assert isinstance(app.approvals.storage, PostgresApprovals)
-    code = "import sys, hookline.safeguards, hookline.policy.approving; print('psycopg' in sys.modules)"
+    code = (
+        "import sys, hookline.runtime.safeguards, hookline.policy.approval_flow; "
+        "print('psycopg' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

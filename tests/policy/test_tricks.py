@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from hookline.policy import Policy
 from hookline.policy.facts import Facts
-from hookline.shell.reader import commands_of, split
-from hookline.shell.syntax import read_script
+from hookline.text.shell.reader import commands_of, split
+from hookline.text.shell.syntax import read_script
 
 PACKS = Policy.load({"default": "allow", "packs": ["protected-paths", "destructive-shell"]})
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from hookline.models.script import Call, Turn
-from hookline.replay import ReplayApp, WhatIf, replay
+from hookline.observe.replay import ReplayApp, WhatIf, replay
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 

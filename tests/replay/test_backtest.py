@@ -1,4 +1,4 @@
-"""Recorded calls before the gates of today: what changes; and never otherwise than the runner."""
+"""RecordedCall calls before the gates of today: what changes; and never otherwise than the runner."""
 
 import asyncio
 import json
@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline import Hookline
-from hookline.catalog.identity import Identity
 from hookline.events import ToolCallEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
-from hookline.person import run_shell
+from hookline.observe.replay import BacktestReport, ReplayApp, Setup, WhatIf, backtest, replay
+from hookline.observe.replay.page import html_page
+from hookline.observe.replay.parallel import backtest_parallel, shares
+from hookline.observe.replay.traffic import StoredTraffic, opens
 from hookline.policy import Policy
-from hookline.replay import ReplayApp, Report, Setup, WhatIf, backtest, replay
-from hookline.replay.page import html_page
-from hookline.replay.parallel import backtest_parallel, shares
-from hookline.replay.traffic import StoredTraffic, opens
-from hookline.tape.postgres_reader import PostgresReader
-from hookline.tape.reader import SessionSize, TapeReader
+from hookline.runtime.user_tools import run_shell
+from hookline.tape.postgres.reader import PostgresReader
+from hookline.tape.sqlite.reader import SessionSize, TapeReader
+from hookline.types import Identity
 
 from .. import postgres
 from .conftest import HERE, Tools, calling
@@ -30,7 +30,7 @@ from .conftest import HERE, Tools, calling
 def judged(app, replaying):
     """Backtest what was recorded, with today's handlers."""
 
-    async def run(hooks=(), *, packs=(), plugins=(), **options) -> Report:
+    async def run(hooks=(), *, packs=(), plugins=(), **options) -> BacktestReport:
         make = replaying.make(hooks, packs=packs, plugins=plugins)
         with TapeReader(app.home / "tape.db") as reader:
             return await backtest(make, reader, **options)
@@ -265,12 +265,12 @@ async def test_the_decision_is_the_one_that_the_runner_makes(tmp_path_factory, c
 
 def differing(then: Hookline, now: Hookline) -> int:
     """On how many calls two recorded runs do not agree."""
-    from hookline.replay.backtest import WORDS
-    from hookline.replay.traffic import Recorded, traffic
+    from hookline.observe.replay.backtest import WORDS
+    from hookline.observe.replay.traffic import RecordedCall, traffic
 
     def decisions(app):
         with TapeReader(app.home / "tape.db") as reader:
-            rows = [row for row in traffic(reader, HERE) if isinstance(row, Recorded)]
+            rows = [row for row in traffic(reader, HERE) if isinstance(row, RecordedCall)]
         return {row.id: (WORDS[row.decided], row.arguments) for row in rows}
 
     first, second = decisions(then), decisions(now)

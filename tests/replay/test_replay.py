@@ -11,7 +11,7 @@ from hookline.events import (
     ToolResultEventResult,
 )
 from hookline.models.script import Call, Turn
-from hookline.replay import ReplayError, UnknownRecording
+from hookline.observe.replay import ReplayError, UnknownRecording
 
 from .conftest import HERE, calling
 
@@ -373,7 +373,7 @@ async def test_nothing_is_sent_asked_or_audited_by_a_replay(app, record, replayi
 
 
 async def test_what_a_person_ran_beside_the_turns_is_judged_as_a_persons_again(app, record, replaying):
-    from hookline.person import call_tool
+    from hookline.runtime.user_tools import call_tool
 
     await record("go", turns=["first"])
     async with app.running():

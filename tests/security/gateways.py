@@ -15,11 +15,11 @@ from typing import Any
 
 import websockets
 
-from hookline.app import Hookline
-from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.server import serve
 from hookline.models import ScriptedModel
 from hookline.policy import Policy
+from hookline.runtime.app import Hookline
+from hookline.serve import Gateway, GatewaySettings
+from hookline.serve.server import serve
 
 OWNER, ADA, BOB = "the-token-of-the-owner", "the-token-of-ada-lovelace", "the-token-of-bob-the-builder"
 USERS = {"ada": {"token": ADA}, "bob": {"token": BOB}}

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-from hookline.shell import Word, commands_of
+from hookline.text.shell import Word, commands_of
 
 from . import shell_sandbox
 from .shell_grammar import command_line

@@ -11,8 +11,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from hookline.policy.audit import AuditError, AuditLog
-from hookline.policy.chain import ROOT, Head, head_file, sealed, verify
+from hookline.errors import AuditError
+from hookline.policy.audit import AuditLog
+from hookline.policy.hash_chain import ROOT, Head, head_file, sealed, verify
 from hookline.policy.signature import Checkpoints, CommandSigner, SSHSigner, statement, verifier
 
 from .. import commandline

@@ -12,11 +12,12 @@ from types import MappingProxyType
 import pytest
 
 from hookline.agent.run import Limits
+from hookline.errors import BadArgumentValue
 from hookline.models.script import Call, Turn
 from hookline.tools import tool
-from hookline.tools.arguments import USUAL, ArgumentLimits, BadValue, parse, read
+from hookline.tools.arguments import USUAL, ArgumentLimits, parse, read
 from hookline.tools.registry import Registry
-from hookline.tools.runner import Caller, Requested
+from hookline.tools.runner import Requested, ToolCaller
 
 DEEPEST = USUAL.depth
 
@@ -339,7 +340,7 @@ REFUSED_VALUES = {
 
 @pytest.mark.parametrize("given", REFUSED_VALUES.values(), ids=REFUSED_VALUES)
 def test_a_value_that_json_does_not_have_is_refused(given):
-    with pytest.raises(BadValue, match="arguments"):
+    with pytest.raises(BadArgumentValue, match="arguments"):
         read(given)
 
 
@@ -381,7 +382,7 @@ def echoed(app):
 @pytest.mark.parametrize("name", REFUSED_TEXT)
 async def test_the_runner_refuses_such_a_call_and_says_why(app, echoed, name):
     text = REFUSED_TEXT[name].replace('"a"', '"value"', 1)
-    caller = Caller(app.context("s"), Nowhere(), app.workspace)
+    caller = ToolCaller(app.context("s"), Nowhere(), app.workspace)
     outcome = await app.runner.run(Requested("c", "take", text), caller)
     assert outcome.is_error
     assert not outcome.ran
@@ -390,7 +391,7 @@ async def test_the_runner_refuses_such_a_call_and_says_why(app, echoed, name):
 
 @pytest.mark.parametrize("length", [257, 10_000, 1_000_000])
 async def test_a_tool_name_without_end_is_not_looked_up(app, length):
-    caller = Caller(app.context("s"), Nowhere(), app.workspace)
+    caller = ToolCaller(app.context("s"), Nowhere(), app.workspace)
     outcome = await app.runner.run(Requested("c", "x" * length, "{}"), caller)
     assert outcome.is_error
     assert len(str(outcome.content)) < 200

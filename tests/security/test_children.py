@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 import hookline
-from hookline.children import own
-from hookline.children.environment import environment, program, search_path
-from hookline.children.process import DEVNULL, PIPE, popen, python, run, start
-from hookline.commandhooks.environment import environment as hook_environment
+from hookline.ext.command_hooks.environment import environment as hook_environment
+from hookline.ext.tools import git
+from hookline.ext.tools.files import files_in
+from hookline.ext.tools.process import running
+from hookline.ext.tools.search_files import _search
 from hookline.models import weights
 from hookline.sandbox import Sandbox
-from hookline.tools.builtin import git
-from hookline.tools.builtin.files import files_in
-from hookline.tools.builtin.process import running
-from hookline.tools.builtin.search_files import _search
+from hookline.system.children import own
+from hookline.system.children.environment import environment, program, search_path
+from hookline.system.children.process import DEVNULL, PIPE, popen, python, run, start
 
 SOURCE = Path(hookline.__file__).parent
 MODULES = {
@@ -79,7 +79,7 @@ def is_module(name: str) -> bool:
     [
         pytest.param(path, id=path.relative_to(SOURCE).as_posix())
         for path in sorted(SOURCE.rglob("*.py"))
-        if path.parent != SOURCE / "children"
+        if path.parent != SOURCE / "system" / "children"
     ],
 )
 def test_only_the_children_package_starts_processes(path: Path):
@@ -599,7 +599,7 @@ def test_a_child_that_takes_too_long_is_killed_with_what_it_started(tmp_path):
 
 KILLED = """
 import asyncio, sys, time
-from hookline.children.process import popen, start
+from hookline.system.children.process import popen, start
 
 popen(["/bin/sh", "-c", "trap '' TERM; echo $$ > $0/one; sleep 60", sys.argv[1]])
 

@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog.events.tool import ToolCallEvent
-from hookline.tools.builtin.jobs import close_jobs, find_job
-from hookline.tools.builtin.list_files import list_files
-from hookline.tools.builtin.search_files import search_files
-from hookline.tools.builtin.shell import shell
+from hookline.events import ToolCallEvent
+from hookline.ext.tools.jobs import close_jobs, find_job
+from hookline.ext.tools.list_files import list_files
+from hookline.ext.tools.search_files import search_files
+from hookline.ext.tools.shell import shell
+from hookline.runtime.app import Hookline
 from hookline.tools.context import ToolContext
 from hookline.tools.tool import Tool
 

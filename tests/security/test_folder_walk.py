@@ -6,7 +6,8 @@ import threading
 import pytest
 
 from hookline.hooks import Decision
-from hookline.policy import Policy, places, strictest
+from hookline.policy import Policy, strictest
+from hookline.policy import targets as places
 
 from .test_shell_spellings import action
 

@@ -10,7 +10,7 @@ from hookline.hooks import Decision, Ruling
 from hookline.policy import Policy
 from hookline.tools import tool
 from hookline.tools.registry import Registry
-from hookline.tools.runner import Caller, Requested
+from hookline.tools.runner import Requested, ToolCaller
 
 from .test_call_limits import Loud, LoudList, LoudText
 
@@ -69,7 +69,7 @@ class Scene:
 
     async def call(self, arguments=None, call_id="c"):
         given = deepcopy(JUDGED) if arguments is None else arguments
-        caller = Caller(self.app.context("s"), self.journal, self.app.workspace)
+        caller = ToolCaller(self.app.context("s"), self.journal, self.app.workspace)
         return await self.app.runner.run(Requested(call_id, "act", given), caller)
 
 

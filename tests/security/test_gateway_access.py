@@ -9,8 +9,8 @@ import websockets
 from pydantic import ValidationError
 from starlette.routing import Match
 
-from hookline.gateway.server import create_app
-from hookline.triggers.webhook import WebhookSettings
+from hookline.ext.triggers.webhook import WebhookSettings
+from hookline.serve.server import create_app
 
 from .gateways import ADA, OWNER, bearer, house
 

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from hookline import processes
 from hookline.hooks import hookimpl
 from hookline.models import Call, Turn
 from hookline.policy.approvals import call_hash
+from hookline.system import processes
 
 from .gateways import ADA, BOB, OWNER, bearer, frame, house
 

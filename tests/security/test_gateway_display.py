@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("telegram")
 
 from hookline.channel import exact
-from hookline.gateway.telegram.questions import MOST_PIECES, ROOM, shown_call
-from hookline.text import visible
+from hookline.ext.telegram.questions import MOST_PIECES, ROOM, shown_call
+from hookline.text.printable import visible
 
 INVISIBLE = [
     0x00,

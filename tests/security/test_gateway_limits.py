@@ -9,7 +9,8 @@ import pytest
 import pytest_asyncio
 import websockets
 
-from hookline.gateway.limits import MOST_KEYS, Limiter, TooMany
+from hookline.errors import TooManyRequests
+from hookline.serve.limits import MOST_KEYS, Limiter
 
 from .gateways import ADA, BOB, OWNER, TOKENS, bearer, house, read_answer
 
@@ -118,7 +119,7 @@ def test_a_limiter_forgets_and_stays_small():
     now[0] = 1000.0
     limiter.check("again")
     limiter.check("again")
-    with pytest.raises(TooMany):
+    with pytest.raises(TooManyRequests):
         limiter.check("again")
 
 

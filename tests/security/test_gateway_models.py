@@ -5,9 +5,9 @@ import json
 import pytest
 import pytest_asyncio
 
-from hookline.catalog.envelope import field_of
 from hookline.hooks import hookimpl
-from hookline.slash import SlashCommand
+from hookline.runtime.user_commands import SlashCommand
+from hookline.types import field_of
 
 from ..gateway.mailbox import Letters
 from .gateways import ADA, OWNER, bearer, frame, house

@@ -8,10 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from hookline.config import ConfigError
-from hookline.gateway import GatewaySettings
-from hookline.gateway.settings import settings_of
-from hookline.gateway.token import TokenError, make_token, own_token, read_token, token_file
-from hookline.gateway.users import User, Users
+from hookline.errors import TokenError
+from hookline.serve import GatewaySettings
+from hookline.serve.settings import settings_of
+from hookline.serve.token import make_token, own_token, read_token, token_file
+from hookline.serve.users import User, Users
 
 from ..commandline import here
 from .gateways import OWNER, bearer, house

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.app import Hookline
+from hookline.runtime.app import Hookline
 
 from .. import commandline
 from .hostile import SCREEN, SECRET, WIDTH, Endpoint, Place

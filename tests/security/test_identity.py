@@ -8,16 +8,16 @@ import pytest
 
 from hookline import Hookline
 from hookline.agent.journal import cut_off_turn
-from hookline.catalog.identity import NOBODY, Identity
-from hookline.catalog.turn import Admission
 from hookline.events import InputEventResult, ToolCallEventResult, ToolResultEventResult
 from hookline.hooks import Decision, Ruling
+from hookline.hookspecs import Admission
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
-from hookline.person import call_tool, run_shell
+from hookline.runtime.user_tools import call_tool, run_shell
 from hookline.tools import ToolError, tool
 from hookline.tools.registry import Registry
 from hookline.tools.tool import Tool
+from hookline.types import NOBODY, Identity
 
 GUEST = {"channel": "telegram", "chat_id": "7", "sender_id": "guest"}
 ADMIN = {"channel": "telegram", "chat_id": "7", "sender_id": "admin"}
@@ -92,7 +92,7 @@ async def test_a_subagent_of_any_depth_acts_for_the_user_of_the_turn(
 async def test_a_named_subagent_acts_for_the_user_of_this_turn_not_of_an_earlier_one(
     app, scripted, gate
 ):
-    from hookline.subagents import Role
+    from hookline.runtime.subagents import Role
 
     app.subagents.define(Role(name="helper", context="named"))
     task = Call("delegate", {"tasks": ["help"], "role": "helper"})
@@ -462,7 +462,7 @@ async def test_the_tape_names_the_user_of_each_turn_and_call_of_a_user(app, scri
 
 
 async def test_a_backtest_judges_each_call_for_the_user_it_was_made_for(app, scripted, gate, tmp_path):
-    from hookline.replay.traffic import Recorded, StoredTraffic, Turned, traffic
+    from hookline.observe.replay.traffic import RecordedCall, StoredTraffic, Turned, traffic
 
     scripted(*delegating(1))
     async with app.running():
@@ -475,7 +475,7 @@ async def test_a_backtest_judges_each_call_for_the_user_it_was_made_for(app, scr
         for row in traffic(source, session.id):
             if isinstance(row, Turned) and row.began:
                 turn = row.identity
-            elif isinstance(row, Recorded):
+            elif isinstance(row, RecordedCall):
                 found[row.name, row.source] = (row.identity or turn).user
     assert found == {
         ("delegate", "model"): "admin", ("act", "model"): "admin", ("act", "command"): "other",
@@ -525,8 +525,8 @@ async def test_a_slash_command_on_a_channel_is_judged_for_its_sender(app, gate, 
 
 
 async def test_a_trigger_has_an_identity_of_its_own(app):
-    from hookline.catalog.trigger import TriggerEvent
-    from hookline.triggers.triggers import Triggers
+    from hookline.ext.triggers.triggers import Triggers
+    from hookline.hookspecs import TriggerEvent
 
     triggers = Triggers(app)
     envelope = triggers.envelope_of(TriggerEvent("nightly", message="go"))
@@ -811,7 +811,7 @@ async def test_a_preview_gets_nothing_to_write_to(app, scripted):
 
 
 async def test_why_names_the_user_of_a_call_and_of_a_turn(app, scripted, gate):
-    from hookline.trace import explain
+    from hookline.observe.trace import explain
 
     scripted(Turn(tool_calls=[Call("act")]), "done")
     async with app.running():
@@ -856,12 +856,12 @@ def test_policy_explain_judges_for_the_user_that_is_named(tmp_path, monkeypatch,
 
 @pytest.mark.parametrize("call_id", ["command_1", "shell_2", "call_3"])
 async def test_a_model_cannot_pass_its_calls_off_as_a_users(app, scripted, gate, call_id):
-    from hookline.replay.traffic import Recorded, StoredTraffic, traffic
+    from hookline.observe.replay.traffic import RecordedCall, StoredTraffic, traffic
 
     scripted(Turn(tool_calls=[Call("act", id=call_id)]), "done")
     async with app.running():
         await app.process({**ADMIN, "content": "go"})
         await call_tool(app, HERE, "act", {}, identity=Identity("other", "terminal"))
         source = await StoredTraffic.read(app.store(), 0.0, None)
-    found = [row.source for row in traffic(source, HERE) if isinstance(row, Recorded)]
+    found = [row.source for row in traffic(source, HERE) if isinstance(row, RecordedCall)]
     assert found == ["model", "command"]

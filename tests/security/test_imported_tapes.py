@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from hookline.app import Hookline
 from hookline.cli import tape as tape_command
-from hookline.gateway.gateway import Gateway
 from hookline.models import ScriptedModel
-from hookline.tape import MemoryStore, Tape, export, import_
+from hookline.runtime.app import Hookline
+from hookline.serve.gateway import Gateway
+from hookline.tape import MemoryTapeStore, Tape, export, import_
 
 from ..gateway.test_gateway import Mailbox, Post
 
@@ -40,7 +40,7 @@ def opened(place, config="") -> Hookline:
 
 async def written(place, *entries) -> None:
     """A file with a session that somebody else made."""
-    store = MemoryStore()
+    store = MemoryTapeStore()
     tape = await Tape.open(store, SESSION)
     await tape.append("turn", {"status": "started", "turn_id": "t0"})
     await tape.append("message", {"message": {"role": "user", "content": "hi"}})
@@ -150,7 +150,7 @@ async def test_the_command_marks_what_it_imports_once(place):
 
 
 async def test_more_of_a_session_can_be_imported_later(place):
-    store, theirs = MemoryStore(), MemoryStore()
+    store, theirs = MemoryTapeStore(), MemoryTapeStore()
     tape = await Tape.open(theirs, "s")
     for number in range(3):
         await tape.append("note", {"n": number, "time": time.time()})

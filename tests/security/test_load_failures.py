@@ -8,10 +8,10 @@ from textwrap import dedent
 
 import pytest
 
-from hookline.absences import LoadFailed
-from hookline.app import Hookline
+from hookline.errors import LoadFailed
 from hookline.hooks import hookimpl
 from hookline.plugins.lockfile import LOCK
+from hookline.runtime.app import Hookline
 
 from .. import commandline
 from ..plugins.site import Site

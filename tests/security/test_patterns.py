@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hookline.patterns import Glob, PathGlob, Pattern, PatternError, matches_glob
+from hookline.text.patterns import Glob, PathGlob, Pattern, PatternError, matches_glob
 
 LONG = 1_000_000
 

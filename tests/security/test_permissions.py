@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from hookline import Hookline
-from hookline.config.writing import write
-from hookline.lock import Lock
+from hookline.config.writer import write
+from hookline.errors import UnsafeHome
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.policy.approvals import Approvals
 from hookline.policy.audit import AuditLog
-from hookline.private import (
-    UnsafeHome,
+from hookline.system.file_lock import Lock
+from hookline.system.private_files import (
     check_home,
     prepare_home,
     private_file,

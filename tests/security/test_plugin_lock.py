@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hookline.app import Hookline
 from hookline.plugins.lockfile import LOCK, STAMPS, PluginLock
 from hookline.plugins.packages import entries
+from hookline.runtime.app import Hookline
 
 from .. import commandline
 from ..plugins.site import PLUGIN, Site

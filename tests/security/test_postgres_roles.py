@@ -5,10 +5,10 @@ import asyncio
 import psycopg
 import pytest
 
-from hookline.tape.errors import TapeDenied
-from hookline.tape.postgres import PostgresStore
-from hookline.tape.postgres_roles import admit, expel, standing_of
-from hookline.tape.postgres_status import broken_entry
+from hookline.errors import TapeDenied
+from hookline.tape.postgres.roles import admit, expel, standing_of
+from hookline.tape.postgres.status import broken_entry
+from hookline.tape.postgres.store import PostgresStore
 
 from .. import commandline, postgres
 from ..tape.conftest import chain, note
@@ -218,7 +218,9 @@ def test_triggers_refuse_even_the_owner(tape, statement, role):
 def test_a_role_that_is_not_admitted_sees_no_row_whatever_it_was_granted(tape, table):
     url = postgres.url_for(tape.stranger)
     assert tape.run(url, f"SELECT count(*) FROM {{s}}.{table}") == [(0,)]
-    assert tape.run(url, "SET hookline.home = 'h'", f"SELECT count(*) FROM {{s}}.{table}") == [(0,)]
+    assert tape.run(url, "SET hookline.system.home = 'h'", f"SELECT count(*) FROM {{s}}.{table}") == [
+        (0,)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -308,7 +310,7 @@ def test_what_the_owner_rewrites_behind_the_triggers_breaks_the_chain(tape, what
             connection.execute(f"ALTER TABLE {tape.schema}.{table} DISABLE TRIGGER USER")
         changed = connection.execute(TAMPERING[what].replace("{s}", tape.schema))
         assert changed.rowcount
-        from hookline.tape.postgres_tables import BROKEN, within
+        from hookline.tape.postgres.tables import BROKEN, within
 
         assert connection.execute(within(BROKEN, tape.schema)).fetchone() is not None
         connection.rollback()

@@ -6,10 +6,10 @@ import socket
 
 import pytest
 
-from hookline.app import Hookline
+from hookline.ext.skills.instructions import instructions
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
-from hookline.skills.instructions import instructions
+from hookline.runtime.app import Hookline
 
 SECRET = "canary-7b1d90e2"
 HEAD = f"---\nname: helper\ndescription: {SECRET}\n---\n{SECRET}\n"

@@ -12,19 +12,18 @@ from typing import Any
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog.identity import Identity
-from hookline.catalog.parts import TextPart
 from hookline.cli.chat.history import ChatHistory
 from hookline.events import ToolCallEventResult
-from hookline.gateway.logs import JsonLines
-from hookline.inbox import SQLiteInbox
 from hookline.models import Call, ModelFailed, ScriptedModel, Turn
-from hookline.person import call_tool, run_shell
 from hookline.policy.approvals import Approvals
+from hookline.runtime.app import Hookline
+from hookline.runtime.inbox import SQLiteInbox
+from hookline.runtime.user_tools import call_tool, run_shell
+from hookline.serve.logs import JsonLines
 from hookline.tape import import_
 from hookline.tools import tool
 from hookline.tools.registry import Registry
+from hookline.types import Identity, TextPart
 
 from .. import postgres
 from ..commandline import here
@@ -502,7 +501,7 @@ async def tool_name(app):
 
 
 async def live_tail(app):
-    from hookline.inspector.tail import Filter, Tail
+    from hookline.observe.inspector.tail import Filter, Tail
 
     tail = Tail(app, asyncio.Event())
     shown = []
@@ -715,7 +714,7 @@ def test_no_traceback_of_a_crash_has_the_secret(tmp_path, monkeypatch, capsys):
     def broken(*_, **__):
         raise ZeroDivisionError(f"password: {QUIET} {SECRET}")
 
-    monkeypatch.setattr("hookline.app.Hookline.load_hooks", broken)
+    monkeypatch.setattr("hookline.runtime.app.Hookline.load_hooks", broken)
     ended = here(tmp_path, tmp_path, monkeypatch, capsys)("doctor")
     assert ended.returncode == 1
     assert "ZeroDivisionError" in ended.stderr

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.confinement import Confinement
+from hookline.runtime.app import Hookline
+from hookline.runtime.confinement import Confinement
+from hookline.runtime.subagents import Role
 from hookline.sandbox import Sandbox
 from hookline.sandbox.explain import explain
 from hookline.sandbox.sandbox import probe
-from hookline.subagents import Role
 from hookline.tools.threads import in_thread
 
 needs_bubblewrap = pytest.mark.skipif(

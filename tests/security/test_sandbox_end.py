@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(probe()[0] != "bubblewrap", reason=f"needs bubbl
 STARTER = """
 import os, sys
 from pathlib import Path
-from hookline.children.process import popen
+from hookline.system.children.process import popen
 from hookline.sandbox import Sandbox
 
 workspace, mark = Path(sys.argv[1]), int(sys.argv[2])

@@ -14,17 +14,16 @@ from typing import Any
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog.identity import Identity
 from hookline.events import NetworkRequestEvent, NetworkRequestResult
 from hookline.models import Call, ScriptedModel, Turn
-from hookline.network import NetworkGate
+from hookline.runtime.app import Hookline
+from hookline.runtime.network import NetworkGate
 from hookline.sandbox import Sandbox
 from hookline.sandbox.proxy import (
     Client,
+    ConnectionDenied,
     NetworkRequest,
     Proxy,
-    Refused,
     allowed,
     forwarded,
     head_of,
@@ -33,6 +32,7 @@ from hookline.sandbox.proxy import (
     request_of,
 )
 from hookline.sandbox.sandbox import probe
+from hookline.types import Identity
 
 from ..commandline import here
 
@@ -135,7 +135,7 @@ def test_what_is_no_host_is_refused(host: str) -> None:
     ],
 )
 def test_a_request_that_is_not_clear_is_refused(method: str, target: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ConnectionDenied):
         request_of(method, target, Client("shell", ("*",)))
 
 
@@ -175,7 +175,7 @@ def test_a_plain_request_is_sent_on_once_and_without_what_is_for_the_proxy() -> 
     ],
 )
 def test_a_request_that_two_readers_could_read_differently_is_refused(head: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ConnectionDenied):
         head_of(f"{head}\r\n\r\n".encode("latin-1"))
 
 

@@ -12,7 +12,7 @@ import pytest
 from hookline.sandbox import Sandbox, SandboxSettings, seatbelt
 from hookline.sandbox.landlock import granted, installed
 from hookline.sandbox.sandbox import _try_sandlock  # pyright: ignore[reportPrivateUsage]
-from hookline.sandbox.view import View
+from hookline.sandbox.view import FileView
 
 from .confined import finished
 
@@ -95,7 +95,7 @@ def test_a_folder_with_a_secret_is_granted_by_its_other_entries(tmp_path: Path) 
 
 
 def test_a_profile_for_macos_denies_after_it_allows() -> None:
-    view = View(
+    view = FileView(
         "workspace",
         emptied=[Path("/Users")],
         readable=[Path("/Users/ada/.pyenv")],

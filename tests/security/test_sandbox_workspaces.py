@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hookline.children.process import run
 from hookline.sandbox import Sandbox, SandboxError
 from hookline.sandbox.sandbox import probe
+from hookline.system.children.process import run
 
 from .sandbox_probe import SECRET
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from hookline.commandhooks.matcher import Condition
-from hookline.shell import command_pattern, commands_of
+from hookline.ext.command_hooks.matcher import ToolCondition
+from hookline.text.shell import command_pattern, commands_of
 
 from .spellings import lines
 
@@ -541,7 +541,7 @@ foo >out 2>err
 def test_a_program_that_runs_another_is_followed_or_opaque(command):
     found = commands_of(command)
     assert found.opaque or NO_PUSH.match(found)
-    assert Condition("Bash(git push *)").holds(("Bash",), {"command": command}, "/work/x")
+    assert ToolCondition("Bash(git push *)").holds(("Bash",), {"command": command}, "/work/x")
 
 
 @pytest.mark.parametrize("command", READABLE)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hookline.commandhooks.matcher import Condition
+from hookline.ext.command_hooks.matcher import ToolCondition
 from hookline.hooks import Decision
 from hookline.policy import Policy, strictest
 from hookline.policy.facts import Facts
-from hookline.shell.reader import commands_of
+from hookline.text.shell.reader import commands_of
 
 from .spellings import DESTROY, OTHER, PUSH, PUSH_LINES, SECRET, UNREADABLE
 
@@ -53,15 +53,15 @@ async def test_a_denied_command_is_denied_however_it_is_written(command):
 @pytest.mark.parametrize("command", [*PUSH, *PUSH_LINES])
 def test_a_hook_on_a_command_fires_however_it_is_written(command):
     subjects, tool_input = ("Bash",), {"command": command}
-    assert Condition("Bash(git push *)").holds(subjects, tool_input, "/work/x")
-    assert Condition("Bash(git push:*)").holds(subjects, tool_input, "/work/x")
-    assert Condition("Bash(git *)").holds(subjects, tool_input, "/work/x")
+    assert ToolCondition("Bash(git push *)").holds(subjects, tool_input, "/work/x")
+    assert ToolCondition("Bash(git push:*)").holds(subjects, tool_input, "/work/x")
+    assert ToolCondition("Bash(git *)").holds(subjects, tool_input, "/work/x")
 
 
 @pytest.mark.parametrize("command", OTHER)
 async def test_other_commands_are_not_taken_for_it(command):
     assert await decided(NO_PUSH, command) is Decision.ALLOW
-    assert not Condition("Bash(git push *)").holds(("Bash",), {"command": command}, "/work/x")
+    assert not ToolCondition("Bash(git push *)").holds(("Bash",), {"command": command}, "/work/x")
 
 
 @pytest.mark.parametrize("command", UNREADABLE)
@@ -71,7 +71,7 @@ async def test_what_cannot_be_understood_is_opaque_and_never_allowed(command):
     assert all(found.unclear)
     assert await decided(NO_PUSH, command) is Decision.DENY
     assert await decided(DESTRUCTIVE, command) is not Decision.ALLOW
-    assert Condition("Bash(terraform *)").holds(("Bash",), {"command": command}, "/work/x")
+    assert ToolCondition("Bash(terraform *)").holds(("Bash",), {"command": command}, "/work/x")
 
 
 @pytest.mark.parametrize("command", SECRET)
@@ -197,5 +197,8 @@ def test_the_worst_text_is_read_in_time(unit, tmp_path):
         facts = Facts(action(text, tmp_path))
         assert isinstance(facts.opaque, bool)
         assert isinstance(facts.paths, list)
-        assert Condition("Bash(git push *)").holds(("Bash",), {"command": text}, "/") in (True, False)
+        assert ToolCondition("Bash(git push *)").holds(("Bash",), {"command": text}, "/") in (
+            True,
+            False,
+        )
         assert time.process_time() - began < 3  # 0.3 s here; a reader that is not linear takes minutes

@@ -14,7 +14,7 @@ import pytest
 
 from hookline.cli.console import GuardedConsole
 from hookline.cli.terminal import GuardedStream, guarded, style, unguarded
-from hookline.text import printable, visible
+from hookline.text.printable import printable, visible
 
 from ..commandline import here
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from hookline.ext.skills.discovery import in_project
 from hookline.plugins.project import project_items
 from hookline.sandbox.repository import guard
-from hookline.skills.discovery import in_project
 
 SECONDS = 8.0
 """A bound on CPU time that work which grows with the input would break."""

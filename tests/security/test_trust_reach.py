@@ -7,11 +7,12 @@ import time
 
 import pytest
 
-from hookline.app import Hookline
+from hookline.errors import TrustError
 from hookline.plugins.project import config_items, is_document, project_items, skill_item
 from hookline.plugins.reach import ProjectCommand, Reach
 from hookline.plugins.settingsfiles import settings_items
-from hookline.plugins.trust import Trust, TrustError
+from hookline.plugins.trust import Trust
+from hookline.runtime.app import Hookline
 
 FILES = {
     "tools/check.sh": "#!/bin/sh\n. ./tools/lib.sh\n",

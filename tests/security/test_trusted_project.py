@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog.events.tool import ToolCallEvent
+from hookline.events import ToolCallEvent
 from hookline.plugins.project import project_items
 from hookline.plugins.trust import Trust
+from hookline.runtime.app import Hookline
 
 UNCLEAR_HOOKS = [
     'sh -c "$(cat tool)"',

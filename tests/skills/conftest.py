@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.skills import Skills
+from hookline.ext.skills import Skills
 
 Write = Callable[..., Path]
 

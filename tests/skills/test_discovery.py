@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.skills import Skills, UnknownSkill
+from hookline.ext.skills import Skills, UnknownSkill
 from hookline.specs import SkillSpec
 
 SPEC = SkillSpec(name="review", description="The plugin's review.", system_prompt="Do it.")

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from hookline.skills.instructions import instructions, render
+from hookline.ext.skills.instructions import instructions, render
 
 
 @pytest.fixture

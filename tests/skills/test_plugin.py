@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from hookline import hookimpl
-from hookline.app import Hookline
+from hookline.ext.skills.plugin import SkillsPlugin
 from hookline.models.script import Call, Turn
 from hookline.plugins.project import project_items
-from hookline.skills.plugin import SkillsPlugin
+from hookline.runtime.app import Hookline
 from hookline.specs import SkillSpec
 
 
@@ -155,7 +155,7 @@ def test_the_command_line_starts_without_yaml_and_pydantic():
         "from hookline.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "print([m for m in ('yaml', 'pydantic', 'hookline.skills.skills') if m in sys.modules])"
+        "print([m for m in ('yaml', 'pydantic', 'hookline.ext.skills.skills') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

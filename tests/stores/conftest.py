@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from hookline.ext.stores import Stores
 from hookline.specs import StoreSpec
-from hookline.stores import Stores
 
 from .. import forks
 

@@ -3,11 +3,11 @@
 import pytest
 
 from hookline import hookimpl
-from hookline.app import Hookline
+from hookline.ext.stores import DocStore, DuplicateStore, StoreClosed, StoreMisconfigured
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
+from hookline.runtime.app import Hookline
 from hookline.specs import StoreSpec
-from hookline.stores import DocStore, DuplicateStore, StoreClosed, StoreMisconfigured
 from hookline.tools import ToolContext, tool
 
 

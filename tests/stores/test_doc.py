@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.stores import BadValue
+from hookline.ext.stores import BadStoreValue
 
 from .conftest import providers
 
@@ -137,7 +137,7 @@ async def test_no_search_is_an_error_of_the_index(books, search):
     ],
 )
 async def test_what_cannot_be_kept_or_asked_is_refused_and_nothing_is_written(store, call, message):
-    with pytest.raises(BadValue) as refused:
+    with pytest.raises(BadStoreValue) as refused:
         await call(store)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)

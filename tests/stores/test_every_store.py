@@ -6,15 +6,7 @@ import sqlite3
 
 import pytest
 
-from hookline.stores import (
-    Edge,
-    Node,
-    StoreClosed,
-    StoreDamaged,
-    Stores,
-    StoreUnavailable,
-    Vector,
-)
+from hookline.ext.stores import Edge, Node, StoreClosed, StoreDamaged, Stores, StoreUnavailable, Vector
 
 from .conftest import EACH, PROVIDERS, run, spec, stores_in
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.stores import BadValue
+from hookline.ext.stores import BadStoreValue
 
 from .conftest import providers
 
@@ -120,7 +120,7 @@ async def test_a_deleted_fact_leaves_no_trace(store):
     ],
 )
 async def test_bad_facts_are_refused(store, call, message):
-    with pytest.raises(BadValue) as refused:
+    with pytest.raises(BadStoreValue) as refused:
         await call(store)
     assert message in str(refused.value)
     assert (await store.health()).count == 0

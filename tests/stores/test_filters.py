@@ -6,7 +6,7 @@ import sqlite3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.stores import filters
+from hookline.ext.stores import filters
 
 SCALARS = st.one_of(
     st.none(),

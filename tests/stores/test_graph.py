@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hookline.stores import BadValue, Edge, Node, StoreLocked
+from hookline.ext.stores import BadStoreValue, Edge, Node, StoreLocked
 
 from .conftest import providers, run, stores_in
 
@@ -90,7 +90,7 @@ async def test_deleted_edges_leave_their_nodes(filled):
 
 
 async def test_an_edge_to_nowhere_is_refused_with_everything_sent_with_it(store):
-    with pytest.raises(BadValue) as refused:
+    with pytest.raises(BadStoreValue) as refused:
         await store.upsert([Node("a")], [Edge("a", "knows", "b")])
     assert str(refused.value) == (
         "the edge 'a' -knows-> 'b' needs the node 'b', which does not exist; nothing was written"
@@ -148,7 +148,7 @@ async def test_a_question_cannot_change_anything(filled, statement, message):
     ],
 )
 async def test_bad_nodes_and_questions_are_refused(store, call, message):
-    with pytest.raises(BadValue) as refused:
+    with pytest.raises(BadStoreValue) as refused:
         await call(store)
     assert message in str(refused.value)
 
@@ -180,7 +180,7 @@ async def test_a_graph_that_another_process_has_open_is_locked(tmp_path):
 def test_a_local_model_works_beside_a_graph(tmp_path):
     """Their libraries clash when they are loaded in the other order."""
     code = (
-        "from hookline.stores.graph import LadybugGraph\n"
+        "from hookline.ext.stores.graph import LadybugGraph\n"
         f"LadybugGraph({str(tmp_path / 'graph')!r})\n"
         "import sys, xllamacpp\n"
         "names = list(sys.modules)\n"

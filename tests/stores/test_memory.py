@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.stores import BadValue
+from hookline.ext.stores import BadStoreValue
 
 from .conftest import providers
 
@@ -85,7 +85,7 @@ async def test_what_is_forgotten_is_not_recalled(filled):
     ],
 )
 async def test_bad_notes_are_refused(store, call, message):
-    with pytest.raises(BadValue) as refused:
+    with pytest.raises(BadStoreValue) as refused:
         await call(store)
     assert message in str(refused.value)
     assert (await store.health()).count == 0

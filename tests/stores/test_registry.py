@@ -5,22 +5,22 @@ import sys
 import pytest
 
 from hookline.config import MissingVariable
-from hookline.specs import StoreProtocol, StoreSpec
-from hookline.stores import (
+from hookline.ext.stores import (
     DocStore,
     DuplicateStore,
     FactStore,
-    Health,
-    MissingLibrary,
-    Provider,
+    MissingStoreLibrary,
     StoreDenied,
     StoreError,
+    StoreHealth,
     StoreMisconfigured,
     StoreMismatch,
+    StoreProvider,
     Stores,
     UnknownProvider,
     UnknownStore,
 )
+from hookline.specs import StoreProtocol, StoreSpec
 
 
 def doc(name="notes", **fields):
@@ -188,7 +188,7 @@ async def test_a_missing_library_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, library, None)  # as if it were not installed
     config = {"dimensions": 3} if protocol == "vector" else {}
     stores.add([doc(provider=provider, protocol=protocol, config=config)], owner="a")
-    message = refused(MissingLibrary, lambda: stores.get("notes").health)
+    message = refused(MissingStoreLibrary, lambda: stores.get("notes").health)
     assert "pip install 'hookline[stores]'" in message
 
 
@@ -238,18 +238,18 @@ class Shelf:
         self.opening = opening
 
     async def health(self):
-        return Health(True, 0, self.opening.config["shelf"])
+        return StoreHealth(True, 0, self.opening.config["shelf"])
 
     async def close(self):
         raise StoreError("the shelf is stuck")
 
 
 async def test_a_provider_can_be_added_and_a_store_that_fails_to_close_stops_no_other(stores):
-    shelf = Provider("shelf", {StoreProtocol.doc: Shelf})
+    shelf = StoreProvider("shelf", {StoreProtocol.doc: Shelf})
     stores.register(shelf)
     stores.register(shelf)
     assert "two store providers are named 'shelf'" in refused(
-        DuplicateStore, stores.register, Provider("shelf", {})
+        DuplicateStore, stores.register, StoreProvider("shelf", {})
     )
     stores.add([doc(), doc("other", provider="shelf", config={"shelf": "left"})], owner="a")
     await stores.get("notes").add("c", {})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.stores import BadValue, StoreMisconfigured, Vector
+from hookline.ext.stores import BadStoreValue, StoreMisconfigured, Vector
 
 from .conftest import providers, stores_in
 
@@ -77,7 +77,7 @@ async def test_deleted_vectors_are_not_found(filled):
     ],
 )
 async def test_bad_vectors_are_refused_and_nothing_is_written(store, call, message):
-    with pytest.raises(BadValue) as refused:
+    with pytest.raises(BadStoreValue) as refused:
         await call(store)
     assert message in str(refused.value)
     assert (await store.health()).count == 0

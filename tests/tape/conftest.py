@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hookline.tape import Entry, MemoryStore, SQLiteStore, Tape, TapeStore
-from hookline.tape.postgres import PostgresStore
+from hookline.tape import Entry, MemoryTapeStore, SQLiteStore, Tape, TapeStore
+from hookline.tape.postgres.store import PostgresStore
 
 from .. import postgres
 
@@ -14,7 +14,7 @@ from .. import postgres
 @pytest.fixture(params=["memory", "sqlite", "postgres", "appender"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TapeStore]:
     if request.param == "memory":
-        opened: TapeStore = MemoryStore()
+        opened: TapeStore = MemoryTapeStore()
     elif request.param == "sqlite":
         opened = SQLiteStore(tmp_path / "tape.db")
     elif request.param == "appender":  # PostgreSQL as a role that cannot rewrite anything

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookline.tape import MemoryStore, SQLiteStore, Tape, TapeStore
-from hookline.tape.copying import CopyRefused, copy, digest
-from hookline.tape.postgres import PostgresStore
+from hookline.errors import CopyRefused
+from hookline.tape import MemoryTapeStore, SQLiteStore, Tape, TapeStore
+from hookline.tape.copy import copy, digest
+from hookline.tape.postgres.store import PostgresStore
 from hookline.tape.settings import home_id
 
 from .. import commandline, postgres
@@ -59,7 +60,7 @@ async def test_a_home_moves_to_postgres_and_back(tmp_path: Path, schema: str):
 
 
 async def test_copying_again_adds_only_what_is_new():
-    source, target = MemoryStore(), MemoryStore()
+    source, target = MemoryTapeStore(), MemoryTapeStore()
     await grown(source)
     await copy(source, target)
     assert (await copy(source, target)).added == 0
@@ -70,7 +71,7 @@ async def test_copying_again_adds_only_what_is_new():
 
 
 async def test_a_copy_that_was_broken_off_goes_on():
-    class Breaking(MemoryStore):
+    class Breaking(MemoryTapeStore):
         left = 2
 
         async def append(self, entries, *, expect=None):
@@ -79,7 +80,7 @@ async def test_a_copy_that_was_broken_off_goes_on():
             self.left -= 1
             await super().append(entries, expect=expect)
 
-    source, target = MemoryStore(), Breaking()
+    source, target = MemoryTapeStore(), Breaking()
     await grown(source)
     with pytest.raises(ConnectionError):
         await copy(source, target)
@@ -90,7 +91,7 @@ async def test_a_copy_that_was_broken_off_goes_on():
 
 
 async def test_a_session_that_went_on_there_is_refused():
-    source, target = MemoryStore(), MemoryStore()
+    source, target = MemoryTapeStore(), MemoryTapeStore()
     entries = chain(3)
     await source.append(entries)
     await target.append(entries[:2])
@@ -103,7 +104,7 @@ async def test_a_session_that_went_on_there_is_refused():
 
 
 async def test_other_content_under_the_same_ids_is_noticed():
-    source, target = MemoryStore(), MemoryStore()
+    source, target = MemoryTapeStore(), MemoryTapeStore()
     entries = chain(3)
     await source.append(entries)
     await target.append([replace(entries[0], payload={"text": "forged"}), *entries[1:]])

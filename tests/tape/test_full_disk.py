@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookline.catalog.trigger import TriggerEvent
-from hookline.inbox import SQLiteInbox
-from hookline.stores.errors import StoreUnavailable
+from hookline.ext.stores.errors import StoreUnavailable
+from hookline.ext.triggers.sqlite_ledger import SQLiteLedger
+from hookline.hookspecs import TriggerEvent
+from hookline.runtime.inbox import SQLiteInbox
 from hookline.tape import Entry, SQLiteStore, Tape, TapeFull, TapeUnavailable
-from hookline.tape.postgres import PostgresStore
-from hookline.triggers.sqlite_ledger import SQLiteLedger
+from hookline.tape.postgres.store import PostgresStore
 
 from .. import postgres
 from ..commandline import here

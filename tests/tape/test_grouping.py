@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hookline.tape import DuplicateEntry, SQLiteStore, Tape, TapeConflict, TapeLocked, UnknownParent
-from hookline.tape.grouping import AT_ONCE
+from hookline.tape.sqlite.group_commit import AT_ONCE
 
 from .conftest import chain, note, texts
 

@@ -12,7 +12,7 @@ from hookline import tape
 from hookline.tape import (
     BadLine,
     Entry,
-    MemoryStore,
+    MemoryTapeStore,
     Tape,
     TapeConflict,
     TapeError,
@@ -30,9 +30,9 @@ async def lines_of(store: TapeStore, *sessions: str) -> list[str]:
 
 
 @pytest.fixture
-async def source() -> MemoryStore:
+async def source() -> MemoryTapeStore:
     """Two sessions, one forked from the other, and one apart."""
-    store = MemoryStore()
+    store = MemoryTapeStore()
     tape = await Tape.open(store, "a")
     first = await tape.append("note", {"text": "line\nbreak \u2028 世界 \ud800"}, meta={"x": 1})
     await tape.append("note", {"n": 2})
@@ -96,7 +96,7 @@ async def test_what_is_appended_during_an_export_is_left_out(source: TapeStore, 
 
 async def test_long_sessions_are_exported_whole(store: TapeStore):
     await store.append(chain(2500))
-    target = MemoryStore()
+    target = MemoryTapeStore()
     await import_(target, export(store, ["s1"]))
     assert await target.entries("s1") == await store.entries("s1")
 
@@ -162,7 +162,7 @@ async def test_a_broken_file_is_refused_whole_with_the_line(
 
 async def test_a_circle_of_parents_is_refused(store: TapeStore):
     first, second = chain(2)
-    circle = MemoryStore()
+    circle = MemoryTapeStore()
     await circle.append([first, second])
     lines = await lines_of(circle)
     with pytest.raises(BadLine, match=r"line 2: .* its own ancestor"):
@@ -173,7 +173,7 @@ async def test_a_circle_of_parents_is_refused(store: TapeStore):
 async def test_an_entry_with_other_content_is_refused(store: TapeStore):
     entry = note("one")
     await store.append([entry])
-    changed = MemoryStore()
+    changed = MemoryTapeStore()
     await changed.append([replace(entry, payload={"text": "two"}), Entry.new("s2", None, "note", {})])
     with pytest.raises(BadLine, match=r"line \d: .*with other content"):
         await import_(store, await lines_of(changed))

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 import hookline
+from hookline.errors import BadSchema, DuplicateEntry, ForeignHome, TapeDenied, TapeLocked, TapeTooOld
 from hookline.tape import (
     Entry,
     NotATape,
@@ -25,18 +26,10 @@ from hookline.tape import (
     TapeTooNew,
     TapeUnavailable,
 )
-from hookline.tape.errors import (
-    BadSchema,
-    DuplicateEntry,
-    ForeignHome,
-    TapeDenied,
-    TapeLocked,
-    TapeTooOld,
-)
-from hookline.tape.postgres import PostgresStore
-from hookline.tape.postgres_roles import admit
-from hookline.tape.postgres_schema import MIGRATIONS, migrate, version_of
-from hookline.tape.postgres_status import status_of
+from hookline.tape.postgres.roles import admit
+from hookline.tape.postgres.schema import MIGRATIONS, migrate, version_of
+from hookline.tape.postgres.status import status_of
+from hookline.tape.postgres.store import PostgresStore
 
 from .. import postgres
 from ..postgres import url_for
@@ -355,7 +348,7 @@ WRITER = """
     import asyncio, sys
     from hookline.tape import Entry, TapeConflict
     from hookline.tape import Tape
-    from hookline.tape.postgres import PostgresStore
+    from hookline.tape.postgres.store import PostgresStore
 
     async def main(url, schema, session, count):
         store = await PostgresStore.open(url, schema=schema)

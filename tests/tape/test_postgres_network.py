@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from hookline.errors import TapeUncertain
 from hookline.tape import Tape, TapeConflict, TapeStore, TapeUnavailable
-from hookline.tape.errors import TapeUncertain
-from hookline.tape.postgres import PostgresStore
+from hookline.tape.postgres.store import PostgresStore
 
 from .. import postgres
 from ..proxy import Proxy

@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hookline.tape import TapeUnavailable
-from hookline.tape.postgres import PostgresStore
-from hookline.tape.postgres_presence import Presence, is_present
+from hookline.tape.postgres.presence import Presence, is_present
+from hookline.tape.postgres.store import PostgresStore
 
 from .. import postgres
 from ..proxy import Proxy
 
 HOLDING = """
 import asyncio, sys
-from hookline.tape.postgres import PostgresStore
-from hookline.tape.postgres_presence import Presence
+from hookline.tape.postgres.store import PostgresStore
+from hookline.tape.postgres.presence import Presence
 
 async def main():
     store = await PostgresStore.open(sys.argv[1], schema=sys.argv[2])

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from hookline.tape import Entry, Tape, TapeError, TapeReadOnly, TapeUnavailable
-from hookline.tape.postgres import PostgresStore
+from hookline.tape.postgres.store import PostgresStore
 
 from .. import postgres
 from ..commandline import environment, here

@@ -28,8 +28,8 @@ from hookline.tape import (
     TapeReadOnly,
     TapeTooNew,
     TapeUnavailable,
-    schema,
 )
+from hookline.tape.sqlite import schema
 
 from .conftest import chain, note
 
@@ -441,7 +441,7 @@ async def test_a_store_made_in_one_thread_can_be_used_in_another(path: Path):
 
 
 async def test_entries_of_one_moment_are_all_found(path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("hookline.tape.index._PER_TICK", 4)
+    monkeypatch.setattr("hookline.tape.sqlite.index._PER_TICK", 4)
     store = SQLiteStore(path)
     await store.append([note("same") for _ in range(50)])
     assert len(await store.search("same", limit=100)) == 50

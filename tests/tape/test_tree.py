@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.tape import MemoryStore, OutlineEntry, Tape
+from hookline.tape import MemoryTapeStore, OutlineEntry, Tape
 from hookline.tape.tree import Tree
 
 from .test_outline import said
@@ -80,7 +80,7 @@ def test_plain_characters_are_enough():
 
 
 async def test_questions_labels_and_summaries_have_lines_and_the_rest_has_none():
-    tape = await Tape.open(MemoryStore(), "s")
+    tape = await Tape.open(MemoryTapeStore(), "s")
     await tape.append("turn", {"status": "started"})
     question = await tape.append(*said("user", "A poem?"))
     answer = await tape.append(*said("assistant", "Roses"))
@@ -102,7 +102,7 @@ async def test_questions_labels_and_summaries_have_lines_and_the_rest_has_none()
 
 
 async def test_the_last_label_of_a_name_counts():
-    tape = await Tape.open(MemoryStore(), "s")
+    tape = await Tape.open(MemoryTapeStore(), "s")
     first, second = await tape.append_many([said("user", "1"), said("user", "2")])
     await tape.label(first.id, "here")
     await tape.label(first.id, "gone")
@@ -112,7 +112,7 @@ async def test_the_last_label_of_a_name_counts():
 
 
 async def test_the_leaf_is_marked_where_a_switch_has_just_led():
-    tape = await Tape.open(MemoryStore(), "s")
+    tape = await Tape.open(MemoryTapeStore(), "s")
     first, _ = await tape.append_many([said("user", "1"), said("user", "2")])
     await tape.switch(first.id)
     assert Tree.of(await tape.outline()).draw() == "1\n├─ 2\n└─ (switch)  ← here"

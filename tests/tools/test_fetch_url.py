@@ -10,10 +10,10 @@ from ipaddress import ip_address
 
 import pytest
 
+from hookline.ext.tools import builtin_tools
+from hookline.ext.tools.addresses import Reachable
+from hookline.ext.tools.fetch_url import fetch_tool
 from hookline.tools import Registry, ToolArgumentError, ToolError
-from hookline.tools.builtin import builtin_tools
-from hookline.tools.builtin.addresses import Reachable
-from hookline.tools.builtin.fetch_url import fetch_tool
 
 default = Registry(builtin_tools()).get("fetch_url")
 fetch = fetch_tool(allow=["127.0.0.1/32"], largest=100_000)

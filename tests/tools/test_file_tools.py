@@ -8,8 +8,8 @@ import tracemalloc
 
 import pytest
 
+from hookline.ext.tools import builtin_tools
 from hookline.tools import REGISTRY, Registry, ToolArgumentError, ToolError
-from hookline.tools.builtin import builtin_tools
 
 tools = Registry(builtin_tools())
 read_file, list_files, search_files = map(tools.get, ["read_file", "list_files", "search_files"])

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from hookline.ext.tools import builtin_tools, close_jobs, jobs
+from hookline.ext.tools.ring import Ring
 from hookline.tools import Registry, ToolError
-from hookline.tools.builtin import builtin_tools, close_jobs, jobs
-from hookline.tools.builtin.ring import Ring
 
 from .test_shell import alive, until
 
@@ -127,7 +127,7 @@ async def test_jobs_end_with_the_process_however_it_ends(tmp_path, end):
     program = f"""
 import os, time
 from pathlib import Path
-from hookline.tools.builtin.jobs import start_job
+from hookline.ext.tools.jobs import start_job
 start_job("s", "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done", Path.cwd(), {{}})
 while not (Path("pid").exists() and Path("pid").read_text().strip()):
     time.sleep(0.01)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from hookline.catalog.parts import ImagePart, TextPart
 from hookline.tools import ToolOutputError, cut, cut_content, model_content
+from hookline.types import ImagePart, TextPart
 
 
 @dataclass

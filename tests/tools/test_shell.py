@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hookline.ext.tools import builtin_tools
 from hookline.tools import Registry, ToolArgumentError, ToolError, model_content
-from hookline.tools.builtin import builtin_tools
 
 shell = Registry(builtin_tools()).get("shell")
 

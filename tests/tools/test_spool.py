@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookline.catalog.parts import ImagePart, TextPart
+from hookline.ext.tools import builtin_tools
 from hookline.tools import Registry, ToolError, spool
-from hookline.tools.builtin import builtin_tools
 from hookline.tools.spool import fit
+from hookline.types import ImagePart, TextPart
 
 tools = Registry(builtin_tools())
 read_output, shell = map(tools.get, ["read_output", "shell"])

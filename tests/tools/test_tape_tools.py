@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from hookline.ext.tools import builtin_tools
 from hookline.models import Call, Turn
 from hookline.tools import Registry, ToolContext, ToolError
-from hookline.tools.builtin import builtin_tools
 
 
 def calls(tool, /, **arguments):

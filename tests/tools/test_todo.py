@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from hookline.ext.tools import builtin_tools
 from hookline.tools import Registry, ToolArgumentError, ToolError
-from hookline.tools.builtin import builtin_tools
 
 todo = Registry(builtin_tools()).get("todo")
 

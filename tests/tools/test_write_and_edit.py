@@ -6,9 +6,9 @@ import stat
 
 import pytest
 
-from hookline.catalog.parts import ImagePart
+from hookline.ext.tools import builtin_tools
 from hookline.tools import Registry, ToolArgumentError, ToolError
-from hookline.tools.builtin import builtin_tools
+from hookline.types import ImagePart
 
 tools = Registry(builtin_tools())
 read_file, write_file, edit_file = map(tools.get, ["read_file", "write_file", "edit_file"])

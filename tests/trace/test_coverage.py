@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from hookline import hookimpl, hookspec
 from hookline.hooks import Family, first
-from hookline.trace import cover
-from hookline.trace.coverage import Source, around_the_runner, calls_in
+from hookline.observe.trace import cover
+from hookline.observe.trace.coverage import SourceFile, around_the_runner, calls_in
 
 from .conftest import one_turn
 
@@ -87,7 +87,7 @@ def test_handlers_that_can_never_run_are_told_with_the_reason(app):
 
 
 def test_a_way_around_the_runner_is_told():
-    sly = Source()
+    sly = SourceFile()
     sly.visit(
         ast.parse("async def sly(tool, model):\n    await tool._invoke({})\n    model.stream(1)\n")
     )
@@ -101,7 +101,7 @@ def test_a_way_around_the_runner_is_told():
 
 def test_a_key_of_some_table_is_no_call_site():
     names = {"input": None, "output": None}
-    source = Source()
+    source = SourceFile()
     source.visit(ast.parse('payload["input"]; self._hooks["output"]; print("input")'))
     assert [name for name, _ in calls_in(source, names, {}, {"call"})] == ["output"]
 

@@ -7,10 +7,10 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from hookline.trace.otel import Spans, provider_of
-from hookline.trace.plugin import SpansPlugin
-from hookline.trace.settings import OtelSettings, TraceSettings
-from hookline.trace.tracer import Tracer
+from hookline.observe.trace.otel import Spans, provider_of
+from hookline.observe.trace.plugin import SpansPlugin
+from hookline.observe.trace.settings import OtelSettings, TraceSettings
+from hookline.observe.trace.tracer import Tracer
 
 from .conftest import one_turn
 

@@ -13,12 +13,12 @@ import pytest
 from hookline import Hooks
 from hookline.config import ConfigError
 from hookline.events import ModelResultEventResult, ToolCallEvent
-from hookline.tape import MemoryStore, SQLiteStore
-from hookline.tape.postgres import PostgresStore
-from hookline.trace import session_trace
-from hookline.trace.settings import TraceSettings
-from hookline.trace.snapshot import encode
-from hookline.trace.store import Chunk, traces_of
+from hookline.observe.trace import session_trace
+from hookline.observe.trace.settings import TraceSettings
+from hookline.observe.trace.snapshot import encode
+from hookline.observe.trace.store import Chunk, traces_of
+from hookline.tape import MemoryTapeStore, SQLiteStore
+from hookline.tape.postgres.store import PostgresStore
 
 from .. import postgres
 from .conftest import one_turn
@@ -129,7 +129,7 @@ async def tape(request, tmp_path):
     """A store of tapes of each kind, to which a trace belongs."""
     schema = postgres.new_schema()
     if request.param == "memory":
-        opened = MemoryStore()
+        opened = MemoryTapeStore()
     elif request.param == "sqlite":
         opened = SQLiteStore(tmp_path / "tape.db")
     else:
@@ -164,7 +164,7 @@ async def test_stores_keep_the_newest_and_count_what_they_dropped(tape):
     assert (await store.fired())["x"] == (40, 39.0)
     own = await store.read("s1", since=39)
     assert [(r.session, r.time) for r in own.records] == [("s1", 39)]
-    if not isinstance(tape, MemoryStore):  # as another process reads it
+    if not isinstance(tape, MemoryTapeStore):  # as another process reads it
         assert (await traces_of(tape).read()).records == trace.records
 
 
@@ -250,7 +250,7 @@ async def test_a_payload_that_is_too_long_is_cut_and_still_has_its_names(traced)
 
 
 async def test_a_chunk_of_another_version_counts_as_damaged():
-    store = traces_of(MemoryStore())
+    store = traces_of(MemoryTapeStore())
     await store.write([Chunk("s", 1.0, 2.0, 3, '{"v": 2, "p": "p"}')], TraceSettings())
     trace = await store.read("s")
     assert (trace.records, trace.damaged) == ([], 1)
@@ -375,7 +375,7 @@ async def test_a_tape_in_memory_has_its_trace_in_memory(traced):
     class InMemory:
         @hookimpl
         def provide_tape_store(self):
-            return MemoryStore()
+            return MemoryTapeStore()
 
     app = traced()
     app.hooks.add(InMemory())

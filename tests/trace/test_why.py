@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from hookline.events import InputEventResult
 from hookline.models.script import Call, Turn
-from hookline.trace import TraceError, explain, measure
-from hookline.trace.why import NOTHING
+from hookline.observe.trace import TraceError, explain, measure
+from hookline.observe.trace.why import NOTHING
 
 from .conftest import one_turn
 

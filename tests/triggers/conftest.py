@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hookline.channel import Channel
-from hookline.triggers import Triggers
+from hookline.ext.triggers import Triggers
 
 from .. import postgres
 

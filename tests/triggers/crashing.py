@@ -11,10 +11,10 @@ import signal
 import sys
 from pathlib import Path
 
-from hookline.app import Hookline
 from hookline.channel import Channel
+from hookline.ext.triggers import TriggerEvent, Triggers
 from hookline.models import ScriptedModel
-from hookline.triggers import TriggerEvent, Triggers
+from hookline.runtime.app import Hookline
 
 home, point = Path(sys.argv[1]), sys.argv[2]
 sent = []

@@ -3,12 +3,12 @@
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from hookline.app import Hookline
 from hookline.channel import Channel
+from hookline.ext.triggers import Triggers
 from hookline.models import ScriptedModel
 from hookline.policy import Policy
+from hookline.runtime.app import Hookline
 from hookline.testing import VirtualClock
-from hookline.triggers import Triggers
 
 from .. import postgres
 

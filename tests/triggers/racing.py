@@ -8,10 +8,10 @@ import os
 import sys
 from pathlib import Path
 
-from hookline.app import Hookline
+from hookline.ext.triggers import Triggers
 from hookline.models import ScriptedModel
+from hookline.runtime.app import Hookline
 from hookline.testing import VirtualClock
-from hookline.triggers import Triggers
 
 
 async def main() -> None:

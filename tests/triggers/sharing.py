@@ -9,9 +9,9 @@ import os
 import sys
 from pathlib import Path
 
-from hookline.app import Hookline
+from hookline.ext.triggers import Triggers
 from hookline.models import ScriptedModel
-from hookline.triggers import Triggers
+from hookline.runtime.app import Hookline
 
 
 async def main() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hookline.config import ConfigError
+from hookline.ext.triggers import Triggers
 from hookline.testing import VirtualClock
-from hookline.triggers import Triggers
 
 from .. import forks
 from .conftest import said
@@ -162,7 +162,7 @@ def racing(home: Path) -> forks.Forked:
     """A process that is ready for twenty moments."""
     return forks.start(
         Path(__file__).with_name("racing.py").read_text(), home, NOON - 60,
-        imports=["hookline.testing", "hookline.triggers", "croniter"],
+        imports=["hookline.testing", "hookline.ext.triggers", "croniter"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 

@@ -5,8 +5,7 @@ import logging
 import pytest
 
 from hookline import hookimpl
-from hookline.catalog import Hooks
-from hookline.triggers import (
+from hookline.ext.triggers import (
     DispatchResult,
     TriggerError,
     TriggerHookSpec,
@@ -15,6 +14,7 @@ from hookline.triggers import (
     dispatch_trigger_lifecycle,
     dispatch_trigger_lifecycle_async,
 )
+from hookline.hookspecs import Hooks
 
 LIFE = ["trigger_init", "trigger_start", "trigger_stop"]
 

@@ -12,10 +12,10 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
 from hookline import hookimpl
-from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.server import create_app, serve
-from hookline.triggers import TriggerEvent
-from hookline.triggers.webhook import sign
+from hookline.ext.triggers import TriggerEvent
+from hookline.ext.triggers.webhook import sign
+from hookline.serve import Gateway, GatewaySettings
+from hookline.serve.server import create_app, serve
 
 from .. import postgres
 from ..gateway.mailbox import Letters

@@ -12,9 +12,9 @@ from pathlib import Path
 import nats
 import pytest
 
+from hookline.ext.triggers import TriggerError, Triggers
+from hookline.ext.triggers.jetstream import KEY
 from hookline.models.script import Fault, Turn
-from hookline.triggers import TriggerError, Triggers
-from hookline.triggers.jetstream import KEY
 
 from .conftest import said
 from .test_triggers import dead_letters, settled_as

@@ -5,12 +5,12 @@ from itertools import count
 
 import pytest
 
-from hookline.tape.errors import TapeTooNew
-from hookline.tape.postgres import PostgresStore
+from hookline.errors import TapeTooNew
+from hookline.ext.triggers import TriggerError, TriggerEvent
+from hookline.ext.triggers.postgres_ledger import PostgresLedger
+from hookline.ext.triggers.sqlite_ledger import SQLiteLedger
+from hookline.tape.postgres.store import PostgresStore
 from hookline.testing import VirtualClock
-from hookline.triggers import TriggerError, TriggerEvent
-from hookline.triggers.postgres_ledger import PostgresLedger
-from hookline.triggers.sqlite_ledger import SQLiteLedger
 
 from .. import postgres
 from ..proxy import Proxy

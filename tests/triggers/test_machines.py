@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hookline.ext.triggers import TriggerEvent
+from hookline.ext.triggers.postgres_ledger import LOOK_EVERY, PostgresLedger
+from hookline.ext.triggers.webhook import sign
 from hookline.tape import TapeUnavailable
-from hookline.triggers import TriggerEvent
-from hookline.triggers.postgres_ledger import LOOK_EVERY, PostgresLedger
-from hookline.triggers.webhook import sign
 
 from .. import forks, postgres
 from ..proxy import Proxy

@@ -5,8 +5,8 @@ from itertools import takewhile
 
 import pytest
 
-from hookline.triggers.errors import TriggerError
-from hookline.triggers.schedule import Schedule
+from hookline.ext.triggers.errors import TriggerError
+from hookline.ext.triggers.schedule import Schedule
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 

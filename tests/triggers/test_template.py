@@ -2,7 +2,7 @@
 
 import pytest
 
-from hookline.triggers import Template, TemplateError
+from hookline.ext.triggers import Template, TemplateError
 
 PAYLOAD = {"order": {"id": 17, "items": ["ink", {"name": "paper"}]}, "who": "Ä {x}", "a-b": None}
 

@@ -9,9 +9,9 @@ import pytest
 from hookline import hookimpl
 from hookline.config import ConfigError
 from hookline.events import InputEventResult, MessageReceiveResult
+from hookline.ext.triggers import TriggerError, TriggerEvent, Triggers, TriggersStopping
+from hookline.ext.triggers.sqlite_ledger import SQLiteLedger
 from hookline.models.script import Fault, Turn
-from hookline.triggers import TriggerError, TriggerEvent, Triggers, TriggersStopping
-from hookline.triggers.sqlite_ledger import SQLiteLedger
 
 from .. import forks, postgres
 from .conftest import said

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hookline.triggers import Triggers
-from hookline.triggers.watch import settled
+from hookline.ext.triggers import Triggers
+from hookline.ext.triggers.watch import settled
 
 from .conftest import said
 

@@ -11,9 +11,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from hookline.config import ConfigError
+from hookline.ext.triggers import Triggers
+from hookline.ext.triggers.webhook import sign
 from hookline.models.script import Fault, Turn
-from hookline.triggers import Triggers
-from hookline.triggers.webhook import sign
 
 from .conftest import said
 

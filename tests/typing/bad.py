@@ -3,8 +3,9 @@
 from typing import Any
 
 from hookline import Hooks, hookimpl
-from hookline.catalog import ToolEvents, TurnHooks
 from hookline.events import AgentEndEvent, HookContext, ToolCallEvent, ToolCallEventResult
+from hookline.hookspecs import TurnHooks
+from hookline.typed_events import ToolEvents
 
 hooks = Hooks()
 

@@ -3,8 +3,6 @@
 from typing import Any, assert_type
 
 from hookline import Hooks, hookimpl
-from hookline.catalog import GatewayEvents, ToolEvents, TurnHooks
-from hookline.catalog.envelope import Envelope
 from hookline.events import (
     AgentEndEvent,
     HookContext,
@@ -13,6 +11,9 @@ from hookline.events import (
     ToolCallEvent,
     ToolCallEventResult,
 )
+from hookline.hookspecs import TurnHooks
+from hookline.typed_events import GatewayEvents, ToolEvents
+from hookline.types import Envelope
 
 hooks = Hooks()
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from hookline.voice import VoiceProvider
-from hookline.voice.espeak import EspeakSynthesizer
-from hookline.voice.moonshine import MoonshineRecognizer
+from hookline.ext.voice import VoiceProvider
+from hookline.ext.voice.espeak import EspeakSynthesizer
+from hookline.ext.voice.moonshine import MoonshineRecognizer
 
 from .recordings import SENTENCE, voice
 

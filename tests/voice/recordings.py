@@ -7,7 +7,7 @@ from pathlib import Path
 import av
 
 from hookline.config import Config
-from hookline.voice import Voice
+from hookline.ext.voice import Voice
 
 SENTENCE = "turn on the kitchen lights"
 

@@ -6,11 +6,11 @@ import struct
 import numpy as np
 import pytest
 
-from hookline.catalog.parts import AudioPart
-from hookline.voice import BadAudio, NothingHeard, UnknownVoice, VoiceBusy
-from hookline.voice.formats import FORMATS, format_of
-from hookline.voice.sound import RATE, encoded, pieces, trimmed
-from hookline.voice.worker import MOST_WAITING, Worker
+from hookline.ext.voice import BadAudio, NothingHeard, UnknownVoice, VoiceBusy
+from hookline.ext.voice.formats import FORMATS, format_of
+from hookline.ext.voice.sound import RATE, encoded, pieces, trimmed
+from hookline.ext.voice.worker import MOST_WAITING, VoiceWorker
+from hookline.types import AudioPart
 
 from .recordings import CONTAINERS, is_sentence, picture_only, recorded, voice
 
@@ -146,7 +146,7 @@ def test_trimming_keeps_a_margin_and_leaves_nothing_of_silence():
 async def test_work_that_nobody_waits_for_is_told_so_and_a_full_queue_refuses():
     from threading import Event
 
-    worker, began, seen, go = Worker("test"), Event(), Event(), Event()
+    worker, began, seen, go = VoiceWorker("test"), Event(), Event(), Event()
 
     def first(stopped):
         began.set()

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog.parts import AudioPart, ImagePart, TextPart
 from hookline.channel import Channel
 from hookline.events import MessageReceiveEvent, MessageSendEvent
+from hookline.ext.voice import VoiceProvider, VoiceUnavailable
 from hookline.models import ScriptedModel
-from hookline.plugins.hookfiles import get_builtins_hooks_dir
-from hookline.voice import VoiceProvider, VoiceUnavailable
+from hookline.plugins.hook_files import get_builtins_hooks_dir
+from hookline.runtime.app import Hookline
+from hookline.types import AudioPart, ImagePart, TextPart
 
 from .recordings import is_sentence, recorded
 
@@ -215,8 +215,8 @@ class NotInstalled:
 sys.meta_path.insert(0, NotInstalled)
 logging.basicConfig(format="%(message)s")
 
-from hookline.app import Hookline
-from hookline.catalog.parts import AudioPart
+from hookline.runtime.app import Hookline
+from hookline.types import AudioPart
 from hookline.models import ScriptedModel
 
 async def main(folder):
@@ -256,7 +256,7 @@ def test_without_the_extra_a_sender_is_told_how_to_install_it(tmp_path, wav):
 LIGHT = """
 import asyncio, sys
 from pathlib import Path
-from hookline.app import Hookline
+from hookline.runtime.app import Hookline
 from hookline.models import ScriptedModel
 
 async def main(folder):
@@ -268,7 +268,7 @@ async def main(folder):
     async with app.running():
         await app.process({"content": "hi"})
     print([file.name for file in app.hook_files.files])
-    heavy = ("hookline.voice", "av", "numpy", "moonshine_voice", "espeakng_loader")
+    heavy = ("hookline.ext.voice", "av", "numpy", "moonshine_voice", "espeakng_loader")
     print([name for name in heavy if name in sys.modules])
 
 asyncio.run(main(Path(sys.argv[1])))

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from hookline.catalog.parts import AudioPart
+from hookline.ext.voice import BadAudio, NothingHeard
 from hookline.models import ModelError, ModelFailed, ModelUnavailable, UnknownModel
-from hookline.voice import BadAudio, NothingHeard
+from hookline.types import AudioPart
 
 from .recordings import recorded
 

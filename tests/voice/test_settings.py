@@ -3,7 +3,7 @@
 import pytest
 
 from hookline.config import Config
-from hookline.voice import SpeechToTextSettings
+from hookline.ext.voice import SpeechToTextSettings
 
 from .. import commandline
 from .recordings import SENTENCE, is_sentence

@@ -6,11 +6,11 @@ from io import BytesIO
 
 import pytest
 
-from hookline.catalog.parts import AudioPart
-from hookline.voice import UnknownVoice
-from hookline.voice.espeak import voice_name
-from hookline.voice.formats import format_of
-from hookline.voice.speakable import sentences, speakable
+from hookline.ext.voice import UnknownVoice
+from hookline.ext.voice.espeak import voice_name
+from hookline.ext.voice.formats import format_of
+from hookline.ext.voice.speakable import sentences, speakable
+from hookline.types import AudioPart
 
 from .recordings import SENTENCE, is_sentence
 

@@ -12,20 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hookline.catalog.events.session import CompactionResult
+from hookline.errors import BadCompaction
+from hookline.events import CompactionResult
 from hookline.tape import ANCHOR, MESSAGE, TOOL_CALL, TOOL_RESULT, Entry, Tape
 
-from .errors import BadCompaction
 from .journal import TURN
 from .summary import branch_request, summary_request
-from .tokens import (
-    Estimate,
-    calls_of,
-    context_tokens,
-    estimate_messages,
-    estimate_tokens,
-    role_of,
-)
+from .tokens import Estimate, calls_of, context_tokens, estimate_messages, estimate_tokens, role_of
 
 __all__ = [
     "CompactionResult",

@@ -11,20 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from hookline.catalog.context import HookContext
-from hookline.catalog.envelope import Message
-from hookline.catalog.events.session import (
-    CompactionResult,
-    SessionBeforeCompactEvent,
-    SessionCompactEvent,
-)
-from hookline.hooks import HooklineError, Hooks
+from hookline.errors import Blocked, CutOff
+from hookline.events import CompactionResult, SessionBeforeCompactEvent, SessionCompactEvent
+from hookline.hooks import HooklineError, HookRegistry
 from hookline.hooks.errors import error_text
 from hookline.models import Model, ModelRequest
 from hookline.tape import Entry, Tape
+from hookline.types import HookContext, Message
 
-from .answer import ModelTurn
-from .errors import Blocked, CutOff
+from .model_call import ModelCall
 
 if TYPE_CHECKING:
     from .compaction import Preparation
@@ -64,7 +59,7 @@ class Compacting:
 class Compactor:
     """Compacts the branch of a tape."""
 
-    def __init__(self, hooks: Hooks, model_turn: ModelTurn) -> None:
+    def __init__(self, hooks: HookRegistry, model_turn: ModelCall) -> None:
         self._before = hooks["session_before_compact"]
         self._after = hooks["session_compact"]
         self._model_turn = model_turn

@@ -12,39 +12,40 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import Any, Literal, TypeAlias
 
-from hookline.catalog.calls import ToolResultContent
-from hookline.catalog.context import HookContext
-from hookline.catalog.envelope import Message
-from hookline.catalog.events.agent import (
+from hookline.errors import Cancelled, StepLimit, TooManyCalls
+from hookline.events import (
     AgentEndEvent,
     AgentErrorEvent,
     AgentStartEvent,
     AgentStopEvent,
     BeforeAgentStartEvent,
-)
-from hookline.catalog.events.message import (
     MessageEndEvent,
     MessageStartEvent,
     TurnEndEvent,
     TurnStartEvent,
 )
-from hookline.catalog.parts import Prompt
-from hookline.catalog.place import Place, move_to
-from hookline.catalog.stream import AsyncStreamEvents, StreamEvent
-from hookline.hooks import Hooks
+from hookline.hooks import HookRegistry
 from hookline.models import ContextOverflow, ModelRequest
 from hookline.specs import SideEffects
 from hookline.tools.arguments import ArgumentLimits
 from hookline.tools.context import during
 from hookline.tools.registry import Registry
-from hookline.tools.runner import Admitted, Caller, Requested, ToolOutcome, ToolRunner
+from hookline.tools.runner import Admitted, Requested, ToolCaller, ToolOutcome, ToolRunner
+from hookline.turn_context import TurnContext, move_to
+from hookline.types import (
+    AsyncStreamEvents,
+    HookContext,
+    Message,
+    Prompt,
+    StreamEvent,
+    ToolResultContent,
+)
 
-from .answer import Answer, Emit, FindModel, ModelTurn
 from .compactor import Compactor
-from .errors import Cancelled, StepLimit, TooManyCalls
 from .feed import Feed
 from .journal import TapeJournal, plain_content, plain_envelope
 from .loops import LoopWatch
+from .model_call import Emit, FindModel, ModelAnswer, ModelCall
 from .retry import Retry
 from .run import AgentRun, new_hex
 
@@ -59,15 +60,15 @@ Step: TypeAlias = Literal["more", "answered", "ended"]
 
 
 class Engine:
-    """Runs agents: model turns through `ModelTurn`, tool calls through the one runner."""
+    """Runs agents: model turns through `ModelCall`, tool calls through the one runner."""
 
     def __init__(
-        self, hooks: Hooks, tools: Registry, runner: ToolRunner, find_model: FindModel
+        self, hooks: HookRegistry, tools: Registry, runner: ToolRunner, find_model: FindModel
     ) -> None:
         self.tools = tools
         self.runner = runner
         self._hooks = hooks
-        self._model_turn = ModelTurn(hooks, find_model)
+        self._model_turn = ModelCall(hooks, find_model)
         self._retry = Retry(hooks)
         self.compactor = Compactor(hooks, self._model_turn)
         self._on_turn_start = hooks["on_turn_start"]
@@ -112,7 +113,7 @@ class Engine:
 
     async def _run(self, run: AgentRun, emit: Emit) -> None:
         journal = TapeJournal(run.tape)
-        turn = Place(
+        turn = TurnContext(
             run.ctx.session_id,
             run.resume.turn_id if run.resume else run.turn_id,
             channel=run.ctx.channel,
@@ -130,7 +131,7 @@ class Engine:
                     f"the agent stopped after {run.limits.steps} model turns without an answer"
                 )
             await self._let_in(run, journal, emit)
-            move_to(Place(turn.session_id, turn.turn_id, index, channel=turn.channel))
+            move_to(TurnContext(turn.session_id, turn.turn_id, index, channel=turn.channel))
             step = await self._step(run, journal, emit, index, watch)
             index += 1
             move_to(turn)
@@ -273,10 +274,10 @@ class Engine:
         await journal.joined(plain_message(message), origin)
         await emit(StreamEvent("user", {"content": message["content"]}))
 
-    async def _ask(self, run: AgentRun, emit: Emit, index: int) -> Answer:
+    async def _ask(self, run: AgentRun, emit: Emit, index: int) -> ModelAnswer:
         """One answer; a request that is too long is made once more with less context."""
 
-        def ask(emit: Emit) -> Awaitable[Answer]:
+        def ask(emit: Emit) -> Awaitable[ModelAnswer]:
             request = self._request(run, index)
             limits = run.limits
             return self._model_turn.take(
@@ -332,7 +333,7 @@ class Engine:
         """Admit the calls one after the other, run them together, answer in their order."""
         if not requests:
             return []
-        caller = Caller(
+        caller = ToolCaller(
             run.ctx,
             journal,
             run.workspace,
@@ -352,7 +353,7 @@ class Engine:
         return outcomes
 
     async def _together(
-        self, admitted: list[Admitted], caller: Caller, at_once: int
+        self, admitted: list[Admitted], caller: ToolCaller, at_once: int
     ) -> list[ToolOutcome]:
         places = asyncio.Semaphore(at_once)
 
@@ -468,7 +469,7 @@ async def read(feed: Feed, run: AgentRun) -> AsyncIterator[StreamEvent]:
             await asyncio.gather(task, return_exceptions=True)
 
 
-def requests_of(answer: Answer) -> list[Requested]:
+def requests_of(answer: ModelAnswer) -> list[Requested]:
     """The tool calls of an answer."""
     return [Requested(c["id"], c["name"], c["arguments"]) for c in answer.tool_calls]
 

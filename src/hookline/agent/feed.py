@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop, Future, get_running_loop
 
-from hookline.catalog.stream import StreamEvent
+from hookline.types import StreamEvent
 
 
 class Feed:

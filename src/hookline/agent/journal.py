@@ -15,12 +15,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from hookline.catalog.calls import ToolCall, ToolResultContent
-from hookline.catalog.envelope import Message, field_of
-from hookline.catalog.identity import NOBODY, Identity
-from hookline.catalog.parts import Content, ImagePart, Part, TextPart
 from hookline.hooks import Ruling
 from hookline.tape import FORK, IMPORT, SWITCH, Entry, Tape
+from hookline.types import (
+    NOBODY,
+    Content,
+    Identity,
+    ImagePart,
+    Message,
+    Part,
+    TextPart,
+    ToolCall,
+    ToolResultContent,
+    field_of,
+)
 
 TURN = "turn"
 MESSAGE = "message"

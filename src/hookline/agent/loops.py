@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from json import JSONEncoder
 
-from hookline.catalog.context import HookContext
-from hookline.hooks import Hooks
+from hookline.hooks import HookRegistry
 from hookline.tools.runner import ToolOutcome
+from hookline.types import HookContext
 
 WARN_AT = 3
 """How often a call may bring the same result before it is worth a warning; then each further time."""
@@ -18,7 +18,7 @@ _encode = JSONEncoder(sort_keys=True, default=str).encode
 class LoopWatch:
     """Counts the calls of one run that brought nothing new."""
 
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: HookRegistry) -> None:
         self._warning = hooks["on_loop_warning"]
         self._seen: Counter[tuple[str, str, str]] = Counter()
 

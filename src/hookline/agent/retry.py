@@ -7,16 +7,15 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from hookline.catalog.context import HookContext
-from hookline.catalog.events.misc import RetryEndEvent, RetryStartEvent
-from hookline.catalog.stream import StreamEvent
-from hookline.hooks import Hooks
+from hookline.errors import CutOff
+from hookline.events import RetryEndEvent, RetryStartEvent
+from hookline.hooks import HookRegistry
 from hookline.models import ModelFailed
+from hookline.types import HookContext, StreamEvent
 
-from .answer import Answer, Emit
-from .errors import CutOff
+from .model_call import Emit, ModelAnswer
 
-Ask = Callable[[Emit], Awaitable[Answer]]
+Ask = Callable[[Emit], Awaitable[ModelAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +34,13 @@ class Retry:
     What has been shown cannot be taken back: an answer that breaks off in the middle is reported.
     """
 
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: HookRegistry) -> None:
         self._start = hooks["retry_start"]
         self._end = hooks["retry_end"]
 
-    async def ask(self, ask: Ask, emit: Emit, ctx: HookContext, patience: Patience) -> Answer:
+    async def ask(self, ask: Ask, emit: Emit, ctx: HookContext, patience: Patience) -> ModelAnswer:
         """The answer, or the error of the last attempt."""
-        shown = Shown(emit)
+        shown = AnswerProgress(emit)
         failure: Exception
         try:
             return await ask(shown)
@@ -70,7 +69,7 @@ class Retry:
             await self._end.fire(RetryEndEvent(attempt, error is None, error), ctx)
 
 
-class Shown:
+class AnswerProgress:
     """Hands events on, and remembers whether any of the answer was among them."""
 
     def __init__(self, emit: Emit) -> None:

@@ -9,15 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hookline.catalog.context import HookContext
-from hookline.catalog.envelope import Message
-from hookline.catalog.identity import NOBODY, Identity
-from hookline.catalog.parts import Prompt
+from hookline.errors import BudgetSpent
 from hookline.models import Model
 from hookline.tape import Tape, TapeContext
+from hookline.types import NOBODY, HookContext, Identity, Message, Prompt
 
 from .compactor import Compacting
-from .errors import BudgetSpent
 from .journal import CutOffTurn, TapeJournal
 from .retry import Patience
 from .segments import WHOLE, Streaming

@@ -12,9 +12,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Final
 
-from hookline.catalog.stream import StreamEvent
-
-from .errors import Blocked
+from hookline.errors import Blocked
+from hookline.types import StreamEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from asyncio import Future, get_running_loop
 from dataclasses import dataclass
 from typing import Any
 
-from hookline.catalog.identity import Identity
-from hookline.catalog.parts import Prompt
+from hookline.types import Identity, Prompt
 
 
 @dataclass(slots=True)

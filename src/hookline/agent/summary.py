@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hookline.catalog.envelope import Message
 from hookline.tape import ANCHOR, MESSAGE, SWITCH, TOOL_RESULT, Entry
 from hookline.tape.context import said_by
+from hookline.types import Message
 
 from .tokens import as_json, calls_of, content_text, message_of, role_of
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
-from hookline.catalog.envelope import Message
 from hookline.tape import ANCHOR, MESSAGE, SWITCH, TOOL_RESULT, Entry
 from hookline.tape.context import said_by
+from hookline.types import Message
 
 Estimate: TypeAlias = Callable[[Entry], int]
 """How many tokens an entry takes up in the context."""

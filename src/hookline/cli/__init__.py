@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
-from hookline.children.own import settle
-from hookline.log_redaction import without_secrets
+from hookline.system.children.own import settle
+from hookline.system.log_redaction import without_secrets
 
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
@@ -45,8 +45,8 @@ def main() -> None:
 
 def execute(stack: ExitStack) -> None:
     """Run the command that the arguments name; errors are told while the guards are in place."""
-    from hookline.app import Hookline
     from hookline.hooks import HooklineError
+    from hookline.runtime.app import Hookline
 
     from .early import early
     from .json_output import is_reserved, print_json, reserved

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from hookline.channel import exact
-from hookline.policy.errors import ApprovalError
-from hookline.processes import hookline_above
-from hookline.text import printable
+from hookline.errors import ApprovalError
+from hookline.system.processes import hookline_above
+from hookline.text.printable import printable
 
 from .json_output import print_json
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
     from hookline.policy.approvals import Grant
+    from hookline.runtime.app import Hookline
 
 
 def list_approvals(app: Hookline, *, everything: bool = False, as_json: bool = False) -> None:

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hookline.policy.audit import AuditError
-from hookline.policy.chain import Report, encoded, files_of, records, verify
-from hookline.text import printable
+from hookline.errors import AuditError, BadInput
+from hookline.policy.hash_chain import ChainReport, encoded, files_of, records, verify
+from hookline.text.printable import printable
 
 from . import FAILED
-from .run import BadInput
 from .terminal import style
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 AGO = {"m": 60, "h": 3600, "d": 86400}
 COLOURS = {"allowed": "green", "denied": "red"}
@@ -112,7 +111,7 @@ def verify_log(
 
 
 def check_signatures(
-    report: Report, key: Path, witness: Path | None, path: Path, *, complete: bool
+    report: ChainReport, key: Path, witness: Path | None, path: Path, *, complete: bool
 ) -> None:
     """Check the last signature, which covers every line before it, and what a witness noted."""
     from hookline.policy.signature import statement, verifier, witnessed

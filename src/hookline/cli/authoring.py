@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from .json_output import Json
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 Name = Annotated[str, typer.Argument(help="The plugin.")]
 

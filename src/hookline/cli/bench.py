@@ -11,7 +11,7 @@ from . import FAILED, beside
 from .json_output import Json, print_json
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 
 def add_bench(cli: typer.Typer, app: Hookline) -> None:
@@ -39,7 +39,7 @@ def run_bench(
     """Measure, and print what was found; exit code 1 when a turn failed."""
     import asyncio
 
-    from hookline.bench import MESSAGE, bench
+    from .bench_turn import MESSAGE, bench
 
     found = asyncio.run(bench(app, turns=turns, concurrency=concurrency, message=message or MESSAGE))
     if as_json:

@@ -16,7 +16,7 @@ from .replaying import add_replay
 from .triggering import add_triggers
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 Model = Annotated[str | None, typer.Option(help="The model that answers: provider:model.")]
 Workspace = Annotated[Path | None, typer.Option(help="The folder that tools work in.")]
@@ -61,9 +61,9 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         ] = False,
     ) -> None:
         """Answer one message."""
-        from .run import Order, run_once
+        from .run import RunOptions, run_once
 
-        order = Order(
+        order = RunOptions(
             message,
             channel,
             chat_id,
@@ -123,13 +123,13 @@ def register(cli: typer.Typer, app: Hookline) -> None:
         workspace: Workspace = None,
     ) -> None:
         """Serve channels: web page, API, OpenAI, Telegram, stdio."""
-        from .gateway import Service, run_gateway, show_token
+        from .gateway import GatewayOptions, run_gateway, show_token
 
         if print_token or rotate_token:
             show_token(app, host, port, rotate=rotate_token)
             return
         configure(app, model, workspace, ask=True)
-        run_gateway(app, Service(enable_channel, host, port, token, reload, log_json))
+        run_gateway(app, GatewayOptions(enable_channel, host, port, token, reload, log_json))
 
     @cli.command()
     def worker(

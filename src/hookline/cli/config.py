@@ -13,16 +13,16 @@ import typer
 from hookline.config import ConfigError, Profile
 from hookline.config.config import FILE
 from hookline.config.layers import find, leaves, merged, nested, parse_value, read_file
-from hookline.config.writing import remove, write
+from hookline.config.writer import remove, write
+from hookline.ext.voice.settings import declare as declare_voice
 from hookline.hooks.errors import suggestion
-from hookline.safeguards import declare_sections
-from hookline.voice.settings import declare as declare_voice
+from hookline.runtime.safeguards import declare_sections
 
 from .json_output import print_json
 from .project import shown
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 MODEL = re.compile(r"model|agents\.[^.]+\.model")
 """The settings that name a model."""

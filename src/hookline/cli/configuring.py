@@ -9,7 +9,7 @@ import typer
 from .json_output import Json
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 Key = Annotated[str, typer.Argument(help="Such as model, or limits.steps.")]
 ForProfile = Annotated[str | None, typer.Option(help="In the file of this profile.")]

@@ -8,7 +8,7 @@ from typing import IO, Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from hookline.text import printable
+from hookline.text.printable import printable
 
 from .terminal import unguarded
 

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.private import private_folder
+from hookline.errors import BadInput
+from hookline.system.private_files import private_folder
 from hookline.tape import SQLiteStore, TapeStore
-from hookline.tape.copying import copy
-from hookline.tape.opening import FILE, open_postgres, open_sqlite
+from hookline.tape.copy import copy
+from hookline.tape.open import FILE, open_postgres, open_sqlite
 from hookline.tape.settings import SCHEMES, TapeSettings
 
-from .run import BadInput
-
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 
 def settings_of(app: Hookline) -> TapeSettings:
@@ -34,7 +33,7 @@ def show_status(app: Hookline) -> None:
         file = app.home / FILE
         typer.echo(f"sqlite  {file}{'' if file.exists() else ' (made when first used)'}")
         return
-    from hookline.tape.postgres_status import parts_of, status_of
+    from hookline.tape.postgres.status import parts_of, status_of
 
     url = settings.url.get_secret_value()
     status = asyncio.run(status_of(url, settings.schema_))
@@ -58,9 +57,9 @@ def show_status(app: Hookline) -> None:
 
 def parts() -> dict[str, list[str]]:
     """The tables beside the tape's, each with what leads from one version to the next."""
+    from hookline.ext.triggers import postgres_ledger
+    from hookline.observe.trace import postgres as trace
     from hookline.policy import postgres_approvals
-    from hookline.trace import postgres as trace
-    from hookline.triggers import postgres_ledger
 
     found = {
         postgres_approvals.PART: postgres_approvals.MIGRATIONS,
@@ -68,7 +67,7 @@ def parts() -> dict[str, list[str]]:
         trace.PART: trace.MIGRATIONS,
     }
     try:
-        from hookline.cluster import schema
+        from hookline.serve.cluster import schema
     except ImportError:  # a plain tape: whoever runs workers has what they need
         return found
     return {schema.PART: schema.steps(), **found}
@@ -83,9 +82,9 @@ def migrate_database(app: Hookline, url: str | None) -> None:
         return
 
     async def run() -> str:
-        from hookline.tape.postgres import PostgresStore, private
-        from hookline.tape.postgres_roles import secure
-        from hookline.tape.postgres_schema import check, migrate, version_of
+        from hookline.tape.postgres.roles import secure
+        from hookline.tape.postgres.schema import check, migrate, version_of
+        from hookline.tape.postgres.store import PostgresStore, private
 
         # The owner is no home: the schema is claimed by the first home that opens it to append.
         if url is not None:
@@ -108,7 +107,7 @@ def migrate_database(app: Hookline, url: str | None) -> None:
 
 def show_roles(app: Hookline, url: str | None) -> None:
     """Who owns the tables, who may append, and what the connecting role may do."""
-    from hookline.tape.postgres_status import status_of
+    from hookline.tape.postgres.status import status_of
 
     settings = settings_of(app)
     status = asyncio.run(status_of(url or configured(app), settings.schema_))
@@ -124,7 +123,7 @@ def show_role_sql(app: Hookline, owner: str, role: str) -> None:
     try:
         from psycopg.conninfo import conninfo_to_dict
 
-        from hookline.tape.postgres_roles import creation_sql
+        from hookline.tape.postgres.roles import creation_sql
     except ImportError as error:
         raise BadInput(f"this needs psycopg: pip install 'hookline[postgres]' ({error})") from None
     settings = settings_of(app)
@@ -146,10 +145,10 @@ def change_role(app: Hookline, role: str, url: str | None, *, admitted: bool) ->
     address = url or configured(app)
 
     async def run() -> bool:
-        from hookline.tape.postgres import private
-        from hookline.tape.postgres_connecting import Database
-        from hookline.tape.postgres_roles import admit, expel
-        from hookline.tape.postgres_schema import check, check_name, version_of
+        from hookline.tape.postgres.connection import Database
+        from hookline.tape.postgres.roles import admit, expel
+        from hookline.tape.postgres.schema import check, check_name, version_of
+        from hookline.tape.postgres.store import private
 
         check_name(schema)
         database = Database(address)
@@ -168,7 +167,7 @@ def change_role(app: Hookline, role: str, url: str | None, *, admitted: bool) ->
 
 def verify_entries(app: Hookline, url: str | None) -> None:
     """Recompute the hash chain of every session; exit with 1 at the first entry that breaks it."""
-    from hookline.tape.postgres_status import broken_entry
+    from hookline.tape.postgres.status import broken_entry
 
     schema = settings_of(app).schema_
     broken = asyncio.run(broken_entry(url or configured(app), schema))

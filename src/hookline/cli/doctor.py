@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.hookfiles import inert_text
+from hookline.ext.mcp.plugin import leave_servers_alone
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
-from hookline.mcp.plugin import leave_servers_alone
-from hookline.private import mode_of, prepare_home
+from hookline.runtime.hook_files import inert_text
 from hookline.sandbox.settings import KINDS
-from hookline.tape.opening import postgres_of
+from hookline.system.private_files import mode_of, prepare_home
+from hookline.tape.open import postgres_of
 
 from . import FAILED
 from .config import problems
@@ -27,8 +27,8 @@ from .project import outline, shown
 from .terminal import style
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
-    from hookline.trace.gate_failures import GateFailure
+    from hookline.observe.trace.gate_failures import GateFailure
+    from hookline.runtime.app import Hookline
 
 WEEK = 7 * 24 * 3600.0
 
@@ -132,7 +132,7 @@ def check_channels(app: Hookline) -> str | None:
     if not app.config.section("channels"):
         return None
     try:
-        from hookline.gateway import Gateway
+        from hookline.serve import Gateway
 
         channels = Gateway(app).channels
     except ImportError as error:
@@ -183,7 +183,7 @@ def check_interceptors(app: Hookline) -> str | None:
     """Make the interceptors that `[agent_hooks]` names; what is wrong with them, if anything."""
     if not app.config.section("agent_hooks"):
         return None
-    from hookline.interceptors.host import load
+    from hookline.ext.interceptors.host import load
 
     try:
         names = load(app).interceptors
@@ -206,8 +206,8 @@ async def check_tape(app: Hookline) -> str | None:
             await store.sessions(limit=1)
             await check_gates(app)
             if (postgres := postgres_of(store)) is not None:
-                from hookline.tape.postgres_roles import standing_of
-                from hookline.tape.postgres_schema import check_writable
+                from hookline.tape.postgres.roles import standing_of
+                from hookline.tape.postgres.schema import check_writable
 
                 async with postgres.connection("look at") as connection:
                     await check_writable(connection, postgres.place)
@@ -220,7 +220,7 @@ async def check_tape(app: Hookline) -> str | None:
 
 async def check_gates(app: Hookline) -> None:
     """Name the handlers that failed at a gate in the last week and let something through."""
-    from hookline.trace.gate_failures import gate_failures
+    from hookline.observe.trace.gate_failures import gate_failures
 
     failures = gate_failures((await (await app.tracing.store()).read(since=time() - WEEK)).records)
     groups: dict[tuple[str, str, str], list[GateFailure]] = {}

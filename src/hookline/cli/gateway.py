@@ -17,14 +17,14 @@ from . import REFUSED, beside
 from .orphans import adopting
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 
 HOW = "hookline: `hookline gateway --print-token` shows the link with the token"
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class GatewayOptions:
     """What was asked for on the command line."""
 
     channels: list[str] | None = None
@@ -35,18 +35,18 @@ class Service:
     log_json: bool = False
 
 
-def run_gateway(app: Hookline, service: Service) -> None:
+def run_gateway(app: Hookline, service: GatewayOptions) -> None:
     """Serve until SIGTERM or Ctrl-C."""
     try:
-        from hookline.gateway.server import serve
+        from hookline.serve.server import serve
     except ImportError as error:
         missing = f"hookline: the gateway needs {error.name}: pip install 'hookline[gateway]'"
         typer.echo(missing, err=True)
         raise typer.Exit(REFUSED) from None
-    from hookline.gateway import Gateway
-    from hookline.gateway.logs import log_to_stderr
-    from hookline.gateway.settings import settings_of
-    from hookline.gateway.token import own_token
+    from hookline.serve import Gateway
+    from hookline.serve.logs import log_to_stderr
+    from hookline.serve.settings import settings_of
+    from hookline.serve.token import own_token
 
     log_to_stderr(as_json=service.log_json)
 
@@ -100,8 +100,8 @@ def link(address: str, token: str) -> str:
 
 def show_token(app: Hookline, host: str | None, port: int | None, *, rotate: bool) -> None:
     """Print the link with the generated token."""
-    from hookline.gateway.settings import settings_of
-    from hookline.gateway.token import make_token, own_token
+    from hookline.serve.settings import settings_of
+    from hookline.serve.token import make_token, own_token
 
     settings = settings_of(app.config, host=host, port=port)
     if settings.token is not None:

@@ -14,19 +14,19 @@ from . import REFUSED
 from .gateway import HOW, link, run_loop
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 
 def run_inspector(app: Hookline, port: int | None, *, show: bool = False) -> None:
     """Serve the page; with `show`, open it in a browser."""
     try:
-        from hookline.gateway.inspecting import inspector_settings, serve_inspector
+        from hookline.serve.inspector_server import inspector_settings, serve_inspector
     except ImportError as error:
         missing = f"hookline: the inspector needs {error.name}: pip install 'hookline[gateway]'"
         typer.echo(missing, err=True)
         raise typer.Exit(REFUSED) from None
 
-    from hookline.gateway.token import own_token
+    from hookline.serve.token import own_token
 
     def tell(address: str) -> None:
         print(f"hookline: the inspector is at {link(address, token)}", file=sys.stderr, flush=True)
@@ -47,7 +47,7 @@ def open_link(home: Path, address: str) -> None:
 
     The command line of a browser can be read by every user of the machine.
     """
-    from hookline.children.browser import open_page
+    from hookline.system.children.browser import open_page
 
     page = home / "inspector-link.html"
     page.unlink(missing_ok=True)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from hookline.errors import BadInput
+from hookline.ext.mcp.errors import McpError
 from hookline.hooks.errors import suggestion
-from hookline.mcp.errors import McpError
 
 from . import FAILED
 from .json_output import print_json
 from .project import shown
-from .run import BadInput
 from .terminal import style
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
-    from hookline.mcp import Connection, McpPlugin, Server
+    from hookline.ext.mcp import McpPlugin, McpServer, ServerConnection
+    from hookline.runtime.app import Hookline
 
 NONE = "no servers are configured; [mcp.servers.<name>] in config.toml adds one"
 
@@ -46,7 +46,7 @@ def list_servers(app: Hookline, *, as_json: bool = False) -> None:
         typer.echo(NONE)
 
 
-def described(server: Server) -> dict[str, str]:
+def described(server: McpServer) -> dict[str, str]:
     """A server as plain data, without secrets."""
     state = "enabled" if server.enabled else "disabled" if server.trusted else "not trusted"
     if server.enabled:
@@ -80,7 +80,7 @@ def check_servers(app: Hookline, name: str | None) -> None:
     leave(asyncio.run(look(app, name)))
 
 
-async def look(app: Hookline, name: str | None = None) -> list[Connection]:
+async def look(app: Hookline, name: str | None = None) -> list[ServerConnection]:
     """Connect to the servers, see what they bring, and disconnect."""
     plugin = plugin_of(app)
     servers = {server.name: server for server in plugin.servers()}
@@ -98,7 +98,7 @@ async def look(app: Hookline, name: str | None = None) -> list[Connection]:
         return connections
 
 
-def report(connection: Connection) -> tuple[bool, str]:
+def report(connection: ServerConnection) -> tuple[bool, str]:
     """How a server is, in a line, and whether that is well."""
     if connection.reason:
         return False, f"{connection.name}: {connection.reason}"
@@ -107,7 +107,7 @@ def report(connection: Connection) -> tuple[bool, str]:
     return not wrong, f"{connection.name}: {len(connection.tools)} tools{about}{wrong}"
 
 
-def leave(connections: list[Connection], *, quiet: bool = False) -> None:
+def leave(connections: list[ServerConnection], *, quiet: bool = False) -> None:
     """Print the reports, or only the bad ones; exit code 1 where there is one."""
     reports = [report(connection) for connection in connections]
     for good, text in reports:
@@ -118,7 +118,7 @@ def leave(connections: list[Connection], *, quiet: bool = False) -> None:
         raise typer.Exit(FAILED)
 
 
-def survey(app: Hookline) -> tuple[list[Server], list[Connection], str]:
+def survey(app: Hookline) -> tuple[list[McpServer], list[ServerConnection], str]:
     """What `doctor` tells: the servers, the connections, and why neither can be had."""
     try:
         servers = plugin_of(app).servers()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.text import printable
+from hookline.text.printable import printable
 
 from .terminal import style, unguarded
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 
 def show(app: Hookline) -> None:
@@ -29,14 +29,14 @@ def install(app: Hookline) -> None:
     """Fetch the local model's weights into the home."""
     from hookline.models import weights
 
-    path = weights.install(app.home, progress=Progress())
+    path = weights.install(app.home, progress=DownloadProgress())
     typer.echo(f"the local model is ready: {path}")
 
 
 STEPS = {"download": "fetching the local model, once", "unpack": "unpacking the local model"}
 
 
-class Progress:
+class DownloadProgress:
     """Shows how far a download has come, on one line where that is possible."""
 
     def __init__(self) -> None:

@@ -13,18 +13,18 @@ import typer
 from hookline.config import Config, ConfigError
 from hookline.config.layers import find, leaves, merged, nested, read_file
 from hookline.config.sections import SCALARS, THINKING
-from hookline.config.writing import write
+from hookline.config.writer import write
+from hookline.errors import BadInput
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 
 from . import FAILED, INTERRUPTED
 from .config import check, target
-from .models import Progress
-from .run import BadInput
+from .models import DownloadProgress
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
     from hookline.models import Availability, Models
+    from hookline.runtime.app import Hookline
 
 ON_GATE_ERROR = "hooks.on_gate_error"
 KEYLESS = ("local", "scripted")
@@ -232,4 +232,4 @@ def models_of(app: Hookline, changes: Mapping[str, Any]) -> Models:
 
     config: Config = app.config
     trial = Config.load(config.home, profile=config.profile, project=False, overrides=changes)
-    return Models(home=app.home, settings=trial.expanded("providers"), progress=Progress())
+    return Models(home=app.home, settings=trial.expanded("providers"), progress=DownloadProgress())

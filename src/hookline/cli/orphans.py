@@ -16,7 +16,7 @@ LOOK_EVERY = 30.0
 @asynccontextmanager
 async def adopting() -> AsyncGenerator[None]:
     """Stay the ancestor of everything that is started here, whatever forks twice, and clean up."""
-    from hookline.processes import Orphans, adopt_orphans, reap
+    from hookline.system.processes import Orphans, adopt_orphans, reap
 
     if not adopt_orphans():
         yield

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hookline.errors import BadInput
 from hookline.plugins.contents import Contents, changed_dependency_files, contents_of
 from hookline.plugins.lockfile import LOCK, Pin, PluginLock, difference
 from hookline.plugins.packages import entries
-from hookline.text import printable
+from hookline.text.printable import printable
 
 from . import FAILED
-from .run import BadInput
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 
 def installed(lock: PluginLock, name: str | None) -> dict[str, Contents]:

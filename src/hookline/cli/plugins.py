@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hookline.errors import PluginError, UnknownPlugin
 from hookline.hooks.errors import suggestion
 from hookline.plugins.candidate import strings
-from hookline.plugins.errors import PluginError, UnknownPlugin
 
 from .json_output import print_json
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
-    from hookline.loading import PluginState
+    from hookline.plugins.loader import PluginState
+    from hookline.runtime.app import Hookline
 
 
 def every_state(app: Hookline) -> list[PluginState]:
     """The plugins, then the hook files, after asking for everything that they bring."""
-    from hookline.loading import PluginState
+    from hookline.plugins.loader import PluginState
 
     app.hook_files.load()
     brought(app)
@@ -110,7 +110,7 @@ def switch(app: Hookline, name: str, *, on: bool) -> None:
     """Write into the user's settings that a plugin is left out, or is not any more."""
     from hookline.config.config import FILE
     from hookline.config.layers import find, read_file
-    from hookline.config.writing import write
+    from hookline.config.writer import write
 
     path = app.config.home / FILE
     disabled = [str(each) for each in find(read_file(path) or {}, "plugins.disabled", [])]

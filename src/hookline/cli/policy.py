@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from hookline.catalog.identity import Identity
+from hookline.errors import BadInput
+from hookline.ext.mcp.plugin import leave_servers_alone, servers_ready
 from hookline.hooks import Decision
-from hookline.mcp.plugin import leave_servers_alone, servers_ready
-from hookline.policy import Pack, Policy, PolicyError, Step, load_pack, strictest
+from hookline.policy import Pack, Policy, PolicyError, PolicyStep, load_pack, strictest
 from hookline.policy.pack import SCHEMA, check_together, find_pack, schema_faults
 from hookline.policy.policy import FLOOR, floor_rules
 from hookline.policy.settings import Layered, layered
+from hookline.types import Identity
 
 from . import FAILED, beside
 from .json_output import print_json
-from .run import BadInput
 from .terminal import style
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
-    from hookline.catalog.calls import ToolCall
+    from hookline.runtime.app import Hookline
     from hookline.tape import Entry
+    from hookline.types import ToolCall
 
 COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 
@@ -138,15 +138,15 @@ def explain_call(
 
 async def weigh(
     app: Hookline, name: str, given: dict[str, Any], session: str, identity: Identity
-) -> list[Step]:
+) -> list[PolicyStep]:
     """Ask the plugins, then the policy, as the runner does."""
-    from hookline.catalog.calls import ToolCall
     from hookline.tools.action import describe
-    from hookline.tools.calls import Admitted, Caller, Requested
+    from hookline.tools.calls import Admitted, Requested, ToolCaller
+    from hookline.types import ToolCall
 
     ctx = app.context(session, identity)
     call: ToolCall = ToolCall("explained", name, given, ctx.agent_id, session)
-    caller = Caller(ctx, cast("Any", None), app.workspace, identity=identity)
+    caller = ToolCaller(ctx, cast("Any", None), app.workspace, identity=identity)
     if name in app.tools:
         leave_servers_alone(app)
     async with app.running():
@@ -158,7 +158,7 @@ async def weigh(
         authorized = await hook.fire(dict(action)) if hook.live else None
         decision = Decision.DENY if authorized is False else Decision.ALLOW
         answer = {True: "allowed", False: "denied", None: "no plugin answered"}[authorized]
-        first = Step("authorize_action", decision, "authorize_action", answer)
+        first = PolicyStep("authorize_action", decision, "authorize_action", answer)
         judged = await app.policy.explain({**action, "authorized": authorized})
     return [first, *(step for step in judged if step.by != "authorize_action")]
 
@@ -183,7 +183,7 @@ def explain_recorded(
     first, last = entries[0], entries[-1]
     rulings: list[dict[str, Any]] = last.meta.get("rulings") or first.meta.get("rulings") or []
     steps = [
-        Step("recorded", Decision[ruling["decision"].upper()], ruling["by"], ruling["reason"])
+        PolicyStep("recorded", Decision[ruling["decision"].upper()], ruling["by"], ruling["reason"])
         for ruling in rulings
     ]
     ran = any(entry.payload.get("ran") or entry.kind == "tool_call" for entry in entries)
@@ -194,7 +194,7 @@ def explain_recorded(
 
 async def recorded(app: Hookline, session: str, call: str) -> tuple[list[Entry], Identity]:
     """What the tape has of a call, and on whose behalf it was made."""
-    from hookline.trace.turns import call_id_of, identity_of, turns_of
+    from hookline.observe.trace.turns import call_id_of, identity_of, turns_of
 
     leave_servers_alone(app)
     app.absences.enforced = False
@@ -206,7 +206,7 @@ async def recorded(app: Hookline, session: str, call: str) -> tuple[list[Entry],
 
 
 def show(
-    title: str, decision: Decision, steps: list[Step], identity: Identity, *, as_json: bool
+    title: str, decision: Decision, steps: list[PolicyStep], identity: Identity, *, as_json: bool
 ) -> None:
     """The decision, on whose behalf it was made, and the chain that led to it."""
     outcome = decision.name.lower()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.text import visible
+from hookline.text.printable import visible
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
-    from hookline.plugins.trust import Item
+    from hookline.plugins.trust import TrustItem
+    from hookline.runtime.app import Hookline
 
 WIDTH = 78
 LINES = 14
@@ -40,7 +40,7 @@ def enter(app: Hookline, *, ask: bool = False) -> None:
         typer.echo(f"hookline: {line}", err=True)
 
 
-def decide(app: Hookline, pending: list[Item], *, err: bool) -> bool:
+def decide(app: Hookline, pending: list[TrustItem], *, err: bool) -> bool:
     """Show what a project brings and ask; a yes counts only after all of it was on the screen."""
     lines, complete = notice(app, pending)
     typer.echo("\n".join(lines), err=err)
@@ -74,7 +74,7 @@ def wrapped(line: str, width: int) -> list[str]:
     return [line[at : at + width] for at in range(0, len(line), width)] or [""]
 
 
-def description(item: Item, changed: bool) -> list[str]:
+def description(item: TrustItem, changed: bool) -> list[str]:
     """Everything about an item: its hash, what it runs, what it reads and the files that it covers."""
     covered = [] if item.snapshot is None else item.snapshot.lines()
     return [
@@ -97,7 +97,7 @@ def is_terminal() -> bool:
 
 def summary(app: Hookline, count: int) -> str:
     """One line about everything in the project that is inert; nothing where nothing is."""
-    from hookline.hookfiles import inert_text
+    from hookline.runtime.hook_files import inert_text
 
     if count:
         return inert_text(count)
@@ -107,7 +107,7 @@ def summary(app: Hookline, count: int) -> str:
     return f"inert in this project: {never}" if never else ""
 
 
-def notice(app: Hookline, pending: list[Item]) -> tuple[list[str], bool]:
+def notice(app: Hookline, pending: list[TrustItem]) -> tuple[list[str], bool]:
     """What a project brings, in no more lines than a screen has, and whether that is all of it."""
     never = never_text(app)
     body, complete = outline(pending, LINES - bool(never), changed=app.trust.knows)
@@ -124,7 +124,7 @@ def notice(app: Hookline, pending: list[Item]) -> tuple[list[str], bool]:
 
 
 def outline(
-    items: Iterable[Item], most: int, changed: Callable[[Item], bool] = lambda item: False
+    items: Iterable[TrustItem], most: int, changed: Callable[[TrustItem], bool] = lambda item: False
 ) -> tuple[list[str], bool]:
     """A line for each item and for what it runs, as many as there is room for; whether that is all."""
     items = sorted(items, key=lambda item: (_ORDER.index(item.kind), item.name))
@@ -138,7 +138,7 @@ def outline(
     return [*map(cut, lines[: most - 1]), f"  … and {len(lines) - most + 1} more"], False
 
 
-def _lines(item: Item, runs: int, changed: bool) -> list[str]:
+def _lines(item: TrustItem, runs: int, changed: bool) -> list[str]:
     many = len(item.runs)
     name = shown(item.name) + (" (changed)" if changed else "")
     if item.reads:

@@ -12,26 +12,34 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
-from hookline.mcp.plugin import leave_servers_alone
-from hookline.replay import MARK, Comparison, Difference, Report, Setup, WhatIf, backtest, replay
-from hookline.replay.errors import UnknownRecording
-from hookline.replay.parallel import backtest_parallel
-from hookline.replay.report import FailOn
-from hookline.replay.traffic import Opens, StoredTraffic, opens
-from hookline.tape.reader import SessionSize
-from hookline.text import printable
+from hookline.errors import BadInput, UnknownRecording
+from hookline.ext.mcp.plugin import leave_servers_alone
+from hookline.observe.replay import (
+    MARK,
+    BacktestReport,
+    Comparison,
+    Difference,
+    Setup,
+    WhatIf,
+    backtest,
+    replay,
+)
+from hookline.observe.replay.parallel import backtest_parallel
+from hookline.observe.replay.report import FailOn
+from hookline.observe.replay.traffic import Opens, StoredTraffic, opens
+from hookline.tape.sqlite.reader import SessionSize
+from hookline.text.printable import printable
 
 from . import FAILED
 from .audit import when
 from .json_output import print_json
-from .run import BadInput
 from .tape import write_whole
 from .terminal import style
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
-    from hookline.replay.backtest import Tell
-    from hookline.replay.report import Change
+    from hookline.observe.replay.backtest import Tell
+    from hookline.observe.replay.report import DecisionChange
+    from hookline.runtime.app import Hookline
 
 SHOWN = 400
 """Characters of a value that are printed."""
@@ -188,7 +196,7 @@ def run_backtest(app: Hookline, test: Test) -> None:
     if left_out:
         report.notes.append(f"{left_out} sessions of subagents are left out; see --all-sessions")
     if test.html_file is not None:
-        from hookline.replay.page import html_page
+        from hookline.observe.replay.page import html_page
 
         write_whole(test.html_file, html_page(report, title_of(test)))
     if test.json_file is not None:
@@ -200,7 +208,7 @@ def run_backtest(app: Hookline, test: Test) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedStore:
     """Where recorded calls are: how any process opens them, or what was read of another store."""
 
     sessions: list[SessionSize]
@@ -208,7 +216,7 @@ class Recorded:
     stored: StoredTraffic | None = None
 
 
-async def source_of(app: Hookline, since: float, wanted: Sequence[str]) -> Recorded:
+async def source_of(app: Hookline, since: float, wanted: Sequence[str]) -> RecordedStore:
     """Find the recorded sessions; one that is wanted and not there is an error."""
     async with app.running():
         store = app.store()
@@ -220,9 +228,9 @@ async def source_of(app: Hookline, since: float, wanted: Sequence[str]) -> Recor
         reading = opens(store)
         if reading is None:
             stored = await StoredTraffic.read(store, since, wanted)
-            return Recorded(stored.sessions(), stored=stored)
+            return RecordedStore(stored.sessions(), stored=stored)
         with reading() as source:
-            return Recorded(source.sessions(since), opens=reading)
+            return RecordedStore(source.sessions(since), opens=reading)
 
 
 def choose(sessions: Sequence[SessionSize], test: Test) -> tuple[list[SessionSize], int]:
@@ -266,7 +274,7 @@ def title_of(test: Test) -> str:
     return f"{what}, since {test.since}" if test.since else what
 
 
-def write_json(file: Path, report: Report) -> None:
+def write_json(file: Path, report: BacktestReport) -> None:
     """The report as JSON, to a file or to standard output."""
     if str(file) == "-":
         print_json(report.data(), indent=2)
@@ -275,7 +283,7 @@ def write_json(file: Path, report: Report) -> None:
         write_whole(file, f"{text}\n")
 
 
-def show_report(report: Report) -> None:
+def show_report(report: BacktestReport) -> None:
     """Print counts and examples."""
     for note in report.notes:
         typer.echo(f"note: {note}", err=True)
@@ -299,7 +307,7 @@ def show_report(report: Report) -> None:
     )
 
 
-def show_change(change: Change) -> None:
+def show_change(change: DecisionChange) -> None:
     """One example."""
     typer.echo(style(f"{change.tool} {shown(change.requested)}", "bold"))
     typer.echo(f"  {change.session_id}  {change.call}")

@@ -10,7 +10,7 @@ import typer
 from .json_output import Json, for_output
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 Plugin = Annotated[
     list[Path] | None,

@@ -12,36 +12,30 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hookline.attachments import AttachmentError, attachments
-from hookline.catalog.context import HookContext
-from hookline.catalog.envelope import Envelope, field_of
-from hookline.catalog.events.session import SessionStartEvent
-from hookline.catalog.parts import Part, TextPart
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import Channel, Note, Question, SignedAnswer
+from hookline.errors import AttachmentError, BadInput
+from hookline.events import SessionStartEvent
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
-from hookline.log_redaction import without_secrets
-from hookline.text import visible
+from hookline.runtime.attachments import attachments
+from hookline.system.log_redaction import without_secrets
+from hookline.text.printable import visible
+from hookline.types import Envelope, HookContext, Part, StreamEvent, TextPart, field_of
 
 from . import FAILED, REFUSED, TERMINATED
 from .json_output import print_json
-from .models import Progress
+from .models import DownloadProgress
 from .orphans import adopting
 from .terminal import direct, diverted, style, unguarded
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline, TurnResult
+    from hookline.runtime.app import Hookline, TurnResult
 
-    from .chat.plain import Lines
-
-
-class BadInput(HooklineError, ValueError):
-    """Something on the command line or on standard input cannot be used."""
+    from .chat.plain import LineReader
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunOptions:
     """What was asked for on the command line."""
 
     message: str | None
@@ -58,7 +52,7 @@ class Order:
     """Approve whatever is asked: nobody else is there."""
 
 
-def run_once(app: Hookline, order: Order) -> None:
+def run_once(app: Hookline, order: RunOptions) -> None:
     """Make one turn and leave with its exit code."""
     printer = Printer(as_json=order.as_json, stream=order.stream, raw=order.raw, yes=order.yes)
     try:
@@ -78,7 +72,7 @@ def run_once(app: Hookline, order: Order) -> None:
         typer.echo(f"hookline: {without_secrets(result.stopped)}", err=True)
 
 
-async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
+async def turn(app: Hookline, order: RunOptions, message: Any, printer: Printer) -> TurnResult:
     """One turn inside a running scope; being asked to end cancels it, and its tools with it."""
     end_when_asked()
 
@@ -91,7 +85,7 @@ async def turn(app: Hookline, order: Order, message: Any, printer: Printer) -> T
         return await answered(app, order, message, printer)
 
 
-async def answered(app: Hookline, order: Order, message: Any, printer: Printer) -> TurnResult:
+async def answered(app: Hookline, order: RunOptions, message: Any, printer: Printer) -> TurnResult:
     """Answer the message, or continue a turn that was cut off."""
     async with adopting(), app.running(printer):
         if message is not None:
@@ -106,7 +100,7 @@ async def answered(app: Hookline, order: Order, message: Any, printer: Printer) 
         return result
 
 
-async def session_of(app: Hookline, order: Order) -> str | None:
+async def session_of(app: Hookline, order: RunOptions) -> str | None:
     """Return the session of the message; None if it follows from the chat."""
     if order.latest:
         return await latest_session(app, order.channel)
@@ -150,8 +144,8 @@ class Printer(Channel):
         self._yes = yes
         self._out = unguarded(sys.stdout) if raw else direct(sys.stdout)
         """With `raw` the answer is written as it is; a terminal would act on what is in it."""
-        self._progress = Progress()
-        self._terminal: Lines | None = None
+        self._progress = DownloadProgress()
+        self._terminal: LineReader | None = None
         self.said = ""
         self.open_line = False
 
@@ -198,18 +192,18 @@ class Printer(Channel):
 
     async def ask(self, question: Question) -> str | None:
         """Ask on the terminal, if there is one; with `--yes`, approve."""
-        from .chat.plain import Lines
+        from .chat.plain import LineReader
 
         self.end()
         if question.is_approval and self._yes:
             return SignedAnswer("approve", "--yes")
         out = direct(sys.stderr)
-        if not (Lines.is_terminal() and out.isatty()):
+        if not (LineReader.is_terminal() and out.isatty()):
             beside(f"hookline: {question.unanswered}")
             if question.is_approval:
                 beside(f"  {visible(question.text)}\n  {HOW_TO_APPROVE}")
             return None
-        self._terminal = self._terminal or Lines(out)
+        self._terminal = self._terminal or LineReader(out)
         try:
             return await self._terminal.answer(question)
         except EOFError:
@@ -236,7 +230,7 @@ def beside(text: str) -> None:
     print(style(without_secrets(text), "dim", err=True), file=direct(sys.stderr), flush=True)
 
 
-def check_order(order: Order) -> None:
+def check_order(order: RunOptions) -> None:
     """Refuse options that contradict each other."""
     if order.session_id is not None and not order.session_id.strip():
         raise BadInput("--session needs the name of a session")
@@ -251,7 +245,7 @@ def check_order(order: Order) -> None:
         raise BadInput(f"{' and '.join(given)} each choose the session: give one of them")
 
 
-def envelope_of(order: Order, workspace: Path) -> dict[str, Any]:
+def envelope_of(order: RunOptions, workspace: Path) -> dict[str, Any]:
     """The inbound message, from the argument, with the files that it names, or standard input."""
     content = order.message if order.message is not None else read_input()
     if not content.strip():
@@ -290,10 +284,9 @@ def check_workspace(workspace: Path) -> Path:
 
 def tell(error: Exception, *, as_json: bool) -> int:
     """Tell an error in a line or two, and give the exit code for it."""
-    from hookline.absences import LoadFailed
     from hookline.config import ConfigError
+    from hookline.errors import LoadFailed, PolicyError
     from hookline.models import BadSetting, ModelUnavailable, ScriptError, UnknownModel
-    from hookline.policy.errors import PolicyError
     from hookline.tape import TapeError
 
     text = without_secrets(str(error) if isinstance(error, HooklineError) else error_text(error))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.children.environment import environment
-from hookline.children.process import ended, launch_of, signal_group, start
 from hookline.sandbox import SandboxError
+from hookline.system.children.environment import environment
+from hookline.system.children.process import ended, launch_of, signal_group, start
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
     from hookline.sandbox import Profile
 
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from hookline.mcp.plugin import leave_servers_alone
-from hookline.private import replaced
-from hookline.tape import Entry, MemoryStore, SessionInfo, TapeError, TapeStore, export, import_
+from hookline.errors import BadInput
+from hookline.ext.mcp.plugin import leave_servers_alone
+from hookline.system.private_files import replaced
+from hookline.tape import Entry, MemoryTapeStore, SessionInfo, TapeError, TapeStore, export, import_
 
 from .json_output import print_json
-from .run import BadInput
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
     from hookline.policy.redaction import Redactor
+    from hookline.runtime.app import Hookline
 
 T = TypeVar("T")
 
@@ -116,7 +116,7 @@ async def exported(
         lines = [redacted_line(redactor, line) async for line in export(store, session_ids)]
         if not html:
             return "".join(lines)
-        store = MemoryStore()
+        store = MemoryTapeStore()
         await import_(store, lines, mark=False)
     if html and session_ids:
         return await page_of(store, session_ids[0])

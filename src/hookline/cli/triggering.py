@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 Name = Annotated[str, typer.Argument(help="The name in [triggers.<name>].")]
 

@@ -11,16 +11,17 @@ import typer
 
 from hookline.channel import Channel
 from hookline.config import ConfigError
-from hookline.foreign_json import parse_json
-from hookline.triggers import TriggerError, Triggers
+from hookline.errors import BadInput
+from hookline.ext.triggers import TriggerError, Triggers
+from hookline.text.foreign_json import parse_json
 
 from . import beside
 from .orphans import adopting
-from .run import BadInput, Printer, tell
+from .run import Printer, tell
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
-    from hookline.triggers import Trigger
+    from hookline.ext.triggers import Trigger
+    from hookline.runtime.app import Hookline
 
 T = TypeVar("T")
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hookline.errors import BadInput
+
 from .project import cut, decide, description, never_text, notice, shown
-from .run import BadInput, check_workspace
+from .run import check_workspace
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
-    from hookline.plugins.trust import Item
+    from hookline.plugins.trust import TrustItem
+    from hookline.runtime.app import Hookline
 
 
 def trust_project(app: Hookline, path: Path | None, *, yes: bool, full: bool = False) -> None:
@@ -78,7 +80,7 @@ def revoke_trust(app: Hookline, path: Path | None) -> None:
     lines(map(shown, gone))
 
 
-def confirmed(app: Hookline, pending: list[Item], *, full: bool) -> bool:
+def confirmed(app: Hookline, pending: list[TrustItem], *, full: bool) -> bool:
     """Ask the person; without a terminal nothing is trusted."""
     if not sys.stdin.isatty():
         raise BadInput(

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 import typer
 
-from hookline.catalog.parts import AudioPart
-from hookline.private import replaced
-
-from .run import BadInput
+from hookline.errors import BadInput
+from hookline.system.private_files import replaced
+from hookline.types import AudioPart
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
-    from hookline.voice.engine import SpokenFormat
+    from hookline.ext.voice.engine import SpokenFormat
+    from hookline.runtime.app import Hookline
 
 
 def say(app: Hookline, text: str, file: Path) -> None:
@@ -56,7 +55,7 @@ async def _hear(app: Hookline, audio: AudioPart) -> str:
 
 def _form(file: Path) -> SpokenFormat:
     """The format that a file's name asks for."""
-    from hookline.voice.sound import SPOKEN
+    from hookline.ext.voice.sound import SPOKEN
 
     form = file.suffix.removeprefix(".").lower()
     if form not in SPOKEN:

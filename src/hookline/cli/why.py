@@ -12,21 +12,21 @@ from rich.cells import cell_len
 from rich.markup import escape
 from rich.table import Table
 
-from hookline.catalog.identity import Identity
-from hookline.mcp.plugin import leave_servers_alone
-from hookline.text import printable
-from hookline.trace import Coverage, Explanation, Stats, cover, explain, measure
-from hookline.trace.stats import Measured
-from hookline.trace.why import Step, brief
+from hookline.errors import BadInput
+from hookline.ext.mcp.plugin import leave_servers_alone
+from hookline.observe.trace import Coverage, Explanation, Stats, cover, explain, measure
+from hookline.observe.trace.stats import Measured
+from hookline.observe.trace.why import WhyStep, brief
+from hookline.text.printable import printable
+from hookline.types import Identity
 
 from . import FAILED
 from .audit import when
 from .console import GuardedConsole, console
 from .json_output import print_json
-from .run import BadInput
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 T = TypeVar("T")
 LET_THROUGH = 'it failed and the gate let this through; hooks.on_gate_error = "deny" denies instead'
@@ -102,9 +102,9 @@ def show(found: Explanation) -> None:
         out.print(f"\n[dim]note: {said(note)}[/]")
 
 
-def by_call(found: Explanation) -> list[tuple[str, list[Step]]]:
+def by_call(found: Explanation) -> list[tuple[str, list[WhyStep]]]:
     """The steps of each tool call under what it asked for; those of no call under no heading."""
-    groups: dict[tuple[str, int], list[Step]] = {}
+    groups: dict[tuple[str, int], list[WhyStep]] = {}
     runs, last = 0, ""
     for step in found.steps:
         runs += bool(last and not step.call)
@@ -114,7 +114,7 @@ def by_call(found: Explanation) -> list[tuple[str, list[Step]]]:
     return [(titles.get(call, ""), steps) for (call, _), steps in groups.items()]
 
 
-def step_lines(steps: list[Step], widths: list[int]) -> Iterator[str]:
+def step_lines(steps: list[WhyStep], widths: list[int]) -> Iterator[str]:
     """A line for each handler; below it why, what it changed, and where it is written."""
     for step in steps:
         hook, who, did, took = padded(cells(step), widths)
@@ -123,7 +123,7 @@ def step_lines(steps: list[Step], widths: list[int]) -> Iterator[str]:
         yield from (f"    {line}" for line in about(step))
 
 
-def cells(step: Step) -> tuple[str, str, str, str]:
+def cells(step: WhyStep) -> tuple[str, str, str, str]:
     """What stands in the line of a handler."""
     took = duration(step.duration) if step.duration is not None else ""
     return printable(step.hook or "(policy)"), printable(step.by), printable(step.did), took
@@ -135,7 +135,7 @@ def padded(row: tuple[str, ...], widths: list[int]) -> Iterator[str]:
         yield escape(text) + " " * (width - cell_len(text))
 
 
-def about(step: Step) -> list[str]:
+def about(step: WhyStep) -> list[str]:
     """Why, what changed, and where the handler is written."""
     known = [c for c in step.changes if (c.before, c.after) != ("…", "…")]
     lines = [said(step.reason)] if step.reason else []

@@ -12,20 +12,20 @@ from .gateway import run_loop
 from .orphans import adopting
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 
 def run_worker(app: Hookline, concurrency: int | None, *, log_json: bool) -> None:
     """Work until SIGTERM or Ctrl-C."""
     try:
-        from hookline.gateway.worker import Worker
+        from hookline.serve.worker import Worker
     except ImportError as error:
         missing = f"hookline: a worker needs {error.name}: pip install 'hookline[gateway,postgres]'"
         typer.echo(missing, err=True)
         raise typer.Exit(REFUSED) from None
-    from hookline.gateway.logs import log_to_stderr
-    from hookline.gateway.settings import settings_of, worker_settings_of
-    from hookline.gateway.signals import signals
+    from hookline.serve.logs import log_to_stderr
+    from hookline.serve.settings import settings_of, worker_settings_of
+    from hookline.serve.signals import signals
 
     log_to_stderr(as_json=log_json)
 

@@ -8,8 +8,9 @@ Nothing is imported to read a configuration that is not there: TOML when a file 
 a section is checked, tomlkit when a file is written.
 """
 
+from hookline.errors import ConfigError, MissingVariable, UnknownProfile
+
 from .config import Config
-from .errors import ConfigError, MissingVariable, UnknownProfile
 from .expand import expand
 from .profile import Profile, profiles
 from .secrets import is_secret, masked

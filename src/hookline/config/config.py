@@ -17,7 +17,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from .errors import ConfigError
+from hookline.errors import ConfigError
+
 from .expand import Expanded, expand
 from .layers import (
     MISSING,
@@ -32,7 +33,7 @@ from .layers import (
     read_file,
 )
 from .profile import DEFAULT, Profile
-from .project import Inert, admitted
+from .project import IgnoredSetting, admitted
 from .secrets import is_secret, masked
 from .sections import SPELLED, check_top, known
 
@@ -79,7 +80,7 @@ class Config:
         self.project_dir: Path | None = None
         self.trusted = False
         """Whether the project's file counts as one that a person has trusted."""
-        self.inert: list[Inert] = []
+        self.inert: list[IgnoredSetting] = []
         """What the project's file says that does not count."""
         self.fault = ""
         """Why the project's file counts for nothing."""
@@ -162,7 +163,7 @@ class Config:
         content, written = project or (b"", {})
         above = self._above(below)
         own = merged_all(layer.values for layer in (*below, *above))
-        trusted, inert = False, list[Inert]()
+        trusted, inert = False, list[IgnoredSetting]()
         if project_dir is not None and written:
             path = project_dir / FILE
             folder = project_dir.parent
@@ -311,7 +312,7 @@ class Config:
         return self._cache[key]
 
     def _checked(self, name: str, model: type[M]) -> M:
-        from .checking import faults
+        from .validation import faults
 
         values = expand(self.section(name), self._environ, where=name)
         found = faults(model, values, name)
@@ -347,7 +348,7 @@ class Config:
     def _secret_fields(self) -> list[str]:
         if not self._declared:
             return []
-        from .checking import secrets
+        from .validation import secrets
 
         return [at for name, model in self._declared.items() for at in secrets(model, name)]
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from .errors import ConfigError, MissingVariable
+from hookline.errors import ConfigError, MissingVariable
 
 # Compiled when first used, as all patterns of this part: most starts need none of them.
 _REFERENCE = r"\$\$|\$\{([^}]*)\}?"

@@ -8,9 +8,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from hookline.untrusted import TooComplex, TooLarge, load_toml, read_regular_file
+from hookline.errors import ConfigError
+from hookline.text.untrusted import TooComplex, TooLarge, load_toml, read_regular_file
 
-from .errors import ConfigError
 from .secrets import is_secret
 
 Origin = Literal["user", "profile", "project", "environment", "command line"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .errors import ConfigError, UnknownProfile
+from hookline.errors import ConfigError, UnknownProfile
 
 DEFAULT = "default"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"

@@ -29,7 +29,7 @@ UNTRUSTED = "this project is not trusted"
 
 
 @dataclass(frozen=True, slots=True)
-class Inert:
+class IgnoredSetting:
     """A setting in a project's file that does not count."""
 
     dotted: str
@@ -44,19 +44,19 @@ def admitted(
     *,
     trusted: bool = False,
     folder: Path | None = None,
-) -> tuple[dict[str, Any], list[Inert]]:
+) -> tuple[dict[str, Any], list[IgnoredSetting]]:
     """The settings of a project's file that count, and the others with the reason.
 
     `own` holds the settings of every other place, and `folder` is the project's.
     """
     counts: dict[str, Any] = {}
-    inert: list[Inert] = []
+    inert: list[IgnoredSetting] = []
     for names, value in _leaves(written):
         never = _never(names, value, own, folder)
         opens = names[0] in TRUSTED  # `[sandbox]` stays as strict as it was
         reason = never or ("" if trusted and opens else _not_harmless(names, value, own))
         if reason:
-            inert.append(Inert(_dotted(names), reason, waits=opens and not never))
+            inert.append(IgnoredSetting(_dotted(names), reason, waits=opens and not never))
         else:
             _put(counts, names, value)
     return counts, inert

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from hookline.errors import ConfigError
 from hookline.hooks.errors import suggestion
 
-from .checking import Fault, faults
-from .errors import ConfigError
 from .expand import expand
 from .layers import MISSING, find, leaves, merged, nested
 from .schema import CORE
 from .sections import SCALARS, check_top, known
+from .validation import SettingError, faults
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -66,12 +66,12 @@ class Review:
                 near = suggestion(name, names)
                 yield f"{self._place(at)}{at}: no plugin {name!r} is loaded{near}"
 
-    def _faults(self, name: str, model: type[BaseModel]) -> list[Fault]:
+    def _faults(self, name: str, model: type[BaseModel]) -> list[SettingError]:
         table = find(self._values, name, MISSING)
         if table is MISSING:
             return []
         if not isinstance(table, dict):
-            return [Fault(name, f"must be a table, such as [{name}]")]
+            return [SettingError(name, f"must be a table, such as [{name}]")]
         found = faults(model, cast("dict[str, Any]", table), name)
         # A reference is judged when it is used: what it stands for may be a number.
         return [fault for fault in found if "${" not in str(find(self._values, fault.dotted, ""))]

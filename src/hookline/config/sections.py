@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hookline.errors import ConfigError
 from hookline.hooks.errors import suggestion
-
-from .errors import ConfigError
 
 if TYPE_CHECKING:
     from .layers import Layer

@@ -1,14 +1,14 @@
 """The hook kernel: declared hooks, reducers and compiled dispatch.
 
 Declare hooks in a `Family`, put families and events in a `Catalog`, and register and call through
-one `Hooks`:
+one `HookRegistry`:
 
     class Checks(Family, name="checks"):
         @hookspec(chain("text"), errors=SKIP)
         def clean(self, text: str) -> Answer[str]:
             '''Rewrite a text before it is shown.'''
 
-    hooks = Hooks(Catalog(Checks))
+    hooks = HookRegistry(Catalog(Checks))
 
     @hooks.on("clean")
     def strip(text):
@@ -17,7 +17,8 @@ one `Hooks`:
     assert await hooks.call("clean", text=" hello ") == "hello"
 
 It knows nothing about agents, and imports only pluggy and the standard library. To read it, start with
-`spec.py` (what a hook is), `reducers.py` (how results are combined) and `registry.py` (`Hooks`); then
+`spec.py` (what a hook is), `reducers.py` (how results are combined) and
+`registry.py` (`HookRegistry`); then
 `hook.py` compiles a hook with `source.py`, and `dispatch.py` is what the generated code runs on.
 """
 
@@ -33,9 +34,9 @@ from .errors import (
     Unsettled,
     WrongResult,
 )
-from .hook import Caller, Hook
+from .hook import Hook, HookCaller
 from .implementation import Implementation, Options
-from .observers import Call, Dispatch
+from .observers import Dispatch, HandlerCall
 from .plugins import PluginManager, hookimpl
 from .reducers import (
     CAPTURE,
@@ -61,17 +62,65 @@ from .reducers import (
     outcomes,
     patch,
 )
-from .registry import Hooks, Registered, Scope
+from .registry import HookRegistry, Registered, Scope
 from .spec import Answer, Catalog, Event, Family, HookSpec, event, hookspec
-from .verdict import Decision, Denied, Result, Ruling, Verdict, record
+from .verdict import Decision, Denied, EventResult, Ruling, Verdict, record
 
 __all__ = [
-    "CAPTURE", "DENY", "NEWEST", "OLDEST", "RAISE", "REDUCERS", "SKIP", "Answer", "Call",
-    "CallError", "Caller", "Catalog", "Decision", "DeclarationError", "Denied", "Dispatch",
-    "Errors", "Event", "Family", "Hook", "HookSpec", "HookTimeout", "HooklineError", "Hooks",
-    "Implementation", "MissingArgument", "NotAwaited", "Options", "Order", "Outcome",
-    "PluginManager", "Reducer", "Registered", "RegistrationError", "Result", "Ruling", "Scope",
-    "UnknownHook", "Unsettled", "Verdict", "WrongResult", "around", "chain", "collect", "event",
-    "first", "flatten", "gate", "hookimpl", "hookspec", "join", "merge", "notify", "outcomes",
-    "patch", "record",
+    "CAPTURE",
+    "DENY",
+    "NEWEST",
+    "OLDEST",
+    "RAISE",
+    "REDUCERS",
+    "SKIP",
+    "Answer",
+    "CallError",
+    "Catalog",
+    "Decision",
+    "DeclarationError",
+    "Denied",
+    "Dispatch",
+    "Errors",
+    "Event",
+    "EventResult",
+    "Family",
+    "HandlerCall",
+    "Hook",
+    "HookCaller",
+    "HookRegistry",
+    "HookSpec",
+    "HookTimeout",
+    "HooklineError",
+    "Implementation",
+    "MissingArgument",
+    "NotAwaited",
+    "Options",
+    "Order",
+    "Outcome",
+    "PluginManager",
+    "Reducer",
+    "Registered",
+    "RegistrationError",
+    "Ruling",
+    "Scope",
+    "UnknownHook",
+    "Unsettled",
+    "Verdict",
+    "WrongResult",
+    "around",
+    "chain",
+    "collect",
+    "event",
+    "first",
+    "flatten",
+    "gate",
+    "hookimpl",
+    "hookspec",
+    "join",
+    "merge",
+    "notify",
+    "outcomes",
+    "patch",
+    "record",
 ]  # fmt: skip

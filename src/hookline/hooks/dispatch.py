@@ -17,7 +17,7 @@ from .errors import MissingArgument, NotAwaited, WrongResult, error_text
 from .implementation import Arguments, Implementation, awaited, discard, is_awaitable
 from .observers import failed, ruled
 from .reducers import HELPERS, lowest_first
-from .source import Bound, Plan, Shape, pieces_of, writer
+from .source import Bound, CallShape, Plan, pieces_of, writer
 from .spec import HookSpec, type_name
 from .timeouts import limited
 from .verdict import Denied, unsettled
@@ -65,7 +65,7 @@ def bind(plan: Plan, impl: Implementation) -> Bound:
         arguments, call = Arguments(), unawaitable(impl)
     elif impl.timeout is not None:
         call, awaits = limited(impl, sync=plan.sync), not plan.sync
-    shape = Shape(
+    shape = CallShape(
         arguments.source(plan.passed),
         awaits,
         impl.when_arguments.source(plan.passed) if when is not None else None,

@@ -17,7 +17,7 @@ from .source import Plan
 from .spec import HookSpec
 
 if TYPE_CHECKING:
-    from .registry import Hooks
+    from .registry import HookRegistry
 
 
 class Selection(NamedTuple):
@@ -59,7 +59,7 @@ class Hook:
     emit: Fire
     """Dispatches an event and returns what each handler returned."""
 
-    def __init__(self, hooks: Hooks, spec: HookSpec) -> None:
+    def __init__(self, hooks: HookRegistry, spec: HookSpec) -> None:
         self._hooks = hooks
         self.spec = spec
         self.implementations: list[Implementation] = []
@@ -67,7 +67,7 @@ class Hook:
         self._functions: dict[Any, dict[Way, Fire]] = {}
         """The compiled functions, by scope key."""
         self.named: dict[str, Fire] = {}
-        """The functions for calls by name, by method of `Hooks`."""
+        """The functions for calls by name, by method of `HookRegistry`."""
         self._by_names: dict[tuple[str, tuple[str, ...]], Fire] = {}
         self.names = frozenset(spec.params)
         self._way = Way("call", spec.sync, spec.params)
@@ -152,13 +152,13 @@ class Hook:
 
     # --- calling --------------------------------------------------------------------------------
 
-    def without(self, plugins: Iterable[object]) -> Caller:
+    def without(self, plugins: Iterable[object]) -> HookCaller:
         """Return a caller that leaves out these plugins."""
-        return Caller(self, Selection(without=frozenset(map(id, plugins))))
+        return HookCaller(self, Selection(without=frozenset(map(id, plugins))))
 
-    def only(self, implementations: Iterable[Implementation]) -> Caller:
+    def only(self, implementations: Iterable[Implementation]) -> HookCaller:
         """Return a caller for these of its implementations."""
-        return Caller(self, Selection(only=frozenset(map(id, implementations))))
+        return HookCaller(self, Selection(only=frozenset(map(id, implementations))))
 
     def by_name(self, face: str, names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
         """Return the function for a call by name, which takes the arguments as a dict.
@@ -280,7 +280,7 @@ class Hook:
         return f"<Hook {self.spec.name}: {self.count()} attached>"
 
 
-class Caller:
+class HookCaller:
     """Calls one hook with some of its implementations, by name or by position."""
 
     def __init__(self, hook: Hook, selection: Selection) -> None:

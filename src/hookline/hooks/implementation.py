@@ -339,7 +339,7 @@ def plain_parameters(function: FunctionType | MethodType) -> list[tuple[str, Any
 def matcher(pattern: str | Pattern[str]) -> Callable[[Any], Any]:
     """Return a predicate on one value: a glob, alternatives with `|`, or a regular expression."""
     if isinstance(pattern, str):
-        from hookline.patterns import Glob
+        from hookline.text.patterns import Glob
 
         globs = [Glob(part) for part in pattern.split("|")]
         return lambda value: any(glob.matches(str(value)) for glob in globs)

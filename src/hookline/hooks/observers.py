@@ -208,7 +208,7 @@ def subscriber(name: str, call: Callable[..., Any]) -> Observer:
 
 
 @dataclass(slots=True)
-class Call:
+class HandlerCall:
     """One implementation's part in a dispatch."""
 
     by: str
@@ -235,7 +235,7 @@ class Dispatch:
     arguments: dict[str, Any]
     started: float
     duration: float = 0.0
-    calls: list[Call] = field(default_factory=list[Call])
+    calls: list[HandlerCall] = field(default_factory=list[HandlerCall])
     value: Any = None
     """The reduced value."""
     error: BaseException | None = None
@@ -268,10 +268,12 @@ def recorder(sink: Callable[[Dispatch], Any], wants: Wants | None = None) -> Obs
     return Observer(observe, wants or wants_all)
 
 
-def call_of(note: Note, replaces: bool) -> Call:
+def call_of(note: Note, replaces: bool) -> HandlerCall:
     """Return the record of a note."""
     impl, started, ended, value, what, place = note
-    call = Call(impl.name, started, ended - started, did_of(value, what, replaces), implementation=impl)
+    call = HandlerCall(
+        impl.name, started, ended - started, did_of(value, what, replaces), implementation=impl
+    )
     if isinstance(what, Ruling):
         call.fields, call.ruling = tuple(what.changes or ()), place
     else:

@@ -16,8 +16,8 @@ from .spec import SPEC, HookSpec
 from .verdict import same
 
 if TYPE_CHECKING:
-    from .hook import Caller
-    from .registry import Hooks
+    from .hook import HookCaller
+    from .registry import HookRegistry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,7 +79,7 @@ class PluginManager(pluggy.PluginManager):
     `pm.hook.name(...)` stays pluggy's own call: newest first, plugins only, nothing awaited.
     """
 
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: HookRegistry) -> None:
         super().__init__(PROJECT)
         self._hooks = hooks
 
@@ -116,7 +116,7 @@ class PluginManager(pluggy.PluginManager):
         """Declare further hooks."""
         self._hooks.declare(module_or_class)
 
-    def subset_hook_caller(self, name: str, remove_plugins: Iterable[object]) -> Caller:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def subset_hook_caller(self, name: str, remove_plugins: Iterable[object]) -> HookCaller:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return a caller that leaves out these plugins; awaitable on async hooks."""
         return self._hooks[name].without(remove_plugins)
 
@@ -131,8 +131,8 @@ class PluginManager(pluggy.PluginManager):
         super().add_hookspecs(type("Declared", (), functions))
 
     @property
-    def kernel(self) -> Hooks:
-        """The `Hooks` that these plugins belong to."""
+    def kernel(self) -> HookRegistry:
+        """The `HookRegistry` that these plugins belong to."""
         return self._hooks
 
     def forget(self, name: str) -> None:

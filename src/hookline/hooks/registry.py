@@ -1,4 +1,4 @@
-"""`Hooks`: the one class through which handlers and plugins are registered and hooks are called."""
+"""`HookRegistry`: the one class that registers handlers and plugins and calls hooks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ EVERY_EVENT = HookSpec("*", ("event", "ctx"), notify, event=Event, doc="Any even
 _owner: ContextVar[object] = ContextVar("hookline_owner", default=None)
 
 
-class Hooks(Faces):
+class HookRegistry(Faces):
     """Registration and dispatch for every hook of a catalogue."""
 
     def __init__(self, catalog: Catalog, *, on_gate_error: OnGateError = "allow") -> None:
@@ -340,7 +340,7 @@ class Hooks(Faces):
 class Scope:
     """Registrations that only dispatches under one key see; `close()` removes them all."""
 
-    def __init__(self, hooks: Hooks, key: Any) -> None:
+    def __init__(self, hooks: HookRegistry, key: Any) -> None:
         if key is None:
             raise RegistrationError("a scope needs a key that is not None")
         self._hooks = hooks

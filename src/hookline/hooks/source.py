@@ -12,7 +12,7 @@ which have a filter, what class a result must have) is never tested during a cal
             if (_r := await _h0(message)) is not None:
                 if _r.__class__ is not _T: _check(_r, _i0)
                 return _r
-            # builtin (hookline/builtin.py:54)
+            # builtin (hookline/runtime/builtin.py:54)
             if (_r := _h1(message)) is not None:
                 ...
             return None
@@ -99,7 +99,7 @@ class Plan(NamedTuple):
         return self._replace(implementations=self.implementations[number + 1 :])
 
 
-class Shape(NamedTuple):
+class CallShape(NamedTuple):
     """What the source of one call depends on."""
 
     arguments: str
@@ -112,7 +112,7 @@ class Shape(NamedTuple):
 class Bound(NamedTuple):
     """One implementation as the generated code sees it."""
 
-    shape: Shape
+    shape: CallShape
     impl: Implementation
     call: Callable[..., Any]
     when: Callable[..., Any] | None
@@ -217,7 +217,7 @@ class Writer:
         before = f"_before = {self.reducer.carries}"
         return [before, *self.add, f"if {self.reducer.rewritten}: {then}"]
 
-    def call(self, shape: Shape, step: Lines, again: bool = False) -> Lines:
+    def call(self, shape: CallShape, step: Lines, again: bool = False) -> Lines:
         """One call, if its filter matches, and the reducer's lines for its result."""
         call = f"{'await ' if shape.awaits else ''}_h§({shape.arguments})"
         lines = self.noted(shape, call, step, again) if self.noting else self.plain(shape, call, step)
@@ -227,7 +227,7 @@ class Writer:
             lines = [f"if _w§({shape.when}):", *indented(lines)]
         return lines
 
-    def plain(self, shape: Shape, call: str, step: Lines) -> Lines:
+    def plain(self, shape: CallShape, call: str, step: Lines) -> Lines:
         """Call and reduce; a result of the expected class takes the shortest way."""
         value = f"(_r := {call})"
         if not step:
@@ -245,7 +245,7 @@ class Writer:
             return either(self.expected(value), step, "elif _r is not None:", unsure)
         return [some, *indented(either(self.expected("_r"), step, "else:", unsure))]
 
-    def noted(self, shape: Shape, call: str, step: Lines, again: bool) -> Lines:
+    def noted(self, shape: CallShape, call: str, step: Lines, again: bool) -> Lines:
         """Call and reduce where every result counts, None too: kept, listed or traced."""
         plan, reducer = self.plan, self.reducer
         listed = ["_results.append(_r)"] if plan.emits else []
@@ -270,7 +270,7 @@ class Writer:
             return f"{value}.__class__ {'is _T' if self.one_class else 'in _types'}"
         return f"_fits({value})" if self.check else f"{value}.__class__ in _plain"
 
-    def settle(self, shape: Shape) -> str:
+    def settle(self, shape: CallShape) -> str:
         """Await what must be awaited, and refuse a result of the wrong type."""
         if shape.awaits:
             return f"_check({self.result}, _i§)"
@@ -368,7 +368,7 @@ class ListWriter(StraightWriter):
         self.start = ["_fit = _T" if self.one_class else "_gap = False"]
         self.noting = False
 
-    def plain(self, shape: Shape, call: str, step: Lines) -> Lines:
+    def plain(self, shape: CallShape, call: str, step: Lines) -> Lines:
         result, value, settle = self.result, f"({self.result} := {call})", self.settle(shape)
         if shape.awaits and not self.check:
             return [f"if {value} is None:", "    _gap = True"]

@@ -74,7 +74,7 @@ class Ruling:
     error: Exception | None = None
 
 
-class Result(Record):
+class EventResult(Record):
     """Base of result classes: every field that is set changes the event; nothing is decided."""
 
     __slots__ = ()
@@ -93,7 +93,7 @@ class Result(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Denied(Result):
+class Denied(EventResult):
     """The entry in a list of results for a guard that failed."""
 
     reason: str

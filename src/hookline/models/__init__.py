@@ -9,7 +9,7 @@ Names are loaded when they are first used: a runtime or a script reader costs no
 
 from typing import TYPE_CHECKING
 
-from .errors import (
+from hookline.errors import (
     BadSetting,
     ContextOverflow,
     ModelError,
@@ -18,8 +18,9 @@ from .errors import (
     ScriptError,
     UnknownModel,
 )
+
 from .model import Model, ModelRequest, ToolChoice, ToolSchema, content_text, last_user_text
-from .registry import DEFAULT_MODEL, Availability, Models, Provider
+from .registry import DEFAULT_MODEL, Availability, ModelProvider, Models
 from .thinking import LEVELS, check_thinking
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ __all__ = [
     "Model",
     "ModelError",
     "ModelFailed",
+    "ModelProvider",
     "ModelRequest",
     "ModelUnavailable",
     "Models",
-    "Provider",
     "ScriptError",
     "ScriptedModel",
     "ToolChoice",

@@ -14,10 +14,7 @@ from collections.abc import AsyncGenerator, Mapping
 from importlib import import_module
 from typing import Any, cast
 
-from hookline.catalog.envelope import Message
-from hookline.catalog.stream import StreamEvent
-
-from .errors import (
+from hookline.errors import (
     BadSetting,
     ContextOverflow,
     ModelError,
@@ -25,10 +22,12 @@ from .errors import (
     ModelUnavailable,
     UnknownModel,
 )
+from hookline.types import Message, StreamEvent
+
 from .model import Model, ModelRequest
 from .openai.failures import retry_after
-from .openai.settings import Endpoint, Service, Settings
-from .openai.wire import Malformed, Reply, ToolNames, body, usage
+from .openai.settings import Endpoint, OpenAIService, Settings
+from .openai.wire import Malformed, StreamedReply, ToolNames, body, usage
 from .pricing import cost
 
 INSTALL = "pip install any-llm-sdk"
@@ -70,7 +69,7 @@ class AnyModel:
         self._model = model
         self._settings = settings
         # What the library takes: it gives its own words to its providers.
-        self._service = Service(f"any:{provider}", effort=True, no_effort="none")
+        self._service = OpenAIService(f"any:{provider}", effort=True, no_effort="none")
         self._endpoint = Endpoint(self._service, settings, settings.base_url)
         self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
 
@@ -80,7 +79,7 @@ class AnyModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Answer piece by piece. Closing the stream closes that of the library."""
         names = ToolNames(tool["name"] for tool in request.tools)
-        reply = Reply(names)
+        reply = StreamedReply(names)
         asked = body(request, self._model, names, self._service, self._settings)
         if self._provider == ANTHROPIC:
             remind(asked["messages"], request.messages)

@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import BadSetting, UnknownModel
+from hookline.errors import BadSetting, UnknownModel
+
 from .model import Model
 from .openai.providers import openai_providers
-from .registry import Provider
+from .registry import ModelProvider
 
 if TYPE_CHECKING:
     from .weights import Progress
 
 
-def builtin_providers(home: Path | None = None, progress: Progress | None = None) -> list[Provider]:
+def builtin_providers(
+    home: Path | None = None, progress: Progress | None = None
+) -> list[ModelProvider]:
     """The providers, with models kept under `home`; `progress` hears of what is fetched."""
 
     def make_local(model: str, settings: Mapping[str, Any]) -> Model:
@@ -31,14 +34,16 @@ def builtin_providers(home: Path | None = None, progress: Progress | None = None
         return local_problem(home)
 
     return [
-        Provider(
+        ModelProvider(
             "local", make_local, "a small model in this process: no network, no key", local_problem
         ),
-        Provider(
+        ModelProvider(
             "scripted", _make_scripted, "plays a conversation from a TOML or Python file", names=_files
         ),
         *openai_providers(),
-        Provider("any", _make_any, "many more, through any-llm-sdk: any:PROVIDER/MODEL", _any_problem),
+        ModelProvider(
+            "any", _make_any, "many more, through any-llm-sdk: any:PROVIDER/MODEL", _any_problem
+        ),
     ]
 
 

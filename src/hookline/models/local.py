@@ -18,13 +18,13 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, cast
 
-from hookline.catalog.stream import StreamEvent
+from hookline.errors import BadSetting, ContextOverflow, ModelError, ModelFailed, ModelUnavailable
 from hookline.hooks.errors import error_text, suggestion
+from hookline.types import StreamEvent
 
 from . import weights
-from .errors import BadSetting, ContextOverflow, ModelError, ModelFailed, ModelUnavailable
 from .model import ModelRequest, ToolSchema
-from .prompting import (
+from .prompt import (
     answer_name,
     answer_tool,
     call_messages,

@@ -23,9 +23,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
-from hookline.catalog.envelope import Message
-from hookline.catalog.parts import TextPart
-from hookline.catalog.stream import StreamEvent
+from hookline.types import Message, StreamEvent, TextPart
 
 ToolSchema: TypeAlias = dict[str, Any]
 """A tool as a model sees it: `name`, `description` and `parameters`, a JSON Schema."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, TypeAlias, cast
 
-from .errors import BadSetting
+from hookline.errors import BadSetting
 
 Prices: TypeAlias = Mapping[str, float]
 

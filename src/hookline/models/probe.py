@@ -6,7 +6,8 @@ import asyncio
 from contextlib import aclosing
 from typing import Any, cast
 
-from .errors import ModelFailed
+from hookline.errors import ModelFailed
+
 from .model import Model, ModelRequest
 
 SECONDS = 60.0

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.errors import ModelError, ModelUnavailable, UnknownModel
 from hookline.hooks.errors import HooklineError
 
-from .errors import ModelError, ModelUnavailable, UnknownModel
 from .model import Model
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _no_names() -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ModelProvider:
     """A source of models.
 
     `make` gets what follows the colon (empty when there is none) and the provider's settings; it is
@@ -85,7 +85,7 @@ class Models:
     ) -> None:
         self.default = default
         self._settings = dict(settings or {})
-        self._providers: dict[str, Provider] = {}
+        self._providers: dict[str, ModelProvider] = {}
         self._models: dict[str, Model] = {}
         self._added: dict[str, Model] = {}
         if builtin:
@@ -94,7 +94,7 @@ class Models:
             for provider in builtin_providers(home, progress):
                 self.register(provider)
 
-    def register(self, provider: Provider) -> None:
+    def register(self, provider: ModelProvider) -> None:
         """Plug in a provider; a later one with the same name takes its place."""
         self._providers[provider.name] = provider
 
@@ -127,13 +127,13 @@ class Models:
             ]
         return found
 
-    def _problem_of(self, provider: Provider) -> str:
+    def _problem_of(self, provider: ModelProvider) -> str:
         try:
             return provider.problem(self._settings.get(provider.name, {}))
         except HooklineError as error:  # settings may refer to what is not there
             return str(error)
 
-    def _obstacle(self, provider: Provider, ask: str | None) -> str:
+    def _obstacle(self, provider: ModelProvider, ask: str | None) -> str:
         if ask is None or provider.obstacle is None:
             return ""
         chosen, _, model = ask.partition(":")

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .errors import ModelUnavailable
+from hookline.errors import ModelUnavailable
 
 INSTALL = "pip install 'hookline[local]'"
 

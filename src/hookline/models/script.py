@@ -25,11 +25,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from hookline.errors import ScriptError
 from hookline.hooks.errors import error_text, suggestion
-from hookline.patterns import Pattern, PatternError
-from hookline.untrusted import load_toml
-
-from .errors import ScriptError
+from hookline.text.patterns import Pattern, PatternError
+from hookline.text.untrusted import load_toml
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.catalog.stream import StreamEvent, StreamKind
-from hookline.patterns import Pattern
+from hookline.errors import ContextOverflow, ModelError, ModelFailed, ModelUnavailable
+from hookline.text.patterns import Pattern
+from hookline.types import StreamEvent, StreamKind
 
-from .errors import ContextOverflow, ModelError, ModelFailed, ModelUnavailable
 from .model import ModelRequest, last_user_text
 from .script import Fault, Turn, TurnLike, read_script, read_turns
 
@@ -135,7 +135,7 @@ class ScriptedModel:
         )
 
 
-class _Piece(NamedTuple):
+class _EventSource(NamedTuple):
     """What one event is made from."""
 
     kind: StreamKind
@@ -169,24 +169,24 @@ class _Part:
         self.ending = _ending(turn)
 
 
-def _pieces(turn: Turn) -> list[_Piece]:
-    pieces = [_Piece("reasoning", {"delta": delta}) for delta in _cut(turn.reasoning, turn.chunk)]
+def _pieces(turn: Turn) -> list[_EventSource]:
+    pieces = [_EventSource("reasoning", {"delta": delta}) for delta in _cut(turn.reasoning, turn.chunk)]
     said = turn.pieces or _cut(turn.text, turn.chunk)
-    pieces += [_Piece("text", {"delta": delta}) for delta in said]
+    pieces += [_EventSource("text", {"delta": delta}) for delta in said]
     pieces += [
-        _Piece("tool_call", {"id": call.id, "name": call.name, "arguments": call.written})
+        _EventSource("tool_call", {"id": call.id, "name": call.name, "arguments": call.written})
         for call in turn.calls
     ]
     return pieces
 
 
-def _ending(turn: Turn) -> list[_Piece]:
-    ending: list[_Piece] = []
+def _ending(turn: Turn) -> list[_EventSource]:
+    ending: list[_EventSource] = []
     if turn.usage is not None:
-        ending.append(_Piece("usage", dict(turn.usage)))
+        ending.append(_EventSource("usage", dict(turn.usage)))
     if not turn.cut_off:
         reason = turn.finish_reason or ("tool_calls" if turn.calls else "stop")
-        ending.append(_Piece("final", {"finish_reason": reason}))
+        ending.append(_EventSource("final", {"finish_reason": reason}))
     return ending
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hookline.errors import BadSetting
 from hookline.hooks.errors import suggestion
 
-from .errors import BadSetting
 from .model import ModelRequest
 
 THINKING: Final = "thinking"

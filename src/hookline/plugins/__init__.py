@@ -1,6 +1,7 @@
 """Plugins of installed packages: found, asked for their manifests, put in order, imported."""
 
-from .errors import BadManifest, BadRequirement, PluginClash, PluginError, UnknownPlugin
+from hookline.errors import BadManifest, BadRequirement, PluginClash, PluginError, UnknownPlugin
+
 from .failure import PluginFailure
 from .packages import GROUP, MANIFESTS, entries
 

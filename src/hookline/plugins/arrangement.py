@@ -7,10 +7,9 @@ from heapq import heapify, heappop, heappush
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from hookline.errors import BadRequirement, PluginClash, PluginError
 from hookline.hooks.errors import suggestion
-from hookline.requirement import HOOKLINE, hookline_version
-
-from .errors import BadRequirement, PluginClash, PluginError
+from hookline.text.requirement import HOOKLINE, hookline_version
 
 if TYPE_CHECKING:
     from .candidate import Candidate

@@ -9,12 +9,12 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from hookline.catalog.plugin import API_VERSION
+from hookline.errors import BadManifest, PluginClash, PluginError
 from hookline.hooks.errors import error_text
-from hookline.requirement import HOOKLINE, Requirement
+from hookline.hookspecs import API_VERSION
+from hookline.text.requirement import HOOKLINE, Requirement
 
-from .errors import BadManifest, PluginClash, PluginError
-from .packages import GROUP, Entry
+from .packages import GROUP, EntryPoint
 
 if TYPE_CHECKING:
     from hookline.specs import PluginManifest
@@ -26,7 +26,7 @@ ORDER = 5000
 class Candidate:
     """A plugin of an installed package, known by its entry point and by what its manifest says."""
 
-    def __init__(self, entry: Entry, manifest: Entry | None = None) -> None:
+    def __init__(self, entry: EntryPoint, manifest: EntryPoint | None = None) -> None:
         self.entry = entry
         self.name = entry.name
         self._factory = manifest
@@ -151,10 +151,10 @@ def strings(value: Any) -> list[str]:
     return [str(item) for item in cast("Iterable[Any]", value)]
 
 
-def candidates(entries: Iterable[Entry]) -> tuple[list[Candidate], list[tuple[str, PluginError]]]:
+def candidates(entries: Iterable[EntryPoint]) -> tuple[list[Candidate], list[tuple[str, PluginError]]]:
     """The plugins among entry points, each with its manifest; and the names that cannot be used."""
-    plugins: dict[str, Entry] = {}
-    manifests: dict[tuple[str, str], Entry] = {}
+    plugins: dict[str, EntryPoint] = {}
+    manifests: dict[tuple[str, str], EntryPoint] = {}
     wrong: list[tuple[str, PluginError]] = []
     for entry in entries:
         if entry.group != GROUP:
@@ -176,7 +176,7 @@ def candidates(entries: Iterable[Entry]) -> tuple[list[Candidate], list[tuple[st
     return found, wrong
 
 
-def said_by(entry: Entry) -> dict[str, Any]:
+def said_by(entry: EntryPoint) -> dict[str, Any]:
     """What a manifest factory says: a mapping, or a `PluginManifest`."""
     given: Any = entry.named_in(module_alone(entry.module))
     if callable(given):

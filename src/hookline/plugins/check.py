@@ -13,22 +13,14 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
-from hookline.hooks import HooklineError, Hooks
+from hookline.errors import HookFileError, SourceError, Untrusted
+from hookline.hooks import HooklineError, HookRegistry
 from hookline.hooks.implementation import callable_location, is_async
 
-from .hookfiles import (
-    BadEntry,
-    HookFile,
-    HookFileError,
-    Untrusted,
-    claimed_tools,
-    implementation,
-    imported,
-    line_of_hooks,
-)
+from .hook_files import BadHookEntry, HookFile, claimed_tools, implementation, imported, line_of_hooks
 from .hookpackage import HookPackage
 from .project import HOOKS
-from .sources import Source, SourceError, files_below, read_source
+from .sources import FileSource, files_below, read_source
 from .trust import Trust
 
 IMPL = "hookline_impl"
@@ -36,7 +28,7 @@ IMPL = "hookline_impl"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PluginProblem:
     """Something wrong in a file, and where."""
 
     place: str
@@ -52,13 +44,13 @@ class Checked:
     """What a file has: the hooks it is on, and what is wrong with it."""
 
     hooks: list[str]
-    problems: list[Problem]
+    problems: list[PluginProblem]
 
 
-def check(path: Path, hooks: Hooks, trust: Trust) -> Checked:
+def check(path: Path, hooks: HookRegistry, trust: Trust) -> Checked:
     """Check every implementation in a file against its hook. The file is imported."""
     names: list[str] = []
-    problems: list[Problem] = []
+    problems: list[PluginProblem] = []
     try:
         file = opened(path, trust)
         module = imported(file)
@@ -72,7 +64,7 @@ def check(path: Path, hooks: Hooks, trust: Trust) -> Checked:
     file.package.close()
     if not names:
         text = "exports no hooks = [(event_type, handler), …] and marks nothing with @hookimpl or @tool"
-        problems.append(Problem(str(path), text))
+        problems.append(PluginProblem(str(path), text))
     return Checked(names, problems)
 
 
@@ -80,7 +72,7 @@ def opened(path: Path, trust: Trust) -> HookFile:
     """A file with those beside it, which it may import; a project's hook files must be trusted."""
     path = path.absolute()
 
-    def judge(source: Source) -> None:
+    def judge(source: FileSource) -> None:
         real = source.path.resolve()
         own = real.is_relative_to(trust.path.parent.resolve())
         of_project = f"/{HOOKS.as_posix()}/" in real.as_posix() and not own
@@ -95,7 +87,9 @@ def opened(path: Path, trust: Trust) -> HookFile:
     return HookFile(path.name, source, package)
 
 
-def _entries(file: HookFile, module: ModuleType, hooks: Hooks) -> Iterator[tuple[str, Problem | None]]:
+def _entries(
+    file: HookFile, module: ModuleType, hooks: HookRegistry
+) -> Iterator[tuple[str, PluginProblem | None]]:
     """The entries of `hooks`, each with what is wrong with it."""
     if not hasattr(module, "hooks"):
         return
@@ -103,21 +97,24 @@ def _entries(file: HookFile, module: ModuleType, hooks: Hooks) -> Iterator[tuple
     where = f"{file.source.path}:{line_of_hooks(file.source)}"
     if not isinstance(given, list | tuple):
         kind = type(given).__name__
-        yield "hooks", Problem(where, f"`hooks` must be a list of (event_type, handler), not {kind}")
+        yield (
+            "hooks",
+            PluginProblem(where, f"`hooks` must be a list of (event_type, handler), not {kind}"),
+        )
         return
     for number, entry in enumerate(cast("Iterable[Any]", given), 1):
         name = f"entry {number}"
         try:
             impl = implementation(file, entry, hooks, 0)
-        except BadEntry as error:
-            yield name, Problem(where, f"{name} of `hooks`{error}")
+        except BadHookEntry as error:
+            yield name, PluginProblem(where, f"{name} of `hooks`{error}")
         except HookFileError as error:
             yield name, _split(str(error), file.source.path)
         else:
             yield impl.spec.name, _mismatch(impl.spec.name, impl.function, hooks)
 
 
-def _plugins(module: ModuleType, hooks: Hooks) -> Iterator[tuple[str, Problem | None]]:
+def _plugins(module: ModuleType, hooks: HookRegistry) -> Iterator[tuple[str, PluginProblem | None]]:
     """What is marked in the module itself, and in the classes and objects that it defines."""
     classes = [c for c in vars(module).values() if inspect.isclass(c)]
     own = [object.__new__(c) for c in classes if c.__module__ == module.__name__]
@@ -128,7 +125,9 @@ def _plugins(module: ModuleType, hooks: Hooks) -> Iterator[tuple[str, Problem | 
                 yield from _attribute(holder, name, hooks)
 
 
-def _attribute(holder: object, name: str, hooks: Hooks) -> Iterator[tuple[str, Problem | None]]:
+def _attribute(
+    holder: object, name: str, hooks: HookRegistry
+) -> Iterator[tuple[str, PluginProblem | None]]:
     function: Any = getattr(holder, name)
     if not inspect.isroutine(function) or getattr(function, "hookline_spec", None) is not None:
         return
@@ -136,7 +135,7 @@ def _attribute(holder: object, name: str, hooks: Hooks) -> Iterator[tuple[str, P
         return
     marked: dict[str, Any] = getattr(function, IMPL, {})
     shown = str(marked.get("specname") or name)
-    alone = Hooks(hooks.catalog)
+    alone = HookRegistry(hooks.catalog)
     try:
         alone.add(SimpleNamespace(**{name: function}), name="plugin")
     except HooklineError as error:
@@ -150,7 +149,7 @@ def _is_marked(holder: object, name: str) -> bool:
     return hasattr(getattr(static, "__func__", static), IMPL)
 
 
-def _mismatch(name: str, function: Any, hooks: Hooks) -> Problem | None:
+def _mismatch(name: str, function: Any, hooks: HookRegistry) -> PluginProblem | None:
     """An async implementation of a hook that is called synchronously."""
     spec = hooks.catalog.get(name)
     if spec is None or not spec.sync or not is_async(function):
@@ -159,13 +158,13 @@ def _mismatch(name: str, function: Any, hooks: Hooks) -> Problem | None:
     return _of(function, text)
 
 
-def _of(function: Any, text: str) -> Problem:
+def _of(function: Any, text: str) -> PluginProblem:
     place = callable_location(function)
     text = text.removesuffix(f" ({place})").removeprefix("plugin 'plugin': ")
-    return Problem(place, re.sub(r"hookline_hook_files_\d+\.", "", text))
+    return PluginProblem(place, re.sub(r"hookline_hook_files_\d+\.", "", text))
 
 
-def _split(text: str, path: Path) -> Problem:
+def _split(text: str, path: Path) -> PluginProblem:
     """A message that begins with its place, as place and text."""
     found = re.match(r"(?s)(\S[^:\n]*(?::\d+)?): (.*)", text)
-    return Problem(found[1], found[2]) if found else Problem(str(path), text)
+    return PluginProblem(found[1], found[2]) if found else PluginProblem(str(path), text)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from .packages import Entry, names_in, normal
+from .packages import EntryPoint, names_in, normal
 
 LEFT_OUT = ("__pycache__", ".git", ".hg", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv")
 ABOUT = ("METADATA", "PKG-INFO", "entry_points.txt", "direct_url.json")
@@ -64,7 +64,7 @@ def digest_of(files: dict[str, str], entry_points: dict[str, str], dependencies:
     return told.hexdigest()
 
 
-def contents_of(entries: list[Entry]) -> Contents:
+def contents_of(entries: list[EntryPoint]) -> Contents:
     """Read everything that a distribution installed, whose entry points these are."""
     info = Path(entries[0].info)
     recorded = dict(_recorded(info))

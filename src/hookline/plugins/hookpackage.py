@@ -16,23 +16,25 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from .sources import Source, SourceError
+from hookline.errors import SourceError
+
+from .sources import FileSource
 
 PREFIX = "hookline_hook_files_"
 _counter = count(1)
 
-Judge = Callable[[Source], None]
+Judge = Callable[[FileSource], None]
 """Raises where a file may not be run."""
 
 
 class HookPackage:
     """The modules of one folder, as they were when the folder was read."""
 
-    def __init__(self, folder: Path, sources: Iterable[Source], judge: Judge) -> None:
+    def __init__(self, folder: Path, sources: Iterable[FileSource], judge: Judge) -> None:
         self.name = f"{PREFIX}{next(_counter)}"
         self.folder = folder
         self.judge = judge
-        self.modules: dict[str, Source | None] = {self.name: None}
+        self.modules: dict[str, FileSource | None] = {self.name: None}
         """By module name; None for a folder without an `__init__.py`."""
         for source in sources:
             self._add(source)
@@ -40,7 +42,7 @@ class HookPackage:
         if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
             sys.meta_path.append(_Finder())
 
-    def _add(self, source: Source) -> None:
+    def _add(self, source: FileSource) -> None:
         parts = [*source.path.relative_to(self.folder).with_suffix("").parts]
         is_package = parts[-1] == "__init__"
         if is_package:
@@ -48,14 +50,14 @@ class HookPackage:
         for end in range(1, len(parts)):
             self.modules.setdefault(".".join([self.name, *parts[:end]]), None)
         name = ".".join([self.name, *parts])
-        if is_package or not isinstance(self.modules.get(name), Source):
+        if is_package or not isinstance(self.modules.get(name), FileSource):
             self.modules[name] = source
 
-    def module_name(self, source: Source) -> str:
+    def module_name(self, source: FileSource) -> str:
         """The name under which a file of the folder itself is imported."""
         return f"{self.name}.{source.path.stem}"
 
-    def load(self, source: Source) -> ModuleType:
+    def load(self, source: FileSource) -> ModuleType:
         """Import one file of the folder itself; one that fails leaves no module behind."""
         from importlib import import_module
 
@@ -94,7 +96,7 @@ class _Finder(MetaPathFinder):
 class _Loader(InspectLoader):
     """Makes a module from the bytes that its package holds."""
 
-    def __init__(self, package: HookPackage, source: Source | None) -> None:
+    def __init__(self, package: HookPackage, source: FileSource | None) -> None:
         self.package = package
         self.source = source
 

@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from .errors import PluginError
-from .packages import Entry
+from hookline.errors import BadLockFile, PluginChanged, PluginError, PluginNotLocked
+
+from .packages import EntryPoint
 from .verified import FINDER
 
 if TYPE_CHECKING:
@@ -28,18 +29,6 @@ LOCK = "plugins.lock"
 STAMPS = "plugins.stamps"
 BYTECODE = "pycache"
 VERSION = 1
-
-
-class PluginChanged(PluginError):
-    """A plugin is not what the lock file says."""
-
-
-class PluginNotLocked(PluginError):
-    """A plugin is not in the lock file, and the settings require that."""
-
-
-class BadLockFile(PluginError):
-    """The lock file cannot be read or written."""
 
 
 class Pin(NamedTuple):
@@ -128,7 +117,7 @@ class PluginLock:
 
     # --- at every start -----------------------------------------------------------------------
 
-    def check(self, entries: Iterable[Entry]) -> dict[str, PluginError]:
+    def check(self, entries: Iterable[EntryPoint]) -> dict[str, PluginError]:
         """Why plugins cannot be loaded, by the names of the plugins."""
         groups = self.groups(entries)
         if not groups:
@@ -151,9 +140,9 @@ class PluginLock:
             self._keep(STAMPS, stamps)
         return refused
 
-    def groups(self, entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    def groups(self, entries: Iterable[EntryPoint]) -> dict[str, list[EntryPoint]]:
         """The entry points of each distribution, without plugins that are not to be pinned."""
-        found: dict[str, list[Entry]] = {}
+        found: dict[str, list[EntryPoint]] = {}
         for entry in entries:
             found.setdefault(entry.distribution, []).append(entry)
         return {
@@ -162,7 +151,7 @@ class PluginLock:
             if not {entry.name for entry in group}.issubset(self.unpinned)
         }
 
-    def _check(self, group: list[Entry], pin: Pin | None, stamps: dict[str, Any]) -> Pin | None:
+    def _check(self, group: list[EntryPoint], pin: Pin | None, stamps: dict[str, Any]) -> Pin | None:
         """Refuse a distribution that is not as pinned. Returns the pin of one that is new."""
         info = group[0].info
         noted = stamps.get(info)

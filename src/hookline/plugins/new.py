@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from tempfile import mkdtemp
 
-from .errors import PluginError
+from hookline.errors import PluginError
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 

@@ -18,7 +18,7 @@ MANIFESTS = "hookline.manifest"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EntryPoint:
     """One entry point: `name = module:attribute`, and the distribution that declares it."""
 
     group: str
@@ -60,12 +60,12 @@ class Entry:
         return f"{self.distribution} {self.version}".strip()
 
 
-def entries() -> list[Entry]:
+def entries() -> list[EntryPoint]:
     """The entry points of Hookline's groups, of every installed distribution.
 
     Of two distributions with one name the first on the path counts, as it does for imports.
     """
-    found: list[Entry] = []
+    found: list[EntryPoint] = []
     seen: set[str] = set()
     for folder in dict.fromkeys(sys.path):
         for name in sorted(names_in(folder or ".")):
@@ -106,7 +106,7 @@ def normal(distribution: str) -> str:
     return distribution.lower().replace("-", "_").replace(".", "_")
 
 
-def parsed(text: str, distribution: str, version: str, info: str) -> Iterator[Entry]:
+def parsed(text: str, distribution: str, version: str, info: str) -> Iterator[EntryPoint]:
     """The entry points of our groups in an `entry_points.txt`."""
     group = ""
     for line in map(str.strip, text.splitlines()):
@@ -115,7 +115,7 @@ def parsed(text: str, distribution: str, version: str, info: str) -> Iterator[En
         elif group in (GROUP, MANIFESTS) and "=" in line and line[0] not in "#;":
             name, _, value = line.partition("=")
             value = value.partition("[")[0].strip()  # without extras
-            yield Entry(group, name.strip(), value, distribution, version, info)
+            yield EntryPoint(group, name.strip(), value, distribution, version, info)
 
 
 def made(value: Any, app: Any) -> object:

@@ -1,6 +1,7 @@
 """What a project brings that would run: hook files, configuration, settings files, skills.
 
-Each is an `Item` with a hash. Nothing of it counts until a person has trusted the item with that hash.
+Each is a `TrustItem` with a hash. Nothing of it counts until a person has trusted the item with
+that hash.
 """
 
 from __future__ import annotations
@@ -12,20 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
-from hookline.untrusted import load_toml, read_beginning
+from hookline.errors import SourceError
+from hookline.text.untrusted import load_toml, read_beginning
 
 from .reach import ProjectCommand, Reach
 from .snapshot import MOST, digest
-from .sources import (
-    Source,
-    SourceError,
-    files_below,
-    read_source,
-    read_sources,
-    real_path,
-    sha256_of,
-)
-from .trust import Item
+from .sources import FileSource, files_below, read_source, read_sources, real_path, sha256_of
+from .trust import TrustItem
 
 HOOKS = Path(".hookline", "hooks")
 CONFIG = Path(".hookline", "config.toml")
@@ -44,7 +38,7 @@ MOST_SKILLS = 100
 """Skills of one folder of a project."""
 
 
-def project_items(project: Path, own: Mapping[str, Any] | None = None) -> list[Item]:
+def project_items(project: Path, own: Mapping[str, Any] | None = None) -> list[TrustItem]:
     """Everything of a project that needs trust; what cannot be read, or leads out, is not among it.
 
     `own` holds the user's own settings, which decide what of the project's needs trust.
@@ -59,12 +53,12 @@ def project_items(project: Path, own: Mapping[str, Any] | None = None) -> list[I
     ]
 
 
-def hook_items(project: Path) -> Iterator[Item]:
+def hook_items(project: Path) -> Iterator[TrustItem]:
     """Every Python file among the hook files, helpers too."""
     yield from hook_items_in(project / HOOKS, project)
 
 
-def hook_items_in(place: Path, project: Path) -> Iterator[Item]:
+def hook_items_in(place: Path, project: Path) -> Iterator[TrustItem]:
     """The same for one folder or file in the project."""
     if not stays(place, project):
         return
@@ -73,14 +67,14 @@ def hook_items_in(place: Path, project: Path) -> Iterator[Item]:
     except SourceError:
         return  # it cannot be loaded either, and loading says why
     for path, read in read_sources((each for each in paths if each.suffix == ".py"), project):
-        if isinstance(read, Source):
-            yield Item("hook file", project, path, read.sha256)
+        if isinstance(read, FileSource):
+            yield TrustItem("hook file", project, path, read.sha256)
 
 
 # --- the configuration ----------------------------------------------------------------------------
 
 
-def config_items(project: Path, own: Mapping[str, Any]) -> Iterator[Item]:
+def config_items(project: Path, own: Mapping[str, Any]) -> Iterator[TrustItem]:
     """The project's configuration, where something in it waits for trust."""
     from hookline.config.project import admitted
 
@@ -94,7 +88,7 @@ def config_items(project: Path, own: Mapping[str, Any]) -> Iterator[Item]:
         yield config_item(source, project, waiting)
 
 
-def config_item(source: Source, project: Path, waiting: Iterable[str] = ()) -> Item:
+def config_item(source: FileSource, project: Path, waiting: Iterable[str] = ()) -> TrustItem:
     """A configuration with every file that its commands reach; `waiting` are settings to show."""
     tables = tables_of(source.content)
     commands = [*config_commands(tables)]
@@ -185,12 +179,12 @@ def _files(given: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def item_of(
     kind: str,
-    source: Source,
+    source: FileSource,
     project: Path,
     commands: Iterable[ProjectCommand],
     runs: Iterable[str],
     reads: Iterable[str],
-) -> Item:
+) -> TrustItem:
     """A file that names commands; its hash covers all that they reach."""
     reach = Reach(project)
     unclear = {command.place: why for command in commands if (why := reach.follow(command))}
@@ -198,7 +192,7 @@ def item_of(
     sha256 = digest(kind, source.content, [snapshot])
     snapshot.add(reach.project / os.path.relpath(source.path, project), source.content)
     names = tuple(sorted(set(reads)))
-    return Item(kind, project, source.path, sha256, tuple(runs), names, snapshot, unclear)
+    return TrustItem(kind, project, source.path, sha256, tuple(runs), names, snapshot, unclear)
 
 
 def _table(value: Any) -> Mapping[str, Any]:
@@ -212,12 +206,12 @@ def _list(value: Any) -> list[Any]:
 # --- skills ---------------------------------------------------------------------------------------
 
 
-def skill_items(project: Path) -> Iterator[Item]:
+def skill_items(project: Path) -> Iterator[TrustItem]:
     """The project's skills that have more than documents."""
     yield from skill_items_in(project / SKILLS, project)
 
 
-def skill_items_in(folder: Path, project: Path) -> Iterator[Item]:
+def skill_items_in(folder: Path, project: Path) -> Iterator[TrustItem]:
     """The skills of one folder in the project that have more than documents."""
     if not stays(folder, project) or not folder.is_dir():
         return
@@ -238,7 +232,7 @@ def skill_folders(folder: Path) -> list[Path]:
     return [*islice(found, MOST_SKILLS)]
 
 
-def skill_item(folder: Path, project: Path) -> Item | None:
+def skill_item(folder: Path, project: Path) -> TrustItem | None:
     """A skill that has something to run; None for one that is documents alone.
 
     Its hash covers every file of the folder: a script may read or run any of them.
@@ -246,7 +240,7 @@ def skill_item(folder: Path, project: Path) -> Item | None:
     try:
         files = files_below(folder, every=True)
     except SourceError as error:
-        return Item("skill", project, folder, os.urandom(32).hex(), (str(error),))
+        return TrustItem("skill", project, folder, os.urandom(32).hex(), (str(error),))
     scripts = tuple(p.relative_to(folder).as_posix() for p in files if not is_document(p))
     if not scripts:
         return None
@@ -265,7 +259,7 @@ def skill_item(folder: Path, project: Path) -> Item | None:
     if len(files) > MOST or room < 0:  # nothing is trusted that was not read
         lines.append(os.urandom(32).hex())
     content = "\n".join(lines).encode("utf-8", "surrogateescape")
-    return Item("skill", project, folder, sha256_of(content), scripts)
+    return TrustItem("skill", project, folder, sha256_of(content), scripts)
 
 
 def is_document(path: Path) -> bool:

@@ -15,14 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from shutil import which
 
-from hookline.shell import Script, SimpleCommand, Word, command_of, split
-from hookline.shell.effects import base_of
-from hookline.shell.reader import STEERING as SHELL_STEERING
-from hookline.shell.words import GLOB
+from hookline.errors import SourceError
+from hookline.text.shell import ShellScript, SimpleCommand, Word, command_of, split
+from hookline.text.shell.effects import base_of
+from hookline.text.shell.reader import STEERING as SHELL_STEERING
+from hookline.text.shell.words import GLOB
 
 from .scripts import CODE_SUFFIXES, COMPUTES, IMPORTS, SUFFIXES, SYSTEM, interpreter_of, names_in
 from .snapshot import Snapshot
-from .sources import SourceError, read_source
+from .sources import read_source
 
 MOST_FOLLOWED = 200
 """Scripts that are read on the way; a command with more is unclear."""
@@ -124,7 +125,7 @@ class Reach:
             reasons.append("it does not run in the project")
         if command.words:
             words = [Word(word, quoted=True) for word in command.words]
-            reasons += self._simple(SimpleCommand(words), Script(), [base])
+            reasons += self._simple(SimpleCommand(words), ShellScript(), [base])
             line = " ".join(command.words).encode("utf-8", "surrogateescape")
             reasons += self._named(line, [base])
         elif command.line:
@@ -168,7 +169,7 @@ class Reach:
                 self._take(name or "", bases)
         return reasons
 
-    def _simple(self, command: SimpleCommand, script: Script, bases: list[Path]) -> list[str]:
+    def _simple(self, command: SimpleCommand, script: ShellScript, bases: list[Path]) -> list[str]:
         """Follow one simple command. `cd` adds a folder to `bases`."""
         steered = [name for name, _ in command.assignments if STEERING.fullmatch(name)]
         reasons = [f"it sets {name}" for name in steered]
@@ -178,7 +179,7 @@ class Reach:
         return reasons
 
     def _program(
-        self, words: list[str | None], command: SimpleCommand, script: Script, bases: list[Path]
+        self, words: list[str | None], command: SimpleCommand, script: ShellScript, bases: list[Path]
     ) -> list[str]:
         """Follow the program that a command names; what the reader cannot understand is unclear."""
         while words and words[0] in WRAPPERS:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-from hookline.shell.effects import base_of
+from hookline.text.shell.effects import base_of
 
 SYSTEM = ("/bin/", "/opt/", "/sbin/", "/usr/", "/nix/", f"{Path(sys.executable).parent}/")
 """Where the programs of the system and of this installation lie."""

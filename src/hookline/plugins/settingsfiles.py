@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from hookline.foreign_json import parse_json
+from hookline.errors import SourceError
+from hookline.text.foreign_json import parse_json
 
 from .project import hook_commands, hook_variables, item_of
-from .sources import Source, SourceError, read_source
-from .trust import Item
+from .sources import FileSource, read_source
+from .trust import TrustItem
 
 FOLDER = ".claude"
 NAMES = ("settings.json", "settings.local.json")
 
 
-def settings_items(project: Path) -> Iterator[Item]:
+def settings_items(project: Path) -> Iterator[TrustItem]:
     """The settings files of a project that run something."""
     for name in NAMES:
         try:
@@ -28,7 +29,7 @@ def settings_items(project: Path) -> Iterator[Item]:
             yield item
 
 
-def settings_item(source: Source, project: Path) -> Item | None:
+def settings_item(source: FileSource, project: Path) -> TrustItem | None:
     """A settings file with the files that its commands reach; None where it runs nothing."""
     events = events_of(source.content)
     commands = [*hook_commands(events, "hooks")]

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from .sources import SourceError, files_below, read_source, sha256_of
+from hookline.errors import SourceError
+
+from .sources import files_below, read_source, sha256_of
 
 Scope: TypeAlias = Literal["tree", "modules"]
 

@@ -1,4 +1,4 @@
-"""Source files: read once, whole and never by a link that leads out of their folder.
+"""FileSource files: read once, whole and never by a link that leads out of their folder.
 
 What is judged by its hash and what is run are the same bytes, because there is no second reading.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hookline.hooks.errors import HooklineError
-from hookline.untrusted import NotRegular, TooLarge, read_regular_file
+from hookline.errors import SourceError
+from hookline.text.untrusted import NotRegular, TooLarge, read_regular_file
 
 LARGEST = 1_000_000
 """Bytes of one file."""
@@ -26,12 +26,8 @@ MOST = 20_000
 _SKIPPED = {"__pycache__", "node_modules"}
 
 
-class SourceError(HooklineError):
-    """A file that cannot be read, or may not be."""
-
-
 @dataclass(frozen=True)
-class Source:
+class FileSource:
     """The bytes of a file, as they were when it was read."""
 
     path: Path
@@ -50,12 +46,12 @@ def sha256_of(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
-def read_source(path: Path, root: Path | None = None, largest: int = LARGEST) -> Source:
+def read_source(path: Path, root: Path | None = None, largest: int = LARGEST) -> FileSource:
     """Read a regular file; where a root is given, it must lie there with all links followed."""
     real = real_path(path, root)
     try:
         # what was checked is what is opened: the resolved path, without following another link
-        return Source(path, read_regular_file(real, largest, follow=False))
+        return FileSource(path, read_regular_file(real, largest, follow=False))
     except TooLarge:
         raise SourceError(f"{path} has more than {largest:,} bytes") from None
     except NotRegular:
@@ -68,7 +64,7 @@ def read_source(path: Path, root: Path | None = None, largest: int = LARGEST) ->
 
 def read_sources(
     paths: Iterable[Path], root: Path | None
-) -> Iterator[tuple[Path, Source | SourceError]]:
+) -> Iterator[tuple[Path, FileSource | SourceError]]:
     """Read the files of one folder; what is too large, or too much in total, is an error."""
     room = LARGEST_FOLDER
     for path in paths:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hookline.foreign_json import parse_json
-from hookline.hooks.errors import HooklineError
-from hookline.private import private_folder
+from hookline.errors import SourceError, TrustError
+from hookline.system.private_files import private_folder
+from hookline.text.foreign_json import parse_json
 
-from .sources import SourceError, read_source, sha256_of
+from .sources import read_source, sha256_of
 
 if TYPE_CHECKING:
     from .snapshot import Snapshot
@@ -26,12 +26,8 @@ FILE = "trust.json"
 VERSION = 1
 
 
-class TrustError(HooklineError):
-    """The record of what is trusted cannot be read or written."""
-
-
 @dataclass(frozen=True, slots=True)
-class Item:
+class TrustItem:
     """Something of a project that would run."""
 
     kind: str
@@ -61,7 +57,7 @@ class Trust:
     def __init__(self, home: Path) -> None:
         self.path = home / FILE
         self._read: tuple[tuple[int, ...], dict[str, dict[str, str]]] | None = None
-        self._covered: dict[str, Item] = {}
+        self._covered: dict[str, TrustItem] = {}
         """The items that were found trusted, by path."""
 
     @property
@@ -95,7 +91,7 @@ class Trust:
             for project, trusted in projects.items()
         )
 
-    def covers(self, item: Item) -> bool:
+    def covers(self, item: TrustItem) -> bool:
         """Whether an item was trusted as it is; `broken` watches over it from now on."""
         trusted = self.has(item.path, item.sha256)
         if trusted:
@@ -104,7 +100,7 @@ class Trust:
             self._covered.pop(str(item.path), None)
         return trusted
 
-    def item(self, path: Path) -> Item | None:
+    def item(self, path: Path) -> TrustItem | None:
         """The item that was found trusted at a path."""
         return self._covered.get(str(path))
 
@@ -125,12 +121,12 @@ class Trust:
             return f"{changed} changed since it was trusted; `hookline trust` shows it and asks"
         return ""
 
-    def pending(self, project: Path, items: Iterable[Item]) -> list[Item]:
+    def pending(self, project: Path, items: Iterable[TrustItem]) -> list[TrustItem]:
         """Those of a project's items that are not trusted as they are."""
         trusted = self.projects().get(str(project.resolve()), {})
         return [item for item in items if trusted.get(item.name) != item.sha256]
 
-    def knows(self, item: Item) -> bool:
+    def knows(self, item: TrustItem) -> bool:
         """Whether the item was trusted with some content, perhaps another."""
         return item.name in self.projects().get(str(item.project.resolve()), {})
 
@@ -143,7 +139,7 @@ class Trust:
             return False
         return any(each == name or each.startswith(f"{name}/") for each in trusted)
 
-    def grant(self, items: Iterable[Item]) -> None:
+    def grant(self, items: Iterable[TrustItem]) -> None:
         """Trust items as they were when they were read."""
         projects = self.projects()
         for item in items:

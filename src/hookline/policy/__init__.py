@@ -6,9 +6,10 @@
 Cedar is loaded when the first rule is.
 """
 
-from .errors import PolicyError, UnknownPack
+from hookline.errors import PolicyError, UnknownPack
+
 from .pack import Pack, load_pack, shipped_packs
-from .policy import Policy, Step, strictest
+from .policy import Policy, PolicyStep, strictest
 from .settings import PolicySettings
 from .spending import KINDS, Meter
 
@@ -19,7 +20,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PolicySettings",
-    "Step",
+    "PolicyStep",
     "UnknownPack",
     "load_pack",
     "shipped_packs",

@@ -1,8 +1,8 @@
 """Answers: what a person says to a question, as every door writes it down.
 
-Answer.read("session")        # yes, as long as the session lasts
-Answer.read("10 minutes")     # yes, until then
-Answer.read("no, use git mv") # no, and the model is told why
+ApprovalAnswer.read("session")        # yes, as long as the session lasts
+ApprovalAnswer.read("10 minutes")     # yes, until then
+ApprovalAnswer.read("no, use git mv") # no, and the model is told why
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApprovalAnswer:
     """A yes with how far it goes, or a no with its reason."""
 
     approved: bool
@@ -36,7 +36,7 @@ class Answer:
     """What was answered, where it is the question of a hook."""
 
     @classmethod
-    def read(cls, said: str) -> Answer:
+    def read(cls, said: str) -> ApprovalAnswer:
         """What somebody wrote. A number alone is minutes; what is no yes is a no, with its reason."""
         words = said.strip()
         if words.lower() in YES:

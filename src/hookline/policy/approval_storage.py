@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
-from hookline.private import private_file, private_folder
-
-from .errors import ApprovalError
+from hookline.errors import ApprovalError
+from hookline.system.private_files import private_file, private_folder
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 

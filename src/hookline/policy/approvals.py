@@ -27,10 +27,10 @@ from typing import Any, cast
 from uuid import uuid4
 
 from hookline.channel import ASK, Question
+from hookline.errors import ApprovalError
 
-from .answers import Answer, Scope
+from .answers import ApprovalAnswer, Scope
 from .approval_storage import ApprovalStorage, ApprovalTransaction, SQLiteApprovals
-from .errors import ApprovalError
 
 SECONDS = 600.0
 """How long a question waits for its answer."""
@@ -49,7 +49,7 @@ GRANT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingApproval:
     """A question that waits for a person."""
 
     id: str
@@ -157,7 +157,7 @@ class Approvals:
             )
         return name
 
-    def pending(self, session_id: str | None = None) -> list[Waiting]:
+    def pending(self, session_id: str | None = None) -> list[PendingApproval]:
         """The questions that wait, the oldest first; of one session and its subagents, or all."""
         if self.storage.empty:
             return []
@@ -166,11 +166,11 @@ class Approvals:
             "where answered is null and expires > ? order by asked, rowid",
             (self._clock(),),
         )
-        found = [Waiting(row[0], json.loads(row[1]), row[2], row[3]) for row in rows]
+        found = [PendingApproval(row[0], json.loads(row[1]), row[2], row[3]) for row in rows]
         return [one for one in found if session_id is None or session_id in sessions_of(one.request)]
 
-    def answer(self, question: str, answer: Answer | str, *, by: str = "") -> Grant | None:
-        """Answer a question; the grant, where it is a yes. The first answer counts.
+    def answer(self, question: str, answer: ApprovalAnswer | str, *, by: str = "") -> Grant | None:
+        """ApprovalAnswer a question; the grant, where it is a yes. The first answer counts.
 
         The answer to a hook's question must be one of its choices, if it has some.
         """
@@ -200,26 +200,26 @@ class Approvals:
             return self._grant(db, question, asked, answer, by, now)
 
     @staticmethod
-    def _read(db: ApprovalTransaction, question: str, said: str) -> Answer:
+    def _read(db: ApprovalTransaction, question: str, said: str) -> ApprovalAnswer:
         rows = db.read("select request from {questions} where id = ?", (question,))
         request: dict[str, Any] = json.loads(rows[0][0]) if rows else {}
         if request.get("kind") != ASK:
-            return Answer.read(said)
+            return ApprovalAnswer.read(said)
         asked = Question.of(request)
         text = asked.read(said)
         if text is None:
             raise ApprovalError(f"{said!r} is no answer to {question}; choose {asked.prompt}")
-        return Answer(True, text=text)
+        return ApprovalAnswer(True, text=text)
 
     def forget(self, question: str) -> None:
         """Drop a hook's question: it was answered, and the hook has the answer."""
         with self.storage.transaction() as db:
             db.write("delete from {questions} where id = ?", (question,))
 
-    def answered(self, question: str) -> tuple[Answer, str] | None:
+    def answered(self, question: str) -> tuple[ApprovalAnswer, str] | None:
         """What was answered, and by whom; None as long as nobody did."""
         rows = self.storage.read("select answer, by from {questions} where id = ?", (question,))
-        return (Answer(**json.loads(rows[0][0])), rows[0][1]) if rows and rows[0][0] else None
+        return (ApprovalAnswer(**json.loads(rows[0][0])), rows[0][1]) if rows and rows[0][0] else None
 
     def close_question(self, question: str) -> None:
         """Nobody waits for an answer any more."""
@@ -239,7 +239,7 @@ class Approvals:
         text = json.dumps({**self._redact(asked), **kept})
         db.write("update {questions} set request = ? where id = ?", (text, question))
 
-    async def wait(self, question: str) -> Answer | None:
+    async def wait(self, question: str) -> ApprovalAnswer | None:
         """Wait until a question is answered, here or in another process; None when its time is over."""
         while True:
             answer, waits = await asyncio.to_thread(self._look, question)
@@ -247,14 +247,14 @@ class Approvals:
                 return answer
             await asyncio.sleep(POLL)
 
-    def _look(self, question: str) -> tuple[Answer | None, bool]:
+    def _look(self, question: str) -> tuple[ApprovalAnswer | None, bool]:
         """The answer, if there is one, and whether one may still come."""
         rows = self.storage.read("select answer, expires from {questions} where id = ?", (question,))
         if not rows:
             return None, False
         answer, expires = rows[0]
         if answer:
-            return Answer(**json.loads(answer)), False
+            return ApprovalAnswer(**json.loads(answer)), False
         return None, expires > self._clock()
 
     # --- grants ---------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class Approvals:
         db: ApprovalTransaction,
         question: str,
         request: dict[str, Any],
-        answer: Answer,
+        answer: ApprovalAnswer,
         by: str,
         now: float,
     ) -> Grant | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from hookline.patterns import Pattern
+from hookline.text.patterns import Pattern
 
 from .secret_names import is_code, is_placeholder, looks_random, strength
 

@@ -19,17 +19,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from hookline.hooks.errors import HooklineError
-from hookline.private import private_folder
+from hookline.errors import AuditError
+from hookline.system.private_files import private_folder
 
-from .chain import Head, files_of, head_file, last_line, lines, parsed, read_head, sealed
+from .hash_chain import Head, files_of, head_file, last_line, lines, parsed, read_head, sealed
 
 LARGEST = 16_000_000
 """Bytes of one file; then the next one begins."""
-
-
-class AuditError(HooklineError):
-    """The audit log cannot be written, or does not fit together."""
 
 
 class AuditLog:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hookline.catalog.context import HookContext
-from hookline.catalog.events.model import ModelCallEvent, ModelCallEventResult
+from hookline.events import ModelCallEvent, ModelCallEventResult
 from hookline.hooks import hookimpl
+from hookline.types import HookContext
 
 from .policy import Policy
 

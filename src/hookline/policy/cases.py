@@ -16,10 +16,10 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hookline.errors import PolicyError
 from hookline.specs import SideEffects
-from hookline.untrusted import load_toml
+from hookline.text.untrusted import load_toml
 
-from .errors import PolicyError
 from .policy import Policy, strictest
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from hookline.patterns import Pattern
+from hookline.text.patterns import Pattern
 
 from .assignments import ASSIGNMENTS
 from .secret_names import looks_random
@@ -27,7 +27,7 @@ Find = Callable[[str], Iterable[Span]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SecretPattern:
     """One expression and what it finds: its group, or all of it where it has none."""
 
     kind: str
@@ -56,7 +56,7 @@ def _has_digit(text: str) -> bool:
     return _DIGIT.search(text) is not None
 
 
-PRIVATE_KEY = Shape(
+PRIVATE_KEY = SecretPattern(
     "private key",
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
     r".*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|\z)",
@@ -66,43 +66,45 @@ PRIVATE_KEY = Shape(
 """A key from its first line to its last, or to the end of the text."""
 
 SHAPES = (
-    Shape(
+    SecretPattern(
         "aws access key",
         r"\b(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}\b",
         needs=("AKIA", "ASIA", "ABIA", "ACCA", "A3T"),
     ),
-    Shape(
+    SecretPattern(
         "github token",
         r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{22,})",
         needs=("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
     ),
-    Shape("gitlab token", r"\bgl[a-z]{2,5}-[\w-]{20,}(?:\.[\w-]+)*", needs=("gl",), fits=_has_digit),
-    Shape(
+    SecretPattern(
+        "gitlab token", r"\bgl[a-z]{2,5}-[\w-]{20,}(?:\.[\w-]+)*", needs=("gl",), fits=_has_digit
+    ),
+    SecretPattern(
         "slack token",
         r"\b(?:xox[a-z](?:\.xox[a-z])?-[\w-]{10,}|xapp-\d-[\w-]{10,})"
         r"|https://hooks\.slack\.com/(?:services|workflows|triggers)/[\w/-]{20,}",
         needs=("xox", "xapp-", "hooks.slack.com"),
     ),
-    Shape(
+    SecretPattern(
         "webhook address",
         r"https://(?:[a-z]+\.)?discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d+/[\w-]{20,}"
         r"|https://[\w-]+\.webhook\.office\.com/[\w@/-]{30,}",
         needs=("discord", "webhook.office.com"),
     ),
-    Shape("discord token", r"\b[MNO][\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}", needs=(".",)),
-    Shape(
+    SecretPattern("discord token", r"\b[MNO][\w-]{23,27}\.[\w-]{6,7}\.[\w-]{27,}", needs=(".",)),
+    SecretPattern(
         "stripe key",
         r"\b(?:(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{20,})",
         needs=("sk_", "rk_", "whsec_"),
     ),
-    Shape("key", r"\bsk-(?:[a-z]+[0-9]*-)*[\w-]{20,}", needs=("sk-",), fits=_has_digit),
-    Shape(
+    SecretPattern("key", r"\bsk-(?:[a-z]+[0-9]*-)*[\w-]{20,}", needs=("sk-",), fits=_has_digit),
+    SecretPattern(
         "google key",
         r"\b(?:AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}|1//0[\w-]{30,})",
         needs=("AIza", "ya29.", "GOCSPX-", "1//0"),
     ),
-    Shape("json web token", r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)*", needs=("eyJ",)),
-    Shape(
+    SecretPattern("json web token", r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)*", needs=("eyJ",)),
+    SecretPattern(
         "key",
         r"\b(?:hf_[A-Za-z0-9]{30,}|xai-\w{20,}|gsk_\w{20,}|npm_\w{30,}|pypi-[\w-]{50,}|dckr_(?:pat|oat)_[\w-]{20,}"
         r"|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|SG\.[\w-]{16,}\.[\w-]{16,}|key-[0-9a-f]{32}\b|SK[0-9a-f]{32}\b"
@@ -113,33 +115,35 @@ SHAPES = (
         r"|EAACEdEose0cBA\w+|secret_[A-Za-z0-9]{43}\b|ATATT3[\w=-]{40,}|NRAK-[A-Z0-9]{20,}|phc_\w{40,}"
         r"|sntrys_[\w+/=-]{40,}|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}|v1\.0-[0-9a-f]{24}-[0-9a-f]{60,})",
     ),
-    Shape("telegram token", r"\b[0-9]{8,10}:[\w-]{35}\b", needs=(":",)),
-    Shape(
+    SecretPattern("telegram token", r"\b[0-9]{8,10}:[\w-]{35}\b", needs=(":",)),
+    SecretPattern(
         "authorization",
         r"(?i)\b(?:bearer|basic|token|apikey)\s+[\w.~+/-]{16,}=*",
         fits=lambda text: _has_digit(text) or text.endswith("="),
     ),
-    Shape(
+    SecretPattern(
         "authorization",
         r"(?i)\bauthorization\b[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|digest|token|negotiate|apikey)\s+)?"
         r"([^\s\"',;<>${}][^\s\"',<>{}]{5,})",
         group=1,
         fits=looks_random,
     ),
-    Shape(
+    SecretPattern(
         "cookie",
         r"(?i)\b(?:set-)?cookie\b[\"']?\s*[:=]\s*[\"']?([\w.$!%*+-]+=[^\r\n\"']{4,})",
         group=1,
     ),
-    Shape(
+    SecretPattern(
         "password in an address",
         r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@?#\"'<>]*:([^\s/\"'<>]+)@",
         needs=("://",),
         group=1,
         fits=lambda text: not text.startswith(("$", "{", "*", "[redacted")),
     ),
-    Shape("token in an address", r"[A-Za-z]://([\w-]{20,})@", needs=("://",), group=1, fits=_has_digit),
-    Shape(
+    SecretPattern(
+        "token in an address", r"[A-Za-z]://([\w-]{20,})@", needs=("://",), group=1, fits=_has_digit
+    ),
+    SecretPattern(
         "secret in an address",
         r"(?i)[?&#](?:sig|signature|access_token|token|api_?key|key|code|secret|password|auth|x-amz-signature)"
         r"=([\w%.+/=-]{8,})",
@@ -147,22 +151,22 @@ SHAPES = (
         group=1,
         fits=_has_digit,
     ),
-    Shape(
+    SecretPattern(
         "password",
         r"\b(?:mysql|mysqldump|mysqladmin|mariadb|sshpass|docker login|podman login|smbclient)\b"
         r"[^\n|;&]{0,300}?\s-(?:p|w)[ \t]?[\"']?([^\s\"'-][^\s\"']*)",
         needs=(" -p", " -w"),
         group=1,
     ),
-    Shape(
+    SecretPattern(
         "password",
         r"\b(?:curl|wget|http|https|xh)\b[^\n|;&]{0,500}?\s(?:-u|--user|--proxy-user|-a)[ =]?"
         r"[\"']?[^\s:\"']+:([^\s\"'$][^\s\"']*)",
         needs=(" -u", " --user", " -a", " --proxy-user"),
         group=1,
     ),
-    Shape("password", r"\blogin\s+\S+\s+password\s+(\S+)", needs=("password",), group=1),
-    Shape(
+    SecretPattern("password", r"\blogin\s+\S+\s+password\s+(\S+)", needs=("password",), group=1),
+    SecretPattern(
         "password",
         r"(?m)^[\w.*-]+:(?:[0-9]{2,5}|\*):[\w.*-]+:[\w.@-]+:(\S+)$",
         needs=(":5432:", ":*:", ":5433:", ":6432:"),
@@ -170,8 +174,8 @@ SHAPES = (
     ),
 )
 
-EMAIL = Shape("email", r"[\p{L}\p{N}_.+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b", needs=("@",))
-CARD = Shape("card", r"(?:^|[^\w.-])((?:[3-6]\d|2[2-7])(?:[ -]?\d){11,17})\b", group=1)
+EMAIL = SecretPattern("email", r"[\p{L}\p{N}_.+-]+@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b", needs=("@",))
+CARD = SecretPattern("card", r"(?:^|[^\w.-])((?:[3-6]\d|2[2-7])(?:[ -]?\d){11,17})\b", group=1)
 
 
 def secrets() -> Iterator[Find]:

@@ -10,19 +10,19 @@ import os.path
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from hookline.patterns import plain
-from hookline.shell import Commands, argv_commands, commands_of
-from hookline.shell.options import FOLDER_READERS
+from hookline.text.patterns import plain
+from hookline.text.shell import ShellCommands, argv_commands, commands_of
+from hookline.text.shell.options import FOLDER_READERS
 
-from . import places
+from . import targets as places
 from .folders import folder_words, included
-from .memo import once
+from .lazy import once
 from .names import COMMANDS, GLOBS, HOSTS, LOCAL_GIT, NETWORK, PATHS, TEXTS
 
 FEW = places.MOST // 8
 """Words of commands, each of which stands for four places at most, and those with symlinks followed."""
 BIGGEST = 2**63 - 1
-NO_COMMANDS = Commands()
+NO_COMMANDS = ShellCommands()
 
 
 class Facts:
@@ -88,11 +88,11 @@ class Facts:
     # --- commands -------------------------------------------------------------------------------
 
     @once
-    def commands(self) -> Commands:
+    def commands(self) -> ShellCommands:
         """What the call would have a shell run."""
         if COMMANDS.isdisjoint(self.given):
             return NO_COMMANDS
-        found: Commands | None = None
+        found: ShellCommands | None = None
         for name, value in self.given.items():
             if name not in COMMANDS:
                 continue
@@ -103,7 +103,7 @@ class Facts:
             if found is None:
                 found = one
             else:
-                both = Commands()
+                both = ShellCommands()
                 both.add(found)
                 both.add(one)
                 found = both
@@ -181,11 +181,11 @@ class Facts:
         return True
 
     @once
-    def _places(self) -> places.Places | None:
+    def _places(self) -> places.TargetFiles | None:
         """What the words of commands name; None if that cannot be looked up."""
         commands = self.commands
         if not commands.words:
-            return places.Places(bases=[self.workspace])
+            return places.TargetFiles(bases=[self.workspace])
         try:
             return places.word_places(commands.words, commands.folders, self.workspace)
         except (ValueError, OSError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from hookline.patterns import matches_glob
-from hookline.shell import Word
-from hookline.shell.options import FOLDER_READERS
-from hookline.shell.reader import options_of
+from hookline.text.patterns import matches_glob
+from hookline.text.shell import Word
+from hookline.text.shell.options import FOLDER_READERS
+from hookline.text.shell.reader import options_of
 
-from . import places
+from . import targets as places
 
 INCLUDED = re.compile(r"[\w.*-]+", re.ASCII)
 """Patterns that every implementation of grep reads in the same way."""

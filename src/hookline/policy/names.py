@@ -1,6 +1,6 @@
 """Names: how tools call what they are given, and the programs that reach beyond this machine."""
 
-from hookline.text import names
+from hookline.text.printable import names
 
 COMMANDS = names("command cmd commands script command_line argv shell")
 """Arguments that hold a command line."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from hookline.errors import PolicyError, UnknownPack
 from hookline.hooks.errors import suggestion
-from hookline.untrusted import load_toml
+from hookline.text.untrusted import load_toml
 
-from .errors import PolicyError, UnknownPack
 from .rule import Rule, cedar, read_rules
 
 SHIPPED = Path(__file__).parent / "packs"

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from hookline.errors import PolicyError
 from hookline.hooks import Decision, Ruling
 from hookline.hooks.errors import error_text
 from hookline.specs import PackSpec
 
-from .errors import PolicyError
+from .compiled_rules import Match, PreparedRules
 from .facts import Facts
-from .floor import Floor
+from .operator_rules import Floor
 from .pack import MANIFEST, Pack, check_together, find_pack, load_pack
-from .prepared import Match, PreparedRules
 from .rule import Rule, read_rules
 from .settings import Default, Layered, layered
 
@@ -45,7 +45,7 @@ OF_FILES = ("paths", "path_text", "outside", "opaque", "network", "hosts_allowed
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PolicyStep:
     """What one of the three decided, and why."""
 
     stage: str
@@ -62,7 +62,7 @@ class Step:
         return self.stage == "default" and self.decision is Decision.ASK
 
 
-ALLOWS = {name: Step("default", Decision.ALLOW, f"default {name}") for name in ("allow", "auto")}
+ALLOWS = {name: PolicyStep("default", Decision.ALLOW, f"default {name}") for name in ("allow", "auto")}
 """What the defaults say that let a call pass with no more words."""
 
 
@@ -140,7 +140,7 @@ class Policy:
             for step in await self.explain(action)
         ]
 
-    async def explain(self, action: Mapping[str, Any]) -> list[Step]:
+    async def explain(self, action: Mapping[str, Any]) -> list[PolicyStep]:
         """The same, with where each rule is written. A failure denies."""
         steps = [self._by_default(action)]
         if self._rules is None and not self.floor.lists:
@@ -154,10 +154,10 @@ class Policy:
                 steps += [step_of(match, facts) for match in matches if not is_floor(match)]
                 steps += [step_of(match, facts) for match in matches if is_floor(match)]
             if self.floor.lists:
-                steps += [Step(FLOOR, *found) for found in self.floor.judge(facts)]
+                steps += [PolicyStep(FLOOR, *found) for found in self.floor.judge(facts)]
         except Exception as error:
             why = f"the policy cannot judge this call: {error_text(error)}"
-            steps.append(Step("policy", Decision.DENY, "policy", why))
+            steps.append(PolicyStep("policy", Decision.DENY, "policy", why))
         return steps
 
     async def used_up(self, session_id: str) -> str | None:
@@ -182,26 +182,26 @@ class Policy:
         async with timeout(self.patience):
             return await self.spending(str(action["session_id"]))
 
-    def _by_default(self, action: Mapping[str, Any]) -> Step:
+    def _by_default(self, action: Mapping[str, Any]) -> PolicyStep:
         """What happens where no plugin gave an answer."""
         authorized, tool = action.get("authorized"), action["tool"]
         if authorized is not None:
             decision = Decision.ALLOW if authorized is True else Decision.DENY
-            return Step("default", decision, "authorize_action")
+            return PolicyStep("default", decision, "authorize_action")
         if self.default == "allow":
             return ALLOWS["allow"]
         by = f"default {self.default}"
         if self.default == "deny":
-            return Step("default", Decision.DENY, by, f"{tool} is denied: nothing allows it")
+            return PolicyStep("default", Decision.DENY, by, f"{tool} is denied: nothing allows it")
         if self.default == "auto":
             effects = action["side_effects"]
             if effects in ("none", "read"):
                 return ALLOWS["auto"]
             if action["source"] in PERSON and action["channel"] == "terminal":
-                return Step("default", Decision.ALLOW, by, "a person typed it")
+                return PolicyStep("default", Decision.ALLOW, by, "a person typed it")
             does = "writes" if effects == "write" else "reaches outside"
-            return Step("default", Decision.ASK, by, f"{tool} {does}")
-        return Step("default", Decision.ASK, by, "every call is asked about")
+            return PolicyStep("default", Decision.ASK, by, f"{tool} {does}")
+        return PolicyStep("default", Decision.ASK, by, "every call is asked about")
 
 
 def is_floor(match: Match) -> bool:
@@ -209,14 +209,14 @@ def is_floor(match: Match) -> bool:
     return match[2] is not None and match[2].owner == FLOOR
 
 
-def step_of(match: Match, facts: Facts) -> Step:
+def step_of(match: Match, facts: Facts) -> PolicyStep:
     """What a rule decided; one that looks at `opaque` or `dynamic` says what is unclear."""
     decision, reason, rule = match
     if rule is None:
-        return Step("policy", decision, "policy", f"the policies {reason}")
+        return PolicyStep("policy", decision, "policy", f"the policies {reason}")
     stage = FLOOR if rule.owner == FLOOR else "pack"
     why = facts.because if UNCLEAR.search(rule.text) else ""
-    return Step(stage, decision, rule.id, f"{reason or f'{rule.id} forbids it'}{why}", rule.place)
+    return PolicyStep(stage, decision, rule.id, f"{reason or f'{rule.id} forbids it'}{why}", rule.place)
 
 
 def load_packs(settings: Layered, registered: Iterable[PackSpec]) -> list[Pack]:
@@ -244,6 +244,6 @@ def floor_rules(floor: Any, base: Path) -> list[Rule]:
     return read_rules(base / Path(floor.cedar).expanduser(), FLOOR) if floor.cedar else []
 
 
-def strictest(steps: Iterable[Step]) -> Decision:
+def strictest(steps: Iterable[PolicyStep]) -> Decision:
     """What the steps come to."""
     return max((step.decision for step in steps), default=Decision.ALLOW)

@@ -19,15 +19,14 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from hookline.tape.errors import TapeError
-from hookline.tape.postgres_connecting import Connection as AsyncConnection
-from hookline.tape.postgres_connecting import Database, hang_up, options_of
-from hookline.tape.postgres_errors import place_of, told
-from hookline.tape.postgres_schema import check, check_name, claim, lock_of, migrate, version_of
+from hookline.errors import ApprovalError, TapeError
+from hookline.tape.postgres.connection import Connection as AsyncConnection
+from hookline.tape.postgres.connection import Database, hang_up, options_of
+from hookline.tape.postgres.failures import place_of, told
+from hookline.tape.postgres.schema import check, check_name, claim, lock_of, migrate, version_of
 from hookline.tape.settings import TapeSettings, home_id
 
 from .approval_storage import ApprovalTransaction, Rows
-from .errors import ApprovalError
 
 PART: Final = "approvals"
 DOING: Final = "use the approvals beside"

@@ -20,14 +20,14 @@ from typing import Any, cast
 
 from pydantic import Field, field_validator
 
+from hookline.errors import PolicyError
 from hookline.hooks import hookimpl
 from hookline.hooks.errors import suggestion
-from hookline.log_redaction import WITHHELD
-from hookline.patterns import Pattern
-from hookline.text import names
+from hookline.system.log_redaction import WITHHELD
+from hookline.text.patterns import Pattern
+from hookline.text.printable import names
 
-from .detectors import DETECTORS, Find, Shape, Span
-from .errors import PolicyError
+from .detectors import DETECTORS, Find, SecretPattern, Span
 from .secret_names import is_placeholder, looks_random, strength
 from .settings import Section
 
@@ -94,7 +94,7 @@ class Redactor:
         self._find: list[Find] = [find for name in detectors for find in DETECTORS[name]()]
         self._by_name = "secrets" in detectors
         for kind, text in (patterns or {}).items():
-            self._find.append(Shape(kind, text).find)
+            self._find.append(SecretPattern(kind, text).find)
         self._allow = [Pattern(text) for text in allow]
         self._replace = replace
 

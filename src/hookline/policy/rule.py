@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hookline.errors import PolicyError
 from hookline.hooks import Decision
 from hookline.hooks.errors import suggestion
-
-from .errors import PolicyError
 
 DECISIONS = {"deny": Decision.DENY, "ask": Decision.ASK}
 

@@ -12,10 +12,9 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from hookline.errors import PolicyError
 from hookline.hooks.errors import suggestion
 from hookline.specs import SideEffects
-
-from .errors import PolicyError
 
 Default: TypeAlias = Literal["auto", "allow", "ask", "deny"]
 STRICTNESS: tuple[Default, ...] = ("allow", "auto", "ask", "deny")

@@ -18,8 +18,10 @@ from pathlib import Path
 from threading import RLock, Thread, Timer
 from typing import Any, Protocol
 
-from .audit import AuditError, AuditLog
-from .chain import Head
+from hookline.errors import AuditError
+
+from .audit import AuditLog
+from .hash_chain import Head
 
 log = logging.getLogger("hookline.audit")
 
@@ -85,8 +87,8 @@ def _printed(command: Sequence[str], data: bytes) -> str:
 
 def _called(command: Sequence[str], data: bytes) -> tuple[int, str, str]:
     """Run a program with `data` on standard input: its exit code and what it printed."""
-    from hookline.children.environment import environment
-    from hookline.children.process import PIPE, popen
+    from hookline.system.children.environment import environment
+    from hookline.system.children.process import PIPE, popen
 
     env = environment(keep=("SSH_AUTH_SOCK", "PKCS11_*"))
     try:

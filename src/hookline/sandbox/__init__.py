@@ -1,6 +1,6 @@
 """A sandbox of the operating system for every child that the agent causes to start.
 
-    from hookline.children.process import run
+    from hookline.system.children.process import run
     from hookline.sandbox import Sandbox
 
     sandbox = Sandbox(workspace=Path.cwd(), home=Path.home() / ".hookline")
@@ -10,7 +10,8 @@ It is a command line in front of another one: bubblewrap where it works, else sa
 `sandbox-exec` on macOS, else nothing, and then it says so.
 """
 
-from .errors import SandboxError
+from hookline.errors import SandboxError
+
 from .launch import Launch
 from .sandbox import Sandbox
 from .settings import Kind, Profile, SandboxSettings

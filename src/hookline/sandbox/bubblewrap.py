@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hookline.children.environment import program as own_program
+from hookline.system.children.environment import program as own_program
 
-from .view import TEMPORARY, View
+from .view import TEMPORARY, FileView
 from .words import words
 
 _PROCESS = words(
@@ -32,7 +32,7 @@ def program() -> str | None:
 
 def arguments(
     bwrap: str,
-    view: View,
+    view: FileView,
     temporary: Path,
     cwd: Path,
     *,
@@ -76,7 +76,7 @@ def arguments(
     return [*line, "--remount-ro", "/", "--chdir", str(cwd), "--"]
 
 
-def _top(view: View) -> Iterator[str]:
+def _top(view: FileView) -> Iterator[str]:
     """Bind what is at the top of the file system, except what the child gets anew or not at all."""
     bind = "--bind" if view.profile == "open" else "--ro-bind"
     emptied = set(map(str, view.emptied))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hookline.patterns import matches_glob
+from hookline.text.patterns import matches_glob
 
 from .words import words
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .settings import ChildLimits
-from .view import TEMPORARY, View
+from .view import TEMPORARY, FileView
 
 _CHILD = Path(__file__).with_name("landlock_child.py")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
@@ -25,7 +25,7 @@ def installed() -> bool:
     return find_spec("sandlock") is not None
 
 
-def arguments(view: View, temporary: Path, limits: ChildLimits, *, network: bool) -> list[str]:
+def arguments(view: FileView, temporary: Path, limits: ChildLimits, *, network: bool) -> list[str]:
     """The command line up to the child's own."""
     hidden = {*view.emptied, *view.masked, *(Path(name) for name in TEMPORARY), Path("/dev")}
     write = [Path("/")] if view.profile == "open" else []

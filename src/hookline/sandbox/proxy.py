@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from hookline.catalog.identity import NOBODY, Identity
+from hookline.types import NOBODY, Identity
 
 from . import scratch
 
@@ -68,7 +68,7 @@ Judge: TypeAlias = Callable[[NetworkRequest], Awaitable[str | None]]
 given to it as well, so that it can be recorded."""
 
 
-class Refused(Exception):
+class ConnectionDenied(Exception):
     """A connection that is not made."""
 
 
@@ -132,7 +132,7 @@ class Proxy:
                 head = await reader.readuntil(b"\r\n\r\n")
             try:
                 await self._answer(client, head, reader, writer)
-            except Refused as refusal:
+            except ConnectionDenied as refusal:
                 await _refuse(writer, str(refusal))
         except (TimeoutError, OSError, EOFError, asyncio.LimitOverrunError, ValueError):
             pass
@@ -161,7 +161,7 @@ class Proxy:
                 await asyncio.get_running_loop().sock_connect(ours, address[1])
             except OSError as error:
                 ours.close()
-                raise Refused(f"{request.host} cannot be reached: {error.strerror}") from None
+                raise ConnectionDenied(f"{request.host} cannot be reached: {error.strerror}") from None
             far_reader, far_writer = await asyncio.open_connection(sock=ours)
         if method == "CONNECT":
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -173,12 +173,12 @@ class Proxy:
         """Check the host, resolve it, and ask the judge; the address to connect to."""
         try:
             address = await _resolved(request)
-        except Refused as refusal:
+        except ConnectionDenied as refusal:
             await self.judge(replace(request, refused=str(refusal)))
             raise
         reason = await self.judge(request)
         if reason is not None:
-            raise Refused(reason)
+            raise ConnectionDenied(reason)
         return address
 
 
@@ -186,16 +186,16 @@ async def _resolved(request: NetworkRequest) -> tuple[socket.AddressFamily, Any]
     """The address of a host that the child may reach."""
     named = allowed(request.host, request.port, request.client.hosts)
     if named is None:
-        raise Refused(f"{request.host} is not among the hosts that this child may reach")
+        raise ConnectionDenied(f"{request.host} is not among the hosts that this child may reach")
     try:
         found = await asyncio.get_running_loop().getaddrinfo(
             request.host, request.port, type=socket.SOCK_STREAM
         )
     except OSError:
-        raise Refused(f"{request.host} cannot be resolved") from None
+        raise ConnectionDenied(f"{request.host} cannot be resolved") from None
     usable = [each for each in found if named == "name" or _is_elsewhere(str(each[4][0]))]
     if not usable:
-        raise Refused(f"{request.host} is a local or private address; name it to allow it")
+        raise ConnectionDenied(f"{request.host} is a local or private address; name it to allow it")
     return usable[0][0], usable[0][4]
 
 
@@ -203,9 +203,9 @@ def head_of(head: bytes) -> tuple[str, str, list[str]]:
     """The method, the target and the headers; what two readers could read differently is refused."""
     line, *headers = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
     if _REQUEST.fullmatch(line) is None:
-        raise Refused("this proxy speaks HTTP/1.1")
+        raise ConnectionDenied("this proxy speaks HTTP/1.1")
     if any(_HEADER.fullmatch(each) is None for each in headers):
-        raise Refused("a header of the request is malformed")
+        raise ConnectionDenied("a header of the request is malformed")
     method, target, _ = line.split(" ")
     return method, target, headers
 
@@ -219,14 +219,14 @@ def request_of(method: str, target: str, client: Client) -> NetworkRequest:
         parts = urlsplit(target)
         scheme, default = "http", 80
         if parts.scheme != "http":
-            raise Refused("plain requests need a full http:// address")
+            raise ConnectionDenied("plain requests need a full http:// address")
     try:
         port = parts.port or default
     except ValueError:
-        raise Refused("the port is not a number") from None
+        raise ConnectionDenied("the port is not a number") from None
     host = normal(parts.hostname or "")
     if host is None or parts.username is not None:
-        raise Refused("the host is not a name or an address")
+        raise ConnectionDenied("the host is not a name or an address")
     return NetworkRequest(host, port, scheme, client)
 
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hookline.untrusted import read_beginning
+from hookline.text.untrusted import read_beginning
 
 GUARDED = (".hookline", ".claude", ".vscode", ".idea")
 """Folders that a confined command may neither change nor create."""

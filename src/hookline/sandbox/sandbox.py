@@ -17,18 +17,18 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
-from hookline.catalog.identity import NOBODY, Identity
-from hookline.children.process import TimeoutExpired, run
+from hookline.errors import SandboxError
+from hookline.system.children.process import TimeoutExpired, run
+from hookline.types import NOBODY, Identity
 
 from . import bubblewrap, landlock, limits, scratch, seatbelt, seccomp, secrets
 from .environment import filtered
-from .errors import SandboxError
 from .explain import explain
 from .launch import Hold, Launch
 from .placeholders import Placeholders
 from .proxy import INSIDE, PORT, Client, Judge, Proxy, let_through, variables
 from .settings import ChildLimits, Kind, Profile, SandboxSettings, strictest
-from .view import Places, View, guarded, view
+from .view import FileView, SandboxPaths, guarded, view
 
 _RELAY = Path(__file__).with_name("relay.py")
 _RELAY_INSIDE = "/run/hookline/relay.py"
@@ -51,9 +51,9 @@ class Sandbox:
     ) -> None:
         self.settings = settings or SandboxSettings()
         own = tuple(secrets.unique([home, scratch.base(), *hidden]))
-        self.places = Places(workspace.resolve(), own, tuple(secrets.user_homes()))
+        self.places = SandboxPaths(workspace.resolve(), own, tuple(secrets.user_homes()))
         self._placeholders = Placeholders(self.places.workspace)
-        self._views: dict[tuple[Profile, tuple[Path, ...]], tuple[float, View]] = {}
+        self._views: dict[tuple[Profile, tuple[Path, ...]], tuple[float, FileView]] = {}
         self._temporary: dict[str, Path] = {}
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -186,7 +186,7 @@ class Sandbox:
             return tuple(host for host in network if not project or host in configured)
         return configured or (("*",) if profile == "open" else ())
 
-    def _view(self, profile: Profile, read: tuple[Path, ...]) -> View:
+    def _view(self, profile: Profile, read: tuple[Path, ...]) -> FileView:
         """What a child sees; where secrets are is looked up anew every few seconds."""
         now = time.monotonic()
         until, seen = self._views.get((profile, read), (0.0, None))
@@ -196,7 +196,7 @@ class Sandbox:
         return guarded(seen, self.places.workspace, self.settings.protect)
 
     def _without_namespaces(
-        self, argv: Sequence[str], cwd: Path, env: dict[str, str], seen: View, scope: str
+        self, argv: Sequence[str], cwd: Path, env: dict[str, str], seen: FileView, scope: str
     ) -> Launch:
         """Confine by sandlock or Seatbelt: the network is on in `open`, else off."""
         temporary = self.temporary(scope).resolve()
@@ -215,7 +215,7 @@ class Sandbox:
         argv: Sequence[str],
         cwd: Path,
         env: dict[str, str],
-        seen: View,
+        seen: FileView,
         scope: str,
         client: Client | None,
     ) -> Launch:
@@ -357,7 +357,7 @@ def _probe() -> tuple[str, str]:
 def _try_sandlock() -> str | None:
     """Run sandlock; why it does not work, or None."""
     folder = Path(tempfile.gettempdir())
-    line = landlock.arguments(View("read-only"), folder, ChildLimits(), network=False)
+    line = landlock.arguments(FileView("read-only"), folder, ChildLimits(), network=False)
     try:
         done = run([*line, "/bin/true"], timeout=20)
     except (OSError, TimeoutExpired) as failure:

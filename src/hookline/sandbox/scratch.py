@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from threading import Thread
 
-from .errors import SandboxError
+from hookline.errors import SandboxError
 
 
 def base() -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from .view import View
+from .view import FileView
 
 PROGRAM = "/usr/bin/sandbox-exec"
 
@@ -18,7 +18,7 @@ _BASE = """(version 1)
 """
 
 
-def profile(view: View, temporary: Path, *, network: bool) -> str:
+def profile(view: FileView, temporary: Path, *, network: bool) -> str:
     """The text of the profile for a view. Paths that do not exist yet are covered as well."""
     lines = [_BASE.rstrip()]
     if view.profile == "open":

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from .errors import SandboxError
+from hookline.errors import SandboxError
 
 Profile: TypeAlias = Literal["read-only", "workspace", "open", "off"]
 PROFILES: tuple[Profile, ...] = ("read-only", "workspace", "open", "off")
@@ -49,11 +49,11 @@ def size(value: Any) -> Any:
 Size = Annotated[int, BeforeValidator(size), Field(gt=0)]
 
 
-class _Section(BaseModel):
+class _SandboxSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
-class ChildLimits(_Section):
+class ChildLimits(_SandboxSection):
     """`[sandbox.limits]`: what one child and its descendants may use. `None` means no limit."""
 
     memory: Size | None = 8 << 30
@@ -76,7 +76,7 @@ class ChildLimits(_Section):
         return ChildLimits(**values)
 
 
-class SandboxSettings(_Section):
+class SandboxSettings(_SandboxSection):
     """`[sandbox]`."""
 
     enabled: bool = True

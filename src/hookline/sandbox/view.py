@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from hookline.errors import SandboxError
+
 from . import secrets
-from .errors import SandboxError
 from .repository import Guarded, enclosing, guard
 from .settings import Profile, SandboxSettings
 from .words import words
@@ -55,7 +56,7 @@ _BROAD = {
 
 
 @dataclass(slots=True)
-class View:
+class FileView:
     """The file system of one child."""
 
     profile: Profile
@@ -86,7 +87,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SandboxPaths:
     """The fixed points of one app: its workspace, its own home, the user's home."""
 
     workspace: Path
@@ -96,14 +97,14 @@ class Places:
 
 
 def view(
-    places: Places,
+    places: SandboxPaths,
     settings: SandboxSettings,
     profile: Profile,
     *,
     read: Sequence[Path] = (),
-) -> View:
+) -> FileView:
     """Put together what a child of a profile sees."""
-    seen = View(profile)
+    seen = FileView(profile)
     _hide_homes(seen, places)
     seen.emptied += _folders(EMPTIED)
     seen.readable += _folders(KEPT)
@@ -119,7 +120,7 @@ def view(
     return seen
 
 
-def _hide_homes(seen: View, places: Places) -> None:
+def _hide_homes(seen: FileView, places: SandboxPaths) -> None:
     """Hide every home; in `open` the user's own is put back as a whole."""
     found = _folders(secrets.HOMES)
     for home in (*places.homes, *secrets.other_homes()):
@@ -134,7 +135,7 @@ def _folders(names: Iterable[str]) -> list[Path]:
     return [path for path in map(Path, names) if path.is_dir() and not path.is_symlink()]
 
 
-def _add_workspace(seen: View, places: Places, settings: SandboxSettings) -> None:
+def _add_workspace(seen: FileView, places: SandboxPaths, settings: SandboxSettings) -> None:
     folder = places.workspace
     if any(folder.is_relative_to(each) for each in _KERNEL) and not folder.is_relative_to("/dev/shm"):
         raise SandboxError(
@@ -163,7 +164,7 @@ def _add_workspace(seen: View, places: Places, settings: SandboxSettings) -> Non
     seen.writable += roots
 
 
-def guarded(seen: View, workspace: Path, protect: Sequence[str]) -> View:
+def guarded(seen: FileView, workspace: Path, protect: Sequence[str]) -> FileView:
     """Keep what runs later outside from being changed, as the writable folders are at this moment."""
     if seen.profile != "workspace":
         return seen
@@ -201,7 +202,7 @@ def _visible_entries(home: Path) -> Iterator[Path]:
     yield from map(Path, found)
 
 
-def _mask(seen: View, places: Places) -> None:
+def _mask(seen: FileView, places: SandboxPaths) -> None:
     found = [*secrets.in_system(), *secrets.agent_sockets(), *places.own]
     for home in places.homes:
         if any(home.is_relative_to(root) or root.is_relative_to(home) for root in _bound(seen)):
@@ -215,11 +216,11 @@ def _mask(seen: View, places: Places) -> None:
     seen.masked = masked
 
 
-def _bound(seen: View) -> Iterable[Path]:
+def _bound(seen: FileView) -> Iterable[Path]:
     return (*seen.readable, *seen.writable)
 
 
-def _restore(seen: View, places: Places, read: Sequence[Path]) -> None:
+def _restore(seen: FileView, places: SandboxPaths, read: Sequence[Path]) -> None:
     """Put back what lies in a masked folder: a workspace in Hookline's home, a caller's files."""
     folder = places.workspace
     hiding = next((each for each in seen.masked if folder.is_relative_to(each)), None)
@@ -241,7 +242,7 @@ def _restore(seen: View, places: Places, read: Sequence[Path]) -> None:
         seen.restored.append(path)
 
 
-def _given(names: Iterable[str], places: Places, setting: str) -> list[Path]:
+def _given(names: Iterable[str], places: SandboxPaths, setting: str) -> list[Path]:
     """The paths of a setting; one in a place of secrets is an error."""
     found: list[Path] = []
     for name in names:

@@ -6,29 +6,7 @@ await tape.append("message", {"message": {"role": "user", "content": "Hello"}})
 messages = TapeContext().messages(await tape.context_entries())
 """
 
-from .context import TapeContext
-from .entry import (
-    ANCHOR,
-    DECISION,
-    FORK,
-    IMPORT,
-    INBOUND,
-    KINDS,
-    LABEL,
-    MERGE,
-    MESSAGE,
-    MODEL,
-    NAME,
-    NOTE,
-    OUTBOUND,
-    STATE,
-    SWITCH,
-    TOOL_CALL,
-    TOOL_RESULT,
-    Entry,
-    new_id,
-)
-from .errors import (
+from hookline.errors import (
     BadEntry,
     BadLine,
     BadSchema,
@@ -52,10 +30,33 @@ from .errors import (
     UnknownEntry,
     UnknownParent,
 )
+
+from .context import TapeContext
+from .entry import (
+    ANCHOR,
+    DECISION,
+    FORK,
+    IMPORT,
+    INBOUND,
+    KINDS,
+    LABEL,
+    MERGE,
+    MESSAGE,
+    MODEL,
+    NAME,
+    NOTE,
+    OUTBOUND,
+    STATE,
+    SWITCH,
+    TOOL_CALL,
+    TOOL_RESULT,
+    Entry,
+    new_id,
+)
 from .jsonl import Imported, export, import_
-from .memory import MemoryStore
+from .memory import MemoryTapeStore
 from .outline import OutlineEntry
-from .sqlite import SQLiteStore
+from .sqlite.store import SQLiteStore
 from .store import Hit, SessionInfo, TapeStore
 from .tape import Tape
 
@@ -86,7 +87,7 @@ __all__ = [
     "ForeignHome",
     "Hit",
     "Imported",
-    "MemoryStore",
+    "MemoryTapeStore",
     "NotATape",
     "OutlineEntry",
     "SQLiteStore",

@@ -13,7 +13,7 @@ INTERRUPTED = "The call was interrupted before it returned. It may or may not ha
 
 
 @dataclass(slots=True)
-class _Group:
+class _MessageGroup:
     """Messages that only make sense together: one, or an assistant's calls and their results."""
 
     message: Json
@@ -51,9 +51,9 @@ class TapeContext:
         done = [group for group in map(self._answered, groups) if group is not None]
         return [message for group in self._last(done) for message in group.messages()]
 
-    def _groups(self, entries: Iterable[Entry]) -> list[_Group]:
-        groups: list[_Group] = []
-        calls: dict[str, _Group] = {}  # by call id, the last group that made such a call
+    def _groups(self, entries: Iterable[Entry]) -> list[_MessageGroup]:
+        groups: list[_MessageGroup] = []
+        calls: dict[str, _MessageGroup] = {}  # by call id, the last group that made such a call
         for entry in entries:
             if self.kinds is not None and entry.kind not in self.kinds:
                 continue
@@ -70,10 +70,10 @@ class TapeContext:
                 if _is_name(call_id) and call_id in calls:
                     calls[call_id].results[call_id] = _result(entry.payload)
             elif entry.kind in (ANCHOR, SWITCH) and (told := said_by(entry)):
-                groups.append(_Group({"role": "user", "content": told}, carried=True))
+                groups.append(_MessageGroup({"role": "user", "content": told}, carried=True))
         return groups
 
-    def _answered(self, group: _Group) -> _Group | None:
+    def _answered(self, group: _MessageGroup) -> _MessageGroup | None:
         """The group with every call answered, as `unanswered` has it."""
         open_calls = [call_id for call_id, result in group.results.items() if result is None]
         if not open_calls or self.unanswered == "keep":
@@ -93,13 +93,13 @@ class TapeContext:
             message["tool_calls"] = calls
         elif not message.get("content"):
             return None
-        return _Group(message, {call["id"]: group.results[call["id"]] for call in calls})
+        return _MessageGroup(message, {call["id"]: group.results[call["id"]] for call in calls})
 
-    def _last(self, groups: list[_Group]) -> list[_Group]:
+    def _last(self, groups: list[_MessageGroup]) -> list[_MessageGroup]:
         if self.last is None:
             return groups
         room = self.last
-        chosen: list[_Group] = []
+        chosen: list[_MessageGroup] = []
         for group in reversed(groups):
             size = 0 if group.carried else len(group.messages())
             if size <= room:
@@ -111,11 +111,11 @@ class TapeContext:
         return chosen
 
 
-def _group(message: Json) -> _Group:
+def _group(message: Json) -> _MessageGroup:
     calls = _calls(message)
     if message.get("tool_calls") and message["tool_calls"] != calls:
         message["tool_calls"] = calls  # a call that nothing can answer would be refused by a model
-    return _Group(message, dict.fromkeys(call["id"] for call in calls))
+    return _MessageGroup(message, dict.fromkeys(call["id"] for call in calls))
 
 
 def _calls(message: Json) -> list[Json]:

@@ -11,7 +11,7 @@ from json import JSONDecoder, JSONEncoder
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
-from .errors import BadEntry
+from hookline.errors import BadEntry
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""

@@ -15,8 +15,9 @@ from hashlib import sha256
 from html import escape
 from typing import Any, Final, cast
 
+from hookline.errors import TapeError
+
 from .entry import ANCHOR, MESSAGE, NAME, SWITCH, TOOL_CALL, TOOL_RESULT, Entry
-from .errors import TapeError
 from .outline import one_line, preview_of
 from .page import SCRIPT, STYLE
 from .store import TapeStore

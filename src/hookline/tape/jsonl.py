@@ -8,10 +8,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from hookline.foreign_json import parse_json
+from hookline.errors import BadEntry, BadLine, TapeError
+from hookline.text.foreign_json import parse_json
 
 from .entry import IMPORT, Entry, Json, row_of
-from .errors import BadEntry, BadLine, TapeError
 from .store import TapeStore
 
 FORMAT: Final = 1

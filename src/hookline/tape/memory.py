@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from hookline.errors import DuplicateEntry, TapeClosed, TapeConflict, UnknownEntry, UnknownParent
+
 from .entry import NAME, Entry, Row, entry_of, row_of
-from .errors import DuplicateEntry, TapeClosed, TapeConflict, UnknownEntry, UnknownParent
 from .outline import HEAD, OutlineEntry
 from .store import OPENING, Hit, SessionInfo
 from .text import matches, phrases_of, text_of, words_of
 
 
-class MemoryStore:
+class MemoryTapeStore:
     """A `TapeStore` in memory.
 
     It keeps the entries as JSON, as the others do: what a caller does to a payload afterwards does not

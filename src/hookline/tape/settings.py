@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
-from hookline.private import private_file, private_folder
+from hookline.errors import TapeFull, TapeUnavailable
+from hookline.system.private_files import private_file, private_folder
 
 from .entry import new_id
-from .errors import TapeFull, TapeUnavailable
 
 SCHEMES = ("postgresql://", "postgres://")
 

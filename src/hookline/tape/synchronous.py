@@ -6,16 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
+from hookline.errors import NotAStore
 from hookline.hooks.errors import suggestion
 
-from .errors import TapeError
 from .store import TapeStore
 
 METHODS = tuple(name for name in vars(TapeStore) if not name.startswith("_") and name != "close")
-
-
-class NotAStore(TapeError, TypeError):
-    """What `provide_tape_store` gave lacks methods of a store."""
 
 
 class SynchronousStore:

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
+from hookline.errors import BadEntry, ForeignEntry, SessionExists, TapeConflict, UnknownEntry
+
 from .entry import ANCHOR, FORK, LABEL, NAME, SWITCH, TOOL_CALL, TOOL_RESULT, Entry, Json, new_id
-from .errors import BadEntry, ForeignEntry, SessionExists, TapeConflict, UnknownEntry
-from .merging import copies
+from .merge import copies
 from .outline import OutlineEntry
 from .store import Hit, TapeStore
 

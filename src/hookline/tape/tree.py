@@ -15,12 +15,12 @@ from .outline import OutlineEntry, one_line
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class Stretch:
     """Entries that follow each other without a branch; `children` go on from the last of them."""
 
     entries: Sequence[OutlineEntry]
-    parent: Run | None = None
-    children: list[Run] = field(default_factory=list["Run"])
+    parent: Stretch | None = None
+    children: list[Stretch] = field(default_factory=list["Stretch"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class TreeLine:
 class Tree:
     """The tree of one session. There are several roots when it began again from nothing."""
 
-    roots: list[Run]
-    leaf: Run | None
+    roots: list[Stretch]
+    leaf: Stretch | None
     """The run at whose end the next entry goes."""
     labels: dict[str, list[str]]
     """The labels of each entry that has some."""
@@ -49,9 +49,9 @@ class Tree:
         leaf = next((run for run in runs if run.entries[-1] is outline[-1]), None)
         return cls([run for run in runs if run.parent is None], leaf, _labels(outline))
 
-    def trunk(self) -> list[Run]:
+    def trunk(self) -> list[Stretch]:
         """The runs from the root to the leaf."""
-        trunk: list[Run] = []
+        trunk: list[Stretch] = []
         run = self.leaf
         while run is not None:
             trunk.append(run)
@@ -84,7 +84,7 @@ class Tree:
         return "\n".join(line.text for line in lines)
 
 
-def _runs(outline: Sequence[OutlineEntry]) -> list[Run]:
+def _runs(outline: Sequence[OutlineEntry]) -> list[Stretch]:
     """Cut the outline where an entry does not follow the one before, or has more than one child."""
     jumps: list[int] = []
     before: str | None = None
@@ -95,10 +95,10 @@ def _runs(outline: Sequence[OutlineEntry]) -> list[Run]:
     parents = {outline[place].parent_id for place in jumps}
     after = (place + 1 for place, entry in enumerate(outline[:-1]) if entry.id in parents)
     starts = sorted({*jumps, *after})
-    by_end: dict[str, Run] = {}
-    runs: list[Run] = []
+    by_end: dict[str, Stretch] = {}
+    runs: list[Stretch] = []
     for start, end in zip(starts, [*starts, len(outline)][1:], strict=True):
-        run = Run(outline[start:end], by_end.get(outline[start].parent_id or ""))
+        run = Stretch(outline[start:end], by_end.get(outline[start].parent_id or ""))
         if run.parent is not None:
             run.parent.children.append(run)
         by_end[run.entries[-1].id] = run
@@ -109,12 +109,12 @@ def _runs(outline: Sequence[OutlineEntry]) -> list[Run]:
     return branches
 
 
-def _is_continued(run: Run) -> bool:
+def _is_continued(run: Stretch) -> bool:
     """Whether a run is the only one to go on from its parent: it is no branch then."""
     return run.parent is not None and len(run.parent.children) == 1
 
 
-def _join(run: Run) -> None:
+def _join(run: Stretch) -> None:
     """Take in the runs that only continue this one."""
     if len(run.children) != 1:
         return
@@ -169,8 +169,8 @@ class _Pen:
         self.dots = "..." if ascii_only else "…"
         self.here = "  <- here" if ascii_only else "  ← here"
         self.bar, self.tee, self.end = ("|  ", "|- ", "`- ") if ascii_only else ("│  ", "├─ ", "└─ ")
-        self.trunk: set[Run] = set()
-        self.nodes: dict[Run, list[OutlineEntry]] = {}
+        self.trunk: set[Stretch] = set()
+        self.nodes: dict[Stretch, list[OutlineEntry]] = {}
 
     def draw(self) -> Iterator[TreeLine]:
         """All the lines, within the limits of the moment."""
@@ -186,7 +186,7 @@ class _Pen:
         else:
             yield from self._branches(roots, "", 0)
 
-    def _run(self, run: Run, first: str, rest: str, level: int) -> Iterator[TreeLine]:
+    def _run(self, run: Stretch, first: str, rest: str, level: int) -> Iterator[TreeLine]:
         """A run's nodes, the first with its branch before it, then what branches off at its end."""
         if self.trunk_only and run not in self.trunk:
             yield self._folded(run, first)
@@ -206,13 +206,13 @@ class _Pen:
         else:
             yield from self._branches(run.children, rest, level + 1)
 
-    def _branches(self, runs: Sequence[Run], prefix: str, level: int) -> Iterator[TreeLine]:
+    def _branches(self, runs: Sequence[Stretch], prefix: str, level: int) -> Iterator[TreeLine]:
         for run in runs:
             last = run is runs[-1]
             first, rest = (self.end, "   ") if last else (self.tee, self.bar)
             yield from self._run(run, prefix + first, prefix + rest, level)
 
-    def _folded(self, run: Run, prefix: str) -> TreeLine:
+    def _folded(self, run: Stretch, prefix: str) -> TreeLine:
         """A branch in one line."""
         node = self._nodes(run)[0]
         more, waiting = -1, [run]
@@ -223,7 +223,7 @@ class _Pen:
         line = self._line(node, prefix, False)
         return TreeLine(f"{line.text} (+{more})", node.id) if more else line
 
-    def _nodes(self, run: Run) -> list[OutlineEntry]:
+    def _nodes(self, run: Stretch) -> list[OutlineEntry]:
         """The entries of a run that get a line: at least one."""
         if run not in self.nodes:
             labels = self.tree.labels

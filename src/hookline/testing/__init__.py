@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
     from hookline.models import ScriptedModel
+    from hookline.runtime.app import Hookline
 
-    from .changes import Change, Changes
+    from .changes import Changes, HandlerChange
     from .channel import RecordingChannel
     from .clock import VirtualClock
     from .firing import Fire
@@ -54,8 +54,8 @@ def app(tmp_path: Path) -> Hookline:
 
     Its policy allows every tool call that no plugin judges, since nobody is there to be asked.
     """
-    from hookline.app import Hookline
     from hookline.policy import Policy
+    from hookline.runtime.app import Hookline
 
     workspace = tmp_path / "workspace"
     workspace.mkdir()
@@ -110,9 +110,9 @@ def fire() -> Fire:
 
 
 __all__ = [
-    "Change",
     "Changes",
     "Fire",
+    "HandlerChange",
     "RecordingChannel",
     "Row",
     "VirtualClock",

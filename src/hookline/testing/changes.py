@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from hookline.catalog import CATALOG
 from hookline.hooks import Decision, Dispatch, Verdict
+from hookline.hookspecs import CATALOG
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HandlerChange:
     """What one plugin or handler did to one dispatch."""
 
     hook: str
@@ -27,7 +27,7 @@ class Change:
         return f"{self.by} {self.did} {self.hook}" + (f": {details}" if details else "")
 
 
-class Changes(list[Change]):
+class Changes(list[HandlerChange]):
     """Changes in the order in which they happened."""
 
     def take(self, dispatch: Dispatch) -> None:
@@ -39,24 +39,24 @@ class Changes(list[Change]):
         reducer = CATALOG[dispatch.hook].reducer if dispatch.hook in CATALOG else None
         fields = (reducer.carries,) if reducer and reducer.replaces and reducer.carries else ()
         self.extend(
-            Change(dispatch.hook, call.by, "rewrote", fields)
+            HandlerChange(dispatch.hook, call.by, "rewrote", fields)
             for call in dispatch.calls
             if call.did == "rewrote"
         )
 
-    def by(self, plugin: str) -> list[Change]:
+    def by(self, plugin: str) -> list[HandlerChange]:
         """What one plugin or handler did."""
         return [change for change in self if change.by == plugin]
 
-    def of(self, hook: str) -> list[Change]:
+    def of(self, hook: str) -> list[HandlerChange]:
         """What was done at one hook."""
         return [change for change in self if change.hook == hook]
 
 
-def _ruled(hook: str, verdict: Verdict[Any]) -> list[Change]:
+def _ruled(hook: str, verdict: Verdict[Any]) -> list[HandlerChange]:
     did = {Decision.ALLOW: "rewrote", Decision.ASK: "asked", Decision.DENY: "denied"}
     return [
-        Change(
+        HandlerChange(
             hook,
             ruling.by,
             did[ruling.decision],

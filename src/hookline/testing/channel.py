@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hookline.catalog.envelope import Envelope
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import Channel, Note, Question
+from hookline.types import Envelope, StreamEvent
 
 
 class RecordingChannel(Channel):

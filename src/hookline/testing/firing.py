@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields as fields_of
 from typing import Any, cast
 
-from hookline.catalog import Hooks
-from hookline.catalog.context import HookContext
 from hookline.hooks import HooklineError
+from hookline.hookspecs import Hooks
+from hookline.types import HookContext
 
 
 class Fire:

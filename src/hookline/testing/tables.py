@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
-from hookline.catalog import CATALOG
-from hookline.hooks import Decision, HooklineError
+from hookline.errors import BadTable
+from hookline.hooks import Decision
 from hookline.hooks.errors import suggestion
-from hookline.untrusted import load_toml
+from hookline.hookspecs import CATALOG
+from hookline.text.untrusted import load_toml
 
 if TYPE_CHECKING:
     from .firing import Fire
@@ -32,10 +33,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DECISIONS = ("allow", "ask", "deny")
 EXPECTED = ("event", "decision", "reason", "by", "name")
-
-
-class BadTable(HooklineError, ValueError):
-    """A decision table that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """Tools: functions that a model may call, the registry of them, and what becomes of their output.
 
-`builtin_tools()` in `hookline.tools.builtin` gives the ones that come with Hookline.
+`builtin_tools()` in `hookline.ext.tools` gives the ones that come with Hookline.
 """
 
+from hookline.errors import DuplicateTool, ToolArgumentError, ToolError, ToolOutputError, UnknownTool
+
 from .context import ToolContext
-from .errors import DuplicateTool, ToolArgumentError, ToolError, ToolOutputError, UnknownTool
 from .invoke import Result
 from .output import cut, cut_content, model_content
 from .registry import REGISTRY, Registry

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hookline.catalog.identity import Identity
+from hookline.types import Identity
 
 from .arguments import copied
 
 if TYPE_CHECKING:
-    from .runner import Admitted, Caller
+    from .runner import Admitted, ToolCaller
 
 
-def about(admitted: Admitted, caller: Caller, identity: Identity | None = None) -> dict[str, Any]:
+def about(admitted: Admitted, caller: ToolCaller, identity: Identity | None = None) -> dict[str, Any]:
     """Which call this is, and on whose behalf: the caller's, or that of one participant."""
     call, ctx = admitted.call, caller.ctx
     who = identity or caller.identity
@@ -36,7 +36,9 @@ def about(admitted: Admitted, caller: Caller, identity: Identity | None = None) 
     return found
 
 
-def describe(admitted: Admitted, caller: Caller, identity: Identity | None = None) -> dict[str, Any]:
+def describe(
+    admitted: Admitted, caller: ToolCaller, identity: Identity | None = None
+) -> dict[str, Any]:
     """The action that is judged, for the caller or for one participant of the turn."""
     assert admitted.tool is not None
     spec = admitted.tool.spec

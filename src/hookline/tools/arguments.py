@@ -15,16 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, cast
 
-from .errors import ToolError
+from hookline.errors import BadArgumentValue
 
 Arguments: TypeAlias = dict[str, Any]
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
 """The integers that policies, providers and databases agree on."""
-
-
-class BadValue(ToolError, ValueError):
-    """Arguments that are not JSON, or exceed a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +42,24 @@ def parse(
     """The arguments of a call, or an empty dict and what is wrong with them."""
     try:
         return read(arguments, limits), None
-    except BadValue as error:
+    except BadArgumentValue as error:
         return {}, str(error)
 
 
 def read(arguments: Any, limits: ArgumentLimits = USUAL) -> Arguments:
-    """The arguments as a new tree of plain values; `BadValue` says what is wrong with them."""
+    """The arguments as a new tree of plain values; `BadArgumentValue` says what is wrong with them."""
     if isinstance(arguments, str):
         text = str.__str__(arguments)
         arguments = _decoded(text, limits)
         if type(arguments) is not dict:
             kind = type(arguments).__name__
-            raise BadValue(f"the arguments must be a JSON object, not {kind}")
+            raise BadArgumentValue(f"the arguments must be a JSON object, not {kind}")
         if _is_harmless(text, limits):
             return cast("Arguments", arguments)
     elif not isinstance(arguments, Mapping):
         kind = cast("type[Any]", type(arguments)).__name__
-        raise BadValue(f"the arguments must be a JSON object, not {kind}")
-    return _Reader(limits).table(cast("Mapping[Any, Any]", arguments), 1)
+        raise BadArgumentValue(f"the arguments must be a JSON object, not {kind}")
+    return _ArgumentCopy(limits).table(cast("Mapping[Any, Any]", arguments), 1)
 
 
 def copied(arguments: Mapping[str, Any]) -> Arguments:
@@ -91,9 +87,9 @@ def _decoded(text: str, limits: ArgumentLimits) -> Any:
     except RecursionError:
         raise _too_deep(limits) from None
     except ValueError as error:
-        if isinstance(error, BadValue):
+        if isinstance(error, BadArgumentValue):
             raise
-        raise BadValue(f"the arguments are not valid JSON: {error}") from None
+        raise BadArgumentValue(f"the arguments are not valid JSON: {error}") from None
 
 
 def _is_harmless(text: str, limits: ArgumentLimits) -> bool:
@@ -115,12 +111,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))
-        raise BadValue(f"the arguments name {twice[:80]!r} twice; name it once")
+        raise BadArgumentValue(f"the arguments name {twice[:80]!r} twice; name it once")
     return found
 
 
 def _no_number(name: str) -> NoReturn:
-    raise BadValue(f"the arguments contain {name}, which is not JSON; use a number or null")
+    raise BadArgumentValue(f"the arguments contain {name}, which is not JSON; use a number or null")
 
 
 _DOUBTFUL = re.compile(r"\\u|[0-9]{19}|[0-9.][eE]")
@@ -136,7 +132,7 @@ _LIST: _Items = cast("Any", list).__iter__
 _TUPLE: _Items = cast("Any", tuple).__iter__
 
 
-class _Reader:
+class _ArgumentCopy:
     """Copies a value into plain types, within limits.
 
     The values of subclasses are read with the methods of their base type: an override cannot show one
@@ -159,10 +155,12 @@ class _Reader:
             kind = cast("type[Any]", type(name))
             if kind is not str:
                 if not isinstance(name, str):
-                    raise BadValue(f"the arguments have a name that is not text: {kind.__name__}")
+                    raise BadArgumentValue(
+                        f"the arguments have a name that is not text: {kind.__name__}"
+                    )
                 name = str.__str__(name)
             if name in found:
-                raise BadValue(f"the arguments name {name[:80]!r} twice; name it once")
+                raise BadArgumentValue(f"the arguments name {name[:80]!r} twice; name it once")
             self._text(name)
             found[name] = self._value(each, depth)
         return found
@@ -187,11 +185,13 @@ class _Reader:
         if kind is int:
             if SMALLEST <= value <= LARGEST:
                 return value
-            raise BadValue("the arguments contain an integer beyond 64 bits; pass it as text")
+            raise BadArgumentValue("the arguments contain an integer beyond 64 bits; pass it as text")
         if kind is float:
             if value - value == 0.0:  # neither infinite nor NaN
                 return value
-            raise BadValue("the arguments contain a number that is not finite; use a number or null")
+            raise BadArgumentValue(
+                "the arguments contain a number that is not finite; use a number or null"
+            )
         return self._other(value, kind, depth)
 
     def _other(self, value: Any, kind: type[Any], depth: int) -> Any:
@@ -210,7 +210,7 @@ class _Reader:
             return self._value(float.__float__(value), depth)
         if issubclass(kind, Mapping):
             return self.table(value, depth + 1)
-        raise BadValue(f"the arguments contain a {kind.__name__}, which JSON does not have")
+        raise BadArgumentValue(f"the arguments contain a {kind.__name__}, which JSON does not have")
 
     def _text(self, value: str) -> None:
         self._spend(len(value) + 2)
@@ -218,7 +218,7 @@ class _Reader:
             try:
                 value.encode()
             except UnicodeEncodeError:
-                raise BadValue("the arguments contain half of a surrogate pair") from None
+                raise BadArgumentValue("the arguments contain half of a surrogate pair") from None
 
     def _spend(self, size: int) -> None:
         self._left -= size
@@ -226,14 +226,14 @@ class _Reader:
             raise _too_large(self._limits)
 
 
-def _too_large(limits: ArgumentLimits) -> BadValue:
-    return BadValue(
+def _too_large(limits: ArgumentLimits) -> BadArgumentValue:
+    return BadArgumentValue(
         f"the arguments are larger than {limits.size:,} characters ([limits] argument_size); "
         "pass less, or in several calls"
     )
 
 
-def _too_deep(limits: ArgumentLimits) -> BadValue:
-    return BadValue(
+def _too_deep(limits: ArgumentLimits) -> BadArgumentValue:
+    return BadArgumentValue(
         f"the arguments are nested deeper than {limits.depth} levels ([limits] argument_depth)"
     )

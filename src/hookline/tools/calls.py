@@ -7,18 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from hookline.catalog.calls import ToolCall, ToolResultContent
-from hookline.catalog.context import HookContext
-from hookline.catalog.identity import NOBODY, Identity
-from hookline.catalog.parts import Content
-from hookline.hooks import HooklineError, Ruling
+from hookline.hooks import Ruling
+from hookline.types import NOBODY, Content, HookContext, Identity, ToolCall, ToolResultContent
 
 from .arguments import USUAL, ArgumentLimits, copied
 from .tool import Tool
-
-
-class ToolRefused(HooklineError):
-    """A call that a gate denied; the message is what the model is told."""
 
 
 class Journal(Protocol):
@@ -51,7 +44,7 @@ Record = Callable[[dict[str, Any], Sequence[Ruling], str], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Caller:
+class ToolCaller:
     """On whose behalf calls are run."""
 
     ctx: HookContext

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hookline.catalog.identity import NOBODY, Identity
+from hookline.types import NOBODY, Identity
 
 
 def nobody_watches(value: Any) -> None:

@@ -33,7 +33,7 @@ _SPHINX_OTHER = re.compile(r"^:(?:returns?|rtype|raises?|type|yields?|ytype)\b[^
 
 def parse_docstring(doc: str | None, parameters: Collection[str]) -> tuple[str, dict[str, str]]:
     """The description, without what it says on parameters, and that text for each of them."""
-    reader = _Reader(parameters)
+    reader = _DocstringReader(parameters)
     lines = cleandoc(doc or "").splitlines()
     for index, line in enumerate(lines):
         following = lines[index + 1] if index + 1 < len(lines) else ""
@@ -42,7 +42,7 @@ def parse_docstring(doc: str | None, parameters: Collection[str]) -> tuple[str, 
     return description, {name: " ".join(text).strip() for name, text in reader.texts.items()}
 
 
-class _Reader:
+class _DocstringReader:
     """Goes through a docstring line by line and remembers in what section it is."""
 
     def __init__(self, parameters: Collection[str]) -> None:

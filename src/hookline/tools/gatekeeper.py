@@ -13,22 +13,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from hookline.catalog.calls import ToolCall
-from hookline.catalog.context import HookContext
-from hookline.catalog.events.misc import NotificationEvent
-from hookline.catalog.events.tool import ToolCallEvent, ToolExecutionStartEvent
-from hookline.catalog.identity import Identity
-from hookline.catalog.place import at
-from hookline.catalog.place import call as call_place
 from hookline.channel import OneWay, Question, SignedAnswer
-from hookline.hooks import Decision, HooklineError, Hooks, Ruling, Verdict
+from hookline.errors import ToolError, ToolRefused
+from hookline.events import NotificationEvent, ToolCallEvent, ToolExecutionStartEvent
+from hookline.hooks import Decision, HooklineError, HookRegistry, Ruling, Verdict
 from hookline.hooks.errors import error_text
+from hookline.turn_context import at
+from hookline.turn_context import call as call_place
+from hookline.types import HookContext, Identity, ToolCall
 
 from .action import about, describe
 from .arguments import copied, parse, read
-from .calls import Admitted, Approve, Caller, Judge, Record, Requested, Resolve, ToolRefused
+from .calls import Admitted, Approve, Judge, Record, Requested, Resolve, ToolCaller
 from .context import ToolContext, nobody_watches
-from .errors import ToolError
 from .registry import Registry
 
 LONGEST_NAME = 256
@@ -39,7 +36,7 @@ class Gatekeeper:
 
     def __init__(
         self,
-        hooks: Hooks,
+        hooks: HookRegistry,
         registry: Registry,
         *,
         judge: Judge | None = None,
@@ -58,12 +55,12 @@ class Gatekeeper:
         self._approve = hooks["resolve_approval"]
         self._notification = hooks["notification"]
 
-    async def admit(self, requested: Requested, caller: Caller) -> Admitted:
+    async def admit(self, requested: Requested, caller: ToolCaller) -> Admitted:
         """Pass a call through the gates; one that is let through is on the tape afterwards."""
         with at(call_place(caller.ctx.session_id, requested.id)):
             return await self._admit(requested, caller)
 
-    async def _admit(self, requested: Requested, caller: Caller) -> Admitted:
+    async def _admit(self, requested: Requested, caller: ToolCaller) -> Admitted:
         ctx = caller.ctx
         arguments, fault = parse(requested.arguments, caller.limits)
         if len(requested.name) > LONGEST_NAME:  # no registered tool has such a name
@@ -97,7 +94,7 @@ class Gatekeeper:
             await caller.journal.tool_call(admitted.call, requested.arguments, admitted.rulings)
         return admitted
 
-    async def _write_down(self, admitted: Admitted, caller: Caller) -> None:
+    async def _write_down(self, admitted: Admitted, caller: ToolCaller) -> None:
         """Record the decision; one that cannot be recorded is a no."""
         if self.record is None:
             return
@@ -111,7 +108,7 @@ class Gatekeeper:
             admitted.rulings.append(Ruling(Decision.DENY, told(error), by="audit"))
             admitted.refusal = admitted.refusal or why
 
-    async def _rewrite(self, admitted: Admitted, caller: Caller) -> None:
+    async def _rewrite(self, admitted: Admitted, caller: ToolCaller) -> None:
         if not self._before.live:
             return
         ctx, given = caller.ctx, admitted.copy()
@@ -122,7 +119,7 @@ class Gatekeeper:
             raise ToolRefused(str(arguments))
         admitted.call = replace(admitted.call, arguments=read(arguments, caller.limits))
 
-    async def _ask_gates(self, admitted: Admitted, caller: Caller) -> list[str]:
+    async def _ask_gates(self, admitted: Admitted, caller: ToolCaller) -> list[str]:
         """Let `tool_call` judge for each participant of the turn; give the questions of handlers.
 
         The final arguments must be judged for everyone: after a rewrite, all are judged again.
@@ -137,7 +134,7 @@ class Gatekeeper:
                 return [question for question in asked if question is not None]
         raise ToolRefused(f"{admitted.call.name} was not run: its arguments do not settle")
 
-    async def _ask_gate(self, admitted: Admitted, caller: Caller, ctx: HookContext) -> str | None:
+    async def _ask_gate(self, admitted: Admitted, caller: ToolCaller, ctx: HookContext) -> str | None:
         """Let `tool_call` judge for one participant; give the question if a handler asks one."""
         verdict, left = await self._judged(admitted, caller, ctx)
         if left != admitted.call.arguments:  # changed in place: who saw it before?
@@ -153,7 +150,7 @@ class Gatekeeper:
         return (verdict.reason or f"run {admitted.call.name}?") if verdict.asked else None
 
     async def _judged(
-        self, admitted: Admitted, caller: Caller, ctx: HookContext
+        self, admitted: Admitted, caller: ToolCaller, ctx: HookContext
     ) -> tuple[Verdict[ToolCallEvent], dict[str, Any]]:
         """Fire `tool_call` and take over the rewrite that results ask for.
 
@@ -170,7 +167,7 @@ class Gatekeeper:
             admitted.call = replace(call, arguments=read(rewritten, caller.limits))
         return verdict, read(verdict.event.input, caller.limits)
 
-    async def _authorise(self, admitted: Admitted, caller: Caller, asked: list[str]) -> None:
+    async def _authorise(self, admitted: Admitted, caller: ToolCaller, asked: list[str]) -> None:
         """Judge the final arguments: plugins, then policy, then a person if anyone asks for one.
 
         A turn that several users steer is judged once for each of them; the strictest counts.
@@ -182,7 +179,9 @@ class Gatekeeper:
             question = "; ".join(dict.fromkeys(each for each in questions if each))
             await self._get_approval(admitted, caller, question or f"run {admitted.call.name}?")
 
-    async def _weigh(self, admitted: Admitted, caller: Caller, identity: Identity) -> list[str | None]:
+    async def _weigh(
+        self, admitted: Admitted, caller: ToolCaller, identity: Identity
+    ) -> list[str | None]:
         """The questions that plugins and policy have about a call on behalf of one user."""
         authorized = None
         if self._authorize.live:
@@ -210,7 +209,7 @@ class Gatekeeper:
             admitted.rulings.append(Ruling(by="authorize_action"))
         return questions
 
-    async def _get_approval(self, admitted: Admitted, caller: Caller, question: str) -> None:
+    async def _get_approval(self, admitted: Admitted, caller: ToolCaller, question: str) -> None:
         request = {
             **describe(admitted, caller),
             "question": question,
@@ -222,7 +221,7 @@ class Gatekeeper:
         if ruling.decision is not Decision.ALLOW:
             raise ToolRefused(f"{admitted.call.name} {ruling.reason}")
 
-    async def _preview(self, admitted: Admitted, caller: Caller) -> str | None:
+    async def _preview(self, admitted: Admitted, caller: ToolCaller) -> str | None:
         """Say what the call would change; one that would fail is refused instead of asked about."""
         tool = admitted.tool
         assert tool is not None
@@ -256,7 +255,7 @@ class Gatekeeper:
             return answer
         return SignedAnswer(answer, asked.get("user") or "human")
 
-    async def _admit_again(self, admitted: Admitted, caller: Caller) -> dict[str, Any]:
+    async def _admit_again(self, admitted: Admitted, caller: ToolCaller) -> dict[str, Any]:
         """Judge a further run as a call of its own, and ask again; give the values it runs with."""
         judged, tool = admitted.call, admitted.tool
         assert tool is not None
@@ -276,7 +275,7 @@ class Gatekeeper:
         return tool.validate(copied(judged.arguments))
 
     def _context(
-        self, admitted: Admitted, caller: Caller, report: Callable[[Any], None] = nobody_watches
+        self, admitted: Admitted, caller: ToolCaller, report: Callable[[Any], None] = nobody_watches
     ) -> ToolContext:
         ctx = caller.ctx
         return ToolContext(
@@ -295,7 +294,7 @@ class Gatekeeper:
         )
 
 
-def contexts_of(caller: Caller) -> list[HookContext]:
+def contexts_of(caller: ToolCaller) -> list[HookContext]:
     """The caller's context once for each participant of the turn, as that participant's own."""
     if not caller.identity.others:
         return [caller.ctx]

@@ -8,8 +8,9 @@ from inspect import isasyncgen, isasyncgenfunction, isawaitable, iscoroutinefunc
 from threading import Event as Flag
 from typing import Any
 
+from hookline.errors import ToolError
+
 from .context import ToolContext
-from .errors import ToolError
 from .threads import in_thread
 
 Report = Callable[[Any], None]

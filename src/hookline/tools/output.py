@@ -7,10 +7,9 @@ from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from hookline.catalog.parts import AudioPart, Content, ImagePart, Part, TextPart
+from hookline.errors import ToolOutputError
 from hookline.hooks.errors import error_text
-
-from .errors import ToolOutputError
+from hookline.types import AudioPart, Content, ImagePart, Part, TextPart
 
 LIMIT = 50_000
 """Characters of one result that a model is shown, unless something else is said."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 
-class Progress:
+class ToolProgress:
     """Takes reports from the tool's thread or task and shows them one by one.
 
     Nothing is created until the first report comes.

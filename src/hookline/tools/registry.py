@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from hookline.errors import DuplicateTool, UnknownTool
 from hookline.specs import ToolSpec
-
-from .errors import DuplicateTool, UnknownTool
 
 if TYPE_CHECKING:
     from .tool import Tool

@@ -21,35 +21,25 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from hookline.catalog.calls import ToolCall, ToolResultContent
-from hookline.catalog.context import HookContext
-from hookline.catalog.events.tool import (
+from hookline.errors import ToolRefused
+from hookline.events import (
     ToolExecutionEndEvent,
     ToolExecutionFailureEvent,
     ToolExecutionUpdateEvent,
     ToolResultEvent,
 )
-from hookline.catalog.parts import Content
-from hookline.catalog.place import at
-from hookline.catalog.place import call as call_place
-from hookline.hooks import Decision, HooklineError, Hooks, Verdict
+from hookline.hooks import Decision, HooklineError, HookRegistry, Verdict
+from hookline.turn_context import at
+from hookline.turn_context import call as call_place
+from hookline.types import Content, HookContext, ToolCall, ToolResultContent
 
 from .action import about
 from .arguments import copied
-from .calls import (
-    Admitted,
-    Approve,
-    Caller,
-    Judge,
-    Record,
-    Requested,
-    ToolOutcome,
-    ToolRefused,
-)
+from .calls import Admitted, Approve, Judge, Record, Requested, ToolCaller, ToolOutcome
 from .context import during
 from .gatekeeper import Gatekeeper, contexts_of, told
 from .output import model_content
-from .progress import Progress
+from .progress import ToolProgress
 from .registry import Registry
 from .spool import fit
 from .tool import Tool
@@ -60,7 +50,7 @@ class ToolRunner(Gatekeeper):
 
     def __init__(
         self,
-        hooks: Hooks,
+        hooks: HookRegistry,
         registry: Registry,
         *,
         judge: Judge | None = None,
@@ -77,18 +67,18 @@ class ToolRunner(Gatekeeper):
         self._persist = hooks["tool_result_persist"]
         self._on_error = hooks["on_error"]
 
-    async def run(self, requested: Requested, caller: Caller) -> ToolOutcome:
+    async def run(self, requested: Requested, caller: ToolCaller) -> ToolOutcome:
         """One call from beginning to end."""
         return await self.execute(await self.admit(requested, caller), caller)
 
     # --- execution: the tool, and what becomes of its result ------------------------------------
 
-    async def execute(self, admitted: Admitted, caller: Caller) -> ToolOutcome:
+    async def execute(self, admitted: Admitted, caller: ToolCaller) -> ToolOutcome:
         """Run an admitted call, or tell why it does not run, and keep what came of it."""
         with at(call_place(caller.ctx.session_id, admitted.call.id)):
             return await self._execute(admitted, caller)
 
-    async def _execute(self, admitted: Admitted, caller: Caller) -> ToolOutcome:
+    async def _execute(self, admitted: Admitted, caller: ToolCaller) -> ToolOutcome:
         ctx, call = caller.ctx, admitted.call
         error: Exception | None = None
         ran = admitted.refusal is None
@@ -120,7 +110,7 @@ class ToolRunner(Gatekeeper):
         await self._keep(outcome, admitted, caller)
         return outcome
 
-    async def _tell(self, error: Exception, call: ToolCall, caller: Caller) -> None:
+    async def _tell(self, error: Exception, call: ToolCall, caller: ToolCaller) -> None:
         """Report the error of a tool to the hooks that observe errors."""
         ctx = caller.ctx
         if self._failure.live:
@@ -129,7 +119,7 @@ class ToolRunner(Gatekeeper):
         if self._on_error.live:
             await self._on_error.fire("tool", error, caller.state.get("message"), ctx.agent_id)
 
-    async def _call_tool(self, admitted: Admitted, caller: Caller) -> Any:
+    async def _call_tool(self, admitted: Admitted, caller: ToolCaller) -> Any:
         tool = admitted.tool
         assert tool is not None
         values = admitted.values
@@ -157,7 +147,7 @@ class ToolRunner(Gatekeeper):
             over = True
 
     async def _invoke(
-        self, tool: Tool, values: dict[str, Any], admitted: Admitted, caller: Caller
+        self, tool: Tool, values: dict[str, Any], admitted: Admitted, caller: ToolCaller
     ) -> Any:
         """Reach the tool's function: the only place that does."""
         ctx, call = caller.ctx, admitted.call
@@ -167,7 +157,7 @@ class ToolRunner(Gatekeeper):
                 partial = ToolResultContent(call.id, call.name, shown(value))
                 await self._update.fire(ToolExecutionUpdateEvent(partial), ctx)
 
-        progress = Progress(show)
+        progress = ToolProgress(show)
         context = self._context(admitted, caller, progress.report)
         limit = tool.timeout or caller.timeout
         deadline = asyncio.timeout(limit)
@@ -182,14 +172,14 @@ class ToolRunner(Gatekeeper):
         finally:
             await progress.done()
 
-    async def _judge_result(self, outcome: ToolOutcome, admitted: Admitted, caller: Caller) -> None:
+    async def _judge_result(self, outcome: ToolOutcome, admitted: Admitted, caller: ToolCaller) -> None:
         if not self._result.live:
             return
         for ctx in contexts_of(caller):
             await self._judge_result_for(ctx, outcome, admitted, caller)
 
     async def _judge_result_for(
-        self, ctx: HookContext, outcome: ToolOutcome, admitted: Admitted, caller: Caller
+        self, ctx: HookContext, outcome: ToolOutcome, admitted: Admitted, caller: ToolCaller
     ) -> None:
         call = outcome.call
         event = ToolResultEvent(
@@ -212,7 +202,7 @@ class ToolRunner(Gatekeeper):
         await self._write_down_result(outcome, verdict, admitted, caller)
 
     async def _write_down_result(
-        self, outcome: ToolOutcome, verdict: Verdict[Any], admitted: Admitted, caller: Caller
+        self, outcome: ToolOutcome, verdict: Verdict[Any], admitted: Admitted, caller: ToolCaller
     ) -> None:
         """Record that a result was withheld or rewritten; what cannot be recorded is withheld."""
         rulings = [each for each in verdict.trail if each.changes or each.decision is Decision.DENY]
@@ -227,7 +217,7 @@ class ToolRunner(Gatekeeper):
             )
             outcome.is_error = True
 
-    async def _keep(self, outcome: ToolOutcome, admitted: Admitted, caller: Caller) -> None:
+    async def _keep(self, outcome: ToolOutcome, admitted: Admitted, caller: ToolCaller) -> None:
         kept = outcome.content
         if self._persist.live:
             ctx = caller.ctx

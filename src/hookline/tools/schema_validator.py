@@ -16,7 +16,7 @@ from importlib import import_module
 from itertools import islice
 from typing import Any, cast
 
-from hookline.patterns import Pattern, PatternError
+from hookline.text.patterns import Pattern, PatternError
 
 log = logging.getLogger(__name__)
 

@@ -20,11 +20,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from hookline.catalog.parts import Content, TextPart
-from hookline.private import private_folder
+from hookline.errors import ToolError
+from hookline.system.private_files import private_folder
+from hookline.types import Content, TextPart
 
 from .context import ToolContext
-from .errors import ToolError
 from .output import LIMIT, cut, readable_bytes
 
 KEPT_BYTES = 64_000_000

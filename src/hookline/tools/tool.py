@@ -26,11 +26,11 @@ from typing import Any, NoReturn, overload
 
 from pydantic import ValidationError
 
+from hookline.errors import ToolArgumentError, ToolError
 from hookline.hooks.errors import DeclarationError
 from hookline.specs import ReplayPolicy, SideEffects, ToolSpec
 
 from .context import ToolContext, nobody_watches
-from .errors import ToolArgumentError, ToolError
 from .invoke import invoke, runs_on_the_loop
 from .rawschema import RawSignature
 from .registry import REGISTRY, Registry

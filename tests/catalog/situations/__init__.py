@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from hookline.app import Hookline
-from hookline.catalog.examples import PLUGINS, implementations
-from hookline.gateway import Gateway
+from hookline.observe.reference.examples import PLUGINS, implementations
+from hookline.runtime.app import Hookline
+from hookline.runtime.turn import TurnResult
+from hookline.serve import Gateway
 from hookline.testing import RecordingChannel
-from hookline.turn import TurnResult
 
 from ...gateway.mailbox import Letters
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hookline.agent.errors import Blocked
 from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
+from hookline.errors import Blocked
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
 

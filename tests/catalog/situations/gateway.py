@@ -6,12 +6,12 @@ import sys
 import httpx
 import pytest
 
-from hookline import person
 from hookline.events import AudioPart, ToolCallEventResult
-from hookline.gateway import Gateway, GatewaySettings
-from hookline.gateway.server import create_app
 from hookline.models.script import Call, Fault, Turn
+from hookline.runtime import user_tools as person
 from hookline.sandbox.sandbox import probe
+from hookline.serve import Gateway, GatewaySettings
+from hookline.serve.server import create_app
 from hookline.testing import RecordingChannel
 
 from . import Stage, situation

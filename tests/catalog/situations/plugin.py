@@ -8,7 +8,7 @@ import pytest
 
 from hookline.events import ToolCallEventResult
 from hookline.models.script import Call, Turn
-from hookline.slash import plugin_commands
+from hookline.runtime.user_commands import plugin_commands
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hookline.agent.compactor import Compacting
-from hookline.agent.errors import Blocked
 from hookline.agent.run import Limits
+from hookline.errors import Blocked
 from hookline.testing import RecordingChannel
 
 from . import Stage, situation

@@ -8,8 +8,8 @@ import typer
 from typer.testing import CliRunner
 
 from hookline.cli.onboard import Answers, onboard
-from hookline.gateway import Gateway
 from hookline.models.script import Turn
+from hookline.serve import Gateway
 from hookline.tape import SQLiteStore
 from hookline.testing import RecordingChannel
 

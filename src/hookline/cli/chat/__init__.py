@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
 
 def start(app: Hookline, session_id: str | None = None, *, latest: bool = False) -> None:
     """Chat until the person leaves; on a pipe or a dumb terminal, in plain lines."""
+    from hookline.errors import BadInput
+
     from .. import INTERRUPTED, TERMINATED
-    from ..run import BadInput
 
     if session_id is not None and not session_id.strip():
         raise BadInput("--session needs the name of a session")
@@ -40,15 +41,14 @@ async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -
 
     end_when_asked()
     if is_plain():
-        from .plain import Lines, Plain
+        from .plain import LineReader, Plain
 
         with guarded():
             plain = Plain()
             with diverted(plain.printed):
-                await Chat(app, session_id, plain, latest=latest).run(Lines())
+                await Chat(app, session_id, plain, latest=latest).run(LineReader())
         return
-    from hookline.cli.console import console
-
+    from ..console import console
     from .completion import ChatCompleter
     from .history import ChatHistory
     from .keys import Keyboard, private, unechoed

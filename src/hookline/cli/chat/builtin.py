@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hookline.person import usage
-from hookline.slash import SlashCommand
-from hookline.text import printable
+from hookline.runtime.user_commands import SlashCommand
+from hookline.runtime.user_tools import usage
+from hookline.text.printable import printable
 
 from .view import one_line
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
 
-    from .commands import Commands
+    from .commands import ChatCommands
     from .session import Chat
 
 
-def builtin_commands(chat: Chat, commands: Commands) -> list[SlashCommand]:
+def builtin_commands(chat: Chat, commands: ChatCommands) -> list[SlashCommand]:
     """Commands about the chat itself."""
 
     def help_(app: Hookline, arguments: str) -> str:

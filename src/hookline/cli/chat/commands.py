@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hookline import slash
-from hookline.slash import plugin_commands, session_commands
-from hookline.text import printable
+from hookline.runtime import user_commands as slash
+from hookline.runtime.user_commands import plugin_commands, session_commands
+from hookline.text.printable import printable
 
 if TYPE_CHECKING:
     from .session import Chat
 
 
-class Commands:
+class ChatCommands:
     """Every command of a chat."""
 
     def __init__(self, chat: Chat) -> None:

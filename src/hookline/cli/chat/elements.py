@@ -88,7 +88,7 @@ class LeftHeading(Heading):
         yield from ended(self.runs.lines(console, options))
 
 
-class Item(ListItem):
+class MarkdownItem(ListItem):
     """An item of a list."""
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class IndentedCode(CodeBlock):
 ELEMENTS: dict[str, type[MarkdownElement]] = {
     "paragraph_open": Prose,
     "heading_open": LeftHeading,
-    "list_item_open": Item,
+    "list_item_open": MarkdownItem,
     "fence": IndentedCode,
     "code_block": IndentedCode,
 }

@@ -26,8 +26,8 @@ from prompt_toolkit.patch_stdout import StdoutProxy
 from prompt_toolkit.styles import Style
 
 from hookline.channel import Question
-from hookline.private import private_file, private_folder
-from hookline.text import is_unsafe, visible
+from hookline.system.private_files import private_file, private_folder
+from hookline.text.printable import is_unsafe, visible
 
 from .history import ChatHistory
 from .plain import forget_typed

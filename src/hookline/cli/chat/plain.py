@@ -8,10 +8,10 @@ import sys
 import threading
 from typing import TextIO
 
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import Question, exact
-from hookline.hooks import HooklineError
-from hookline.text import printable, visible
+from hookline.errors import NotText
+from hookline.text.printable import printable, visible
+from hookline.types import StreamEvent
 
 from ..terminal import direct
 from .view import one_line, text_of
@@ -102,11 +102,7 @@ def forget_typed(fd: int) -> None:
             pass  # not a terminal: there is nothing to forget
 
 
-class NotText(HooklineError, ValueError):
-    """A line of standard input that is not UTF-8."""
-
-
-class Lines:
+class LineReader:
     """Reads messages from standard input, one a line; where a person types them, it prompts."""
 
     def __init__(self, out: TextIO | None = None) -> None:

@@ -11,9 +11,9 @@ from typing import Any, cast
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import Question, exact
-from hookline.text import printable, visible
+from hookline.text.printable import printable, visible
+from hookline.types import StreamEvent
 
 from .blocks import Blocks
 from .page import Allowance, page

@@ -10,33 +10,39 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hookline.attachments import attachments, mentions
-from hookline.catalog.envelope import Envelope, address_of, content_of, field_of
-from hookline.catalog.events.tool import ToolExecutionUpdateEvent
-from hookline.catalog.identity import Identity
-from hookline.catalog.parts import Part, TextPart
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import Channel, Note, Question
-from hookline.cli.models import Progress
-from hookline.cli.orphans import adopting
-from hookline.cli.run import latest_session
-from hookline.delivery import is_channel
-from hookline.hookfiles import inert_text
+from hookline.events import ToolExecutionUpdateEvent
 from hookline.models.thinking import LEVELS
-from hookline.person import arguments_of, call_tool, run_shell
-from hookline.session_index import TERMINAL
-from hookline.slash import written
+from hookline.runtime.attachments import attachments, mentions
+from hookline.runtime.delivery import is_channel
+from hookline.runtime.hook_files import inert_text
+from hookline.runtime.session_index import TERMINAL
+from hookline.runtime.user_commands import written
+from hookline.runtime.user_tools import arguments_of, call_tool, run_shell
+from hookline.types import (
+    Envelope,
+    Identity,
+    Part,
+    StreamEvent,
+    TextPart,
+    address_of,
+    content_of,
+    field_of,
+)
 
-from .commands import Commands
-from .sessions import Places
-from .view import Reader, Stopped, View, text_of, told
+from ..models import DownloadProgress
+from ..orphans import adopting
+from ..run import latest_session
+from .commands import ChatCommands
+from .sessions import TreeLines
+from .view import ChatView, MessageReader, Stopped, text_of, told
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
+    from hookline.runtime.turn import TurnResult
     from hookline.tape import SessionInfo
-    from hookline.turn import TurnResult
 
 HUMAN = Identity("human", "terminal", "chat")
 SETTLING = 0.02
@@ -49,7 +55,7 @@ class Chat(Channel):
     """One person's conversation with the app, and their channel."""
 
     def __init__(
-        self, app: Hookline, session_id: str | None, view: View, *, latest: bool = False
+        self, app: Hookline, session_id: str | None, view: ChatView, *, latest: bool = False
     ) -> None:
         self.app = app
         self.session_id = session_id or app.sessions.project_session()
@@ -60,8 +66,8 @@ class Chat(Channel):
         self.cost = 0.0
         self.turn_cost = 0.0
         """What the session and its last turn cost, as far as prices are known."""
-        self.places = Places(app)
-        self.commands = Commands(self)
+        self.places = TreeLines(app)
+        self.commands = ChatCommands(self)
         self._sessions: list[SessionInfo] = []
         self._usage: dict[str, Any] = {}
         self._news: list[str] = []
@@ -70,13 +76,13 @@ class Chat(Channel):
         self._asking = asyncio.Lock()
         self._is_busy = False
         """Whether something is under way that is shown as it goes; if not, the person is typing."""
-        self._downloading = Progress()
-        self._reader: Reader | None = None
+        self._downloading = DownloadProgress()
+        self._reader: MessageReader | None = None
 
     # --- the loop -----------------------------------------------------------------------------
 
     async def run(
-        self, reader: Reader, quiet: Callable[[], AbstractContextManager[None]] = nullcontext
+        self, reader: MessageReader, quiet: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
         """Talk until the person leaves; `quiet` is entered while an answer is shown."""
         self._reader = reader

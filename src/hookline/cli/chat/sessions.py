@@ -9,14 +9,15 @@ from shutil import get_terminal_size
 from time import localtime, strftime
 from typing import TYPE_CHECKING
 
+from hookline.errors import BadCommand
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import suggestion
-from hookline.slash import BadCommand, SlashCommand
+from hookline.runtime.user_commands import SlashCommand
 
 from .view import one_line
 
 if TYPE_CHECKING:
-    from hookline.app import Hookline
+    from hookline.runtime.app import Hookline
     from hookline.tape import SessionInfo
 
     from .session import Chat
@@ -138,7 +139,7 @@ def chosen(wanted: str, found: list[SessionInfo]) -> str:
     raise BadCommand(f"there is no session {wanted!r}{suggestion(wanted, known)}; /resume lists them")
 
 
-class Places:
+class TreeLines:
     """The points of a session's tree by the numbers of their lines, as they were last drawn."""
 
     def __init__(self, app: Hookline) -> None:

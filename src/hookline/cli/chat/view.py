@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from hookline.catalog.parts import Content
-from hookline.catalog.stream import StreamEvent
 from hookline.channel import Question
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
-from hookline.text import printable
+from hookline.text.printable import printable
+from hookline.types import Content, StreamEvent
 
 
 class Stopped(Exception):
@@ -19,7 +18,7 @@ class Stopped(Exception):
     """
 
 
-class View(Protocol):
+class ChatView(Protocol):
     """Where a conversation is shown: a terminal with all it can do, or plain lines."""
 
     def begin(self) -> None:
@@ -67,7 +66,7 @@ class View(Protocol):
         ...
 
 
-class Reader(Protocol):
+class MessageReader(Protocol):
     """Where messages come from."""
 
     @property

@@ -14,18 +14,18 @@ from collections.abc import AsyncGenerator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from hookline.catalog.stream import StreamEvent
-from hookline.foreign_json import check_depth, parse_json
+from hookline.errors import BadSetting, ModelError
+from hookline.text.foreign_json import check_depth, parse_json
+from hookline.types import StreamEvent
 
-from ..errors import BadSetting, ModelError
 from ..model import ModelRequest
 from ..pricing import cost
 from .connections import Connections, http, proxy_of
 from .failures import CONNECT, Failures
+from .request import RequestWriter
 from .settings import Endpoint
 from .sse import EventReader, TooLong
-from .wire import Malformed, Reply, ToolNames, usage
-from .writing import RequestWriter
+from .wire import Malformed, StreamedReply, ToolNames, usage
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientTimeout
@@ -69,7 +69,7 @@ class OpenAIModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Answer piece by piece. Closing the stream closes its connection, which stops the model."""
         payload, names = self._payload(request)
-        reply = Reply(names)
+        reply = StreamedReply(names)
         reader = EventReader()
         response = await self._post(payload)
         try:
@@ -176,7 +176,7 @@ class OpenAIModel:
             raise self._failures.told(error)
         return table
 
-    def _check_end(self, reply: Reply, done: bool) -> None:
+    def _check_end(self, reply: StreamedReply, done: bool) -> None:
         if reply.reason == "error":
             raise self._failures.broken("broke off its answer", transient=True)
         if not reply.reason and not done:

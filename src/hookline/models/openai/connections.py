@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import ModelUnavailable
+from hookline.errors import ModelUnavailable
+
 from .providers import INSTALL
 
 if TYPE_CHECKING:

@@ -9,9 +9,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, cast
 
-from hookline.foreign_json import parse_json
-
-from ..errors import (
+from hookline.errors import (
     BadSetting,
     ContextOverflow,
     ModelError,
@@ -19,6 +17,8 @@ from ..errors import (
     ModelUnavailable,
     UnknownModel,
 )
+from hookline.text.foreign_json import parse_json
+
 from .connections import http
 from .settings import Endpoint
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ModelError, UnknownModel
+from hookline.errors import ModelError, UnknownModel
+
 from ..model import Model
-from ..registry import Provider
+from ..registry import ModelProvider
 
 if TYPE_CHECKING:
-    from .settings import Endpoint, Service
+    from .settings import Endpoint, OpenAIService
 
 INSTALL = "pip install aiohttp"
 
@@ -80,10 +81,12 @@ _SERVICES: dict[str, dict[str, Any]] = {
 }
 
 
-def openai_providers() -> list[Provider]:
+def openai_providers() -> list[ModelProvider]:
     """The providers. What they need is imported when one of their models is made or used."""
     return [
-        Provider(name, _maker(name), facts["summary"], _problem_of(name), obstacle=_obstacle_of(name))
+        ModelProvider(
+            name, _maker(name), facts["summary"], _problem_of(name), obstacle=_obstacle_of(name)
+        )
         for name, facts in _SERVICES.items()
     ]
 
@@ -93,11 +96,11 @@ def service_names() -> list[str]:
     return list(_SERVICES)
 
 
-def service(name: str) -> Service:
+def service(name: str) -> OpenAIService:
     """What is known of a service."""
-    from .settings import Service
+    from .settings import OpenAIService
 
-    return Service(name, **_SERVICES[name])
+    return OpenAIService(name, **_SERVICES[name])
 
 
 def endpoint_of(name: str, model: str, settings: Mapping[str, Any]) -> tuple[str, Endpoint]:

@@ -9,9 +9,9 @@ from math import isfinite
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from hookline.errors import BadSetting, ModelUnavailable
 from hookline.hooks.errors import suggestion
 
-from ..errors import BadSetting, ModelUnavailable
 from ..pricing import check_prices
 
 RESERVED = ("model", "messages", "stream", "tools")
@@ -19,7 +19,7 @@ RESERVED = ("model", "messages", "stream", "tools")
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class OpenAIService:
     """A provider that is known by name.
 
     `effort` is whether it takes a `reasoning_effort`; `no_effort` is its word for none, if it has one.
@@ -90,12 +90,12 @@ class Settings:
 class Endpoint:
     """A service as it is set up: everything but the model."""
 
-    service: Service
+    service: OpenAIService
     settings: Settings
     url: str
 
     @classmethod
-    def of(cls, service: Service, settings: Settings) -> Endpoint:
+    def of(cls, service: OpenAIService, settings: Settings) -> Endpoint:
         """The endpoint, or an error when its address is none."""
         base = settings.base_url or service.base_url
         if not base:

@@ -9,14 +9,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 from zlib import crc32
 
-from hookline.catalog.envelope import Message
-from hookline.catalog.parts import AudioPart, ImagePart, TextPart
-from hookline.catalog.stream import StreamEvent
-from hookline.foreign_json import parse_json
+from hookline.text.foreign_json import parse_json
+from hookline.types import AudioPart, ImagePart, Message, StreamEvent, TextPart
 
 from ..model import ModelRequest, content_text
 from ..thinking import THINKING, thinking_of
-from .settings import RESERVED, Service, Settings
+from .settings import RESERVED, OpenAIService, Settings
 
 _OURS = (*RESERVED, THINKING)
 _GOOD_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -77,7 +75,7 @@ class ToolNames:
 
 
 def body(
-    request: ModelRequest, model: str, names: ToolNames, service: Service, settings: Settings
+    request: ModelRequest, model: str, names: ToolNames, service: OpenAIService, settings: Settings
 ) -> dict[str, Any]:
     """The request as the API reads it."""
     found = frame(request, model, names, service, settings)
@@ -87,7 +85,7 @@ def body(
 
 
 def frame(
-    request: ModelRequest, model: str, names: ToolNames, service: Service, settings: Settings
+    request: ModelRequest, model: str, names: ToolNames, service: OpenAIService, settings: Settings
 ) -> dict[str, Any]:
     """The request without what it says of the tools: that is the same from request to request."""
     found: dict[str, Any] = {
@@ -165,7 +163,7 @@ def usage(counts: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class Reply:
+class StreamedReply:
     """An answer as its chunks come in. Tool calls are given when they are whole."""
 
     __slots__ = ("_calls", "_names", "_size", "counts", "reason", "spoken")
@@ -268,7 +266,7 @@ def _tool(schema: dict[str, Any], names: ToolNames) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _effort(thinking: str, service: Service) -> str:
+def _effort(thinking: str, service: OpenAIService) -> str:
     if not service.effort:
         return ""
     return service.no_effort if thinking == "off" else thinking

@@ -1,0 +1,79 @@
+"""Stores: vectors, graphs, documents, notes and facts that outlive a session, by name.
+
+    notes = app.stores.get("notes", DocStore)
+    await notes.upsert("ideas", {"1": {"text": "a hook for everything"}})
+    found = await notes.search("hook")
+
+A store comes from a plugin's `register_stores` or from `[stores.<name>]` in the configuration.
+"""
+
+from .access import permission, reads, writes
+from .errors import (
+    BadStoreValue,
+    DuplicateStore,
+    MissingStoreLibrary,
+    StoreClosed,
+    StoreDamaged,
+    StoreDenied,
+    StoreError,
+    StoreLocked,
+    StoreMisconfigured,
+    StoreMismatch,
+    StoreUnavailable,
+    UnknownProvider,
+    UnknownStore,
+)
+from .protocols import (
+    DocStore,
+    Document,
+    Edge,
+    Fact,
+    FactStore,
+    GraphStore,
+    MemoryNote,
+    MemoryStore,
+    Node,
+    Store,
+    StoreHealth,
+    Vector,
+    VectorStore,
+)
+from .provider import Opening, StoreProvider
+from .registry import Stores
+from .view import StoreView
+
+__all__ = [
+    "BadStoreValue",
+    "DocStore",
+    "Document",
+    "DuplicateStore",
+    "Edge",
+    "Fact",
+    "FactStore",
+    "GraphStore",
+    "MemoryNote",
+    "MemoryStore",
+    "MissingStoreLibrary",
+    "Node",
+    "Opening",
+    "Store",
+    "StoreClosed",
+    "StoreDamaged",
+    "StoreDenied",
+    "StoreError",
+    "StoreHealth",
+    "StoreLocked",
+    "StoreMisconfigured",
+    "StoreMismatch",
+    "StoreProvider",
+    "StoreUnavailable",
+    "StoreView",
+    "Stores",
+    "UnknownProvider",
+    "UnknownStore",
+    "Vector",
+    "VectorStore",
+    "permission",
+    "reads",
+    "writes",
+]

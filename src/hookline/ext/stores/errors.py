@@ -1,0 +1,94 @@
+"""What can go wrong with a store. Each message is one line: what, with which store, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hookline.hooks.errors import HooklineError, suggestion
+
+
+class StoreError(HooklineError):
+    """The root of every error of the stores."""
+
+
+# --- How stores are named and configured ---
+
+
+class UnknownStore(StoreError, LookupError):
+    """A name that no store has."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        there = f"; there are: {', '.join(names)}" if names else "; no stores are configured"
+        super().__init__(
+            f"unknown store {name!r}{suggestion(name, names) or there}; a store comes from a plugin's "
+            f"register_stores or from [stores.{name}] in the configuration"
+        )
+
+
+class UnknownProvider(StoreError, LookupError):
+    """A provider that nobody registered."""
+
+    def __init__(self, store: str, provider: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        there = suggestion(provider, names) or f"; there are: {', '.join(names)}"
+        super().__init__(f"store {store!r}: unknown provider {provider!r}{there}")
+
+
+class DuplicateStore(StoreError, ValueError):
+    """A name or a file that two stores want."""
+
+
+class StoreMisconfigured(StoreError, ValueError):
+    """A store's configuration that cannot be used as it is."""
+
+    def __init__(self, store: str, problem: str) -> None:
+        super().__init__(f"store {store!r}: {problem}")
+        self.store = store
+
+
+class StoreMismatch(StoreError, TypeError):
+    """A store that speaks another protocol than the one asked for."""
+
+
+class MissingStoreLibrary(StoreError, ImportError):
+    """A provider whose library is not installed."""
+
+    def __init__(self, provider: str, library: str) -> None:
+        super().__init__(
+            f"the store provider {provider!r} needs the library {library!r}, which is not installed: "
+            "pip install 'hookline[stores]'"
+        )
+
+
+# --- What was asked for ---
+
+
+class StoreDenied(StoreError, PermissionError):
+    """A store was used for what its user was not granted."""
+
+
+class BadStoreValue(StoreError, ValueError):
+    """A value that a store cannot keep or look for."""
+
+
+# --- Where it is kept ---
+
+
+class StoreClosed(StoreError, RuntimeError):
+    """The store was closed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the store {path} was closed; ask for it again inside `app.running()`")
+
+
+class StoreUnavailable(StoreError, OSError):
+    """The file cannot be opened, read or written."""
+
+
+class StoreLocked(StoreError, TimeoutError):
+    """Another process held the file for too long."""
+
+
+class StoreDamaged(StoreError, ValueError):
+    """The file is damaged, or is something else."""

@@ -1,0 +1,387 @@
+"""Loading: which plugins take part, in what order, and how far each of them came.
+
+Packages are asked for their manifests first; what they say decides who is imported, when and in
+which order.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hookline.errors import BadRequirement, PluginError
+from hookline.hooks import HooklineError
+
+from .arrangement import arranged, owners, tied
+from .candidate import Candidate, candidates
+from .failure import PluginFailure
+from .packages import entries, made
+from .registrations import Registrations
+from .trace import trace
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from hookline.hookspecs import Hooks
+    from hookline.tools.tool import Tool
+
+    from .lockfile import PluginLock
+
+    class PluginHost(Protocol):
+        """What loading needs of the app."""
+
+        hooks: Hooks
+
+
+@dataclass(frozen=True, slots=True)
+class PluginState:
+    """One plugin, as `hookline plugins` shows it."""
+
+    name: str
+    version: str
+    order: int | None
+    """None for what comes with Hookline, which is always first."""
+    provides: list[str]
+    source: str
+    state: str
+    reason: str = ""
+
+
+class Plugins(Registrations):
+    """The plugins of one app."""
+
+    def __init__(
+        self,
+        app: PluginHost,
+        disabled: Callable[[], Iterable[str]] = tuple,
+        lock: Callable[[], PluginLock | None] = lambda: None,
+        without: Callable[[], frozenset[str]] = frozenset,
+        orders: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        super().__init__(app.hooks)
+        self._app = app
+        self._disabled = disabled
+        self._lock = lock
+        self._without = without
+        self._orders = orders
+        self._refused: set[str] = set()
+        """Those that the lock file refused."""
+        self.disabled: frozenset[str] = frozenset()
+        self._shipped: list[str] = []
+        self._found: dict[str, Candidate] = {}
+        self._loaded: dict[str, object] = {}
+        """The plugins of packages that are imported, by name."""
+        self._out: set[str] = set()
+        """Those of them that were left out."""
+        self._looked = False
+        """Whether installed packages were looked for, and not yet compared with the lock file."""
+        self._put_off = False
+        self._unread = False
+        """The settings could not be read, so that nobody was loaded yet."""
+        self.gone: dict[str, str] = {}
+        """Required plugins that are not installed any more, each with the package that had it."""
+
+    # --- loading ------------------------------------------------------------------------------
+
+    def add(self, name: str, plugin: object) -> None:
+        """Add a plugin that comes with Hookline."""
+        self.hooks.add(plugin, name=name)
+        self._shipped.append(name)
+        trace("added", name)
+
+    def load(self, *, only_cli: bool = False) -> None:
+        """Load the plugins of installed packages.
+
+        With `only_cli`, those alone that may add commands to the command line; `finish` loads the rest.
+        """
+        self._looked = True
+        installed = entries()
+        found, wrong = candidates(installed)
+        self._found = {c.name: c for c in found}
+        try:
+            self.disabled = frozenset(self._disabled() if found else ())
+            orders = self._orders() if found else dict[str, int]()
+            for name, order in orders.items():
+                if name in self._found:
+                    self._found[name].placed = order
+                else:
+                    self.warn(f"[plugins.order] names {name!r}, and no installed plugin has this name")
+            without = self._without()
+            wanted = [entry for entry in installed if entry.name not in self.disabled]
+            lock = self._lock() if wanted else None
+            refused = lock.check(wanted) if lock is not None else {}
+        except HooklineError:
+            if not only_cli:
+                raise
+            self._unread = self._put_off = True  # help is shown whatever the settings are like
+            return
+        self._refused = set(refused)
+        for name, error in wrong:
+            if name not in without:
+                self.failed(name, "finding", error)
+        for text in lock.news if lock is not None else ():
+            self.announce(text)
+        for name, error in refused.items():
+            if name not in without:
+                self.leave_out(name, "checking the lock file", error)
+        out = self.disabled | without | refused.keys()
+        usable = [c for c in found if c.name not in out]
+        for candidate in found:
+            trace("found", candidate.name, f"in {candidate.entry}" + self._off_note(candidate))
+        self._put_off = only_cli and any(c.said is not None or c.error is not None for c in usable)
+        if self._put_off:
+            self._load_early(usable)
+        else:
+            self._load_all(usable)
+
+    def finish(self) -> None:
+        """Load what was put off; nothing where everything is there."""
+        if self._unread:
+            self._unread = False
+            self.load()
+        elif self._put_off:
+            self._put_off = False
+            out = self.disabled | self._without() | self._out
+            self._load_all([c for c in self._found.values() if c.name not in out])
+
+    def requires_itself(self, name: str) -> bool:
+        """Whether a plugin's manifest says that nothing may run without it.
+
+        The lock file remembers it for a plugin whose manifest cannot be read, or must not run.
+        """
+        if name in self.gone:
+            return True
+        candidate = self._found.get(name)
+        if candidate is None or name in self.disabled:
+            return False
+        if name not in self._refused and candidate.error is None:
+            return candidate.required
+        lock = self._lock()
+        pin = lock.pins().get(candidate.entry.distribution) if lock is not None else None
+        return pin is not None and name in pin.required
+
+    def find_gone(self) -> None:
+        """Report required plugins of the lock file that are not installed any more, each once."""
+        lock = self._lock() if self._looked else None
+        self._looked = False
+        for package, pin in lock.pins().items() if lock is not None else ():
+            for name in pin.required:
+                if not {name} & {*self._found, *self._disabled(), *self.gone}:
+                    self.gone[name] = package
+                    gone = PluginError(f"{package} {pin.version}, which brings it, is not installed")
+                    self.failed(name, "finding", gone)
+
+    def _note_required(self, ordered: list[Candidate]) -> None:
+        """Remember who is required, so that this holds when a manifest cannot be read any more."""
+        names: dict[str, set[str]] = {}
+        for candidate in ordered:
+            if candidate.required:
+                names.setdefault(candidate.entry.distribution, set()).add(candidate.name)
+        lock = self._lock() if names else None
+        if lock is not None:
+            try:
+                lock.note_required(names)
+            except PluginError as error:
+                self.warn(f"that {', '.join(names)} is required cannot be remembered: {error}")
+
+    def _off_note(self, candidate: Candidate) -> str:
+        return ", disabled" if candidate.name in self.disabled else ""
+
+    def _load_early(self, usable: list[Candidate]) -> None:
+        """The plugins that may have commands, and those that they require."""
+        fitting = {c.name: c for c in usable if c.in_order}
+        wanted: dict[str, Candidate] = {}
+        pending = [c for c in fitting.values() if c.has_cli]
+        while pending:
+            candidate = pending.pop()
+            if candidate.name not in wanted:
+                wanted[candidate.name] = candidate
+                pending += [fitting[name] for name in candidate.requires if name in fitting]
+        for candidate in arranged(fitting.values(), self._shipped)[0]:
+            if candidate.name in wanted:
+                self._load(candidate)
+
+    def _load_all(self, usable: list[Candidate]) -> None:
+        """Every plugin, in its place: one that is there already is put where it belongs."""
+        ordered = self._arrange([c for c in usable if c.name not in self._out and self._fits(c)])
+        for order, names in tied(ordered):
+            self.warn(
+                f"plugins {' and '.join(map(repr, names))} state the same order {order}; "
+                "they run by name, and another order in a manifest decides it"
+            )
+        self._note_required(ordered)
+        for candidate in ordered:
+            if candidate.name in self._loaded:
+                self._place(candidate)
+            else:
+                self._load(candidate)
+
+    def _place(self, candidate: Candidate) -> None:
+        """Put a plugin that was loaded early behind those that come before it."""
+        self.hooks.remove(candidate.name)
+        try:
+            self.hooks.add(self._loaded[candidate.name], name=candidate.name)
+        except Exception as error:  # as when the hooks that it is on went with another plugin
+            self.leave_out(candidate.name, "loading", error)
+            return
+        trace("placed", candidate.name, f"order={candidate.order}")
+
+    def _fits(self, candidate: Candidate) -> bool:
+        try:
+            manifest = candidate.manifest
+        except Exception as error:
+            self.leave_out(candidate.name, "reading the manifest", error)
+            return False
+        trace("manifest", candidate.name, repr(manifest) if manifest else "none")
+        return True
+
+    def _arrange(self, usable: list[Candidate]) -> list[Candidate]:
+        """The plugins in order, without those whose requirements or namespaces cannot be met."""
+        while True:
+            ordered, refused = arranged(usable, self._shipped)
+            self.owners, clashing = owners(ordered)
+            for candidate, error in refused:
+                self.leave_out(candidate.name, "ordering", error)
+            for candidate, error in clashing:
+                self.leave_out(candidate.name, "claiming namespaces", error)
+            if not clashing:
+                return ordered
+            gone = {candidate.name for candidate, _ in (*refused, *clashing)}
+            usable = [c for c in usable if c.name not in gone]
+
+    def _load(self, candidate: Candidate) -> None:
+        name, hooks = candidate.name, self.hooks
+        missing = [r for r in candidate.requires if not hooks.pm.has_plugin(r)]
+        if missing:
+            error = BadRequirement(f"it requires plugin {missing[0]!r}, which could not be loaded")
+            self.leave_out(name, "loading", error)
+            return
+        trace("importing", name, candidate.entry.value)
+        tools = _declared_so_far()
+        try:
+            self.undo_with(name, partial(hooks.remove_owned, name))
+            with hooks.owner(name):
+                plugin = made(candidate.entry.load(), self._app)
+                hooks.add(plugin, name=name)
+        except (Exception, SystemExit) as error:
+            self.leave_out(name, "loading", error)
+            return
+        _note_declared(candidate.entry.module, tools)
+        self._loaded[name] = plugin
+        trace("loaded", name, f"order={candidate.order}")
+        if candidate.said is not None and not candidate.has_cli:
+            self._expect_no_commands(name)
+
+    def declared_tools(self) -> dict[str, list[Tool]]:
+        """The tools that each plugin declared with `@tool`; every plugin is there, in its order."""
+        from hookline.tools.registry import REGISTRY
+
+        plugins = {
+            name: plugin for name, plugin in self.hooks.pm.list_name_plugin() if plugin is not None
+        }
+        found: dict[str, list[Tool]] = {name: [] for name in plugins}
+        for name in self._loaded:
+            entry = self._found[name].entry
+            found[name] = REGISTRY.brought_by(entry.module, entry.package)
+        claimed = {id(tool) for tools in found.values() for tool in tools}
+        for name in plugins.keys() - self._loaded.keys() - {*self._shipped}:
+            plugin = plugins[name]
+            module = getattr(plugin, "__name__", None) or type(plugin).__module__
+            found[name] = [t for t in REGISTRY.brought_by(module) if id(t) not in claimed]
+        return found
+
+    def _expect_no_commands(self, name: str) -> None:
+        implementations = self.hooks["register_cli_commands"].implementations
+        if any(impl.name == name for impl in implementations):
+            self.warn(
+                f"plugin {name!r} has commands for the command line, which only shows those of plugins "
+                "that say 'cli' in `provides` of their manifest"
+            )
+
+    def take_out(self, plugin: str) -> None:
+        """Take a plugin out, with all that it brought."""
+        super().take_out(plugin)
+        self._loaded.pop(plugin, None)
+        candidate = self._found.get(plugin)
+        if candidate is not None:
+            self._out.add(plugin)
+            self._detach_handlers_of(candidate.entry.module)
+
+    def _detach_handlers_of(self, module: str) -> None:
+        """Handlers that a plugin attached later than when it was loaded, as in its startup."""
+        hooks = self.hooks
+        with hooks.lock:
+            for hook in map(hooks.__getitem__, hooks.catalog):
+                for key in (None, *hook.scope_keys()):
+                    hook.detach(
+                        lambda impl: impl.plugin is not None or not _is_from(impl.function, module), key
+                    )
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def states(self) -> list[PluginState]:
+        """Every plugin that there is, in the order in which they load, then those left out."""
+        plugins = self.hooks.pm.list_name_plugin()
+        present = [name for name, plugin in plugins if plugin is not None]
+        waiting = [c for n, c in sorted(self._found.items()) if n not in present and n not in self._out]
+        return [
+            *map(self._present, present),
+            *(_packaged(c, self._absent_state(c)) for c in waiting),
+            *map(self._failed, self.failures),
+        ]
+
+    def _absent_state(self, candidate: Candidate) -> str:
+        if candidate.name in self.disabled:
+            return "disabled"
+        return "left out" if candidate.name in self._without() else "not loaded"
+
+    def _present(self, name: str) -> PluginState:
+        if name in self._found:
+            return _packaged(self._found[name], "loaded")
+        source = "hookline" if name in self._shipped else "added"
+        return PluginState(name, "", None, [], source, "loaded")
+
+    def _failed(self, failure: PluginFailure) -> PluginState:
+        candidate = self._found.get(failure.plugin)
+        reason = str(failure).partition(": ")[2]
+        if candidate is not None:
+            return _packaged(candidate, "failed", reason)
+        return PluginState(failure.plugin, "", None, [], "added", "failed", reason)
+
+    def candidate(self, name: str) -> Candidate | None:
+        """The plugin of a package, by name."""
+        return self._found.get(name)
+
+
+def _packaged(candidate: Candidate, state: str, reason: str = "") -> PluginState:
+    return PluginState(
+        candidate.name,
+        candidate.version,
+        candidate.order,
+        candidate.provides,
+        str(candidate.entry),
+        state,
+        reason,
+    )
+
+
+def _declared_so_far() -> list[Tool]:
+    """Every tool that `@tool` declared; none if nothing has imported it."""
+    registry = sys.modules.get("hookline.tools.registry")
+    return [*registry.REGISTRY.declared] if registry is not None else []
+
+
+def _note_declared(module: str, before: list[Tool]) -> None:
+    """Remember the tools that the import of a plugin's module declared."""
+    known = set(map(id, before))
+    fresh = [tool for tool in _declared_so_far() if id(tool) not in known]
+    if fresh:
+        sys.modules["hookline.tools.registry"].REGISTRY.note_import(module, fresh)
+
+
+def _is_from(function: Any, module: str) -> bool:
+    origin = str(getattr(function, "__module__", ""))
+    return origin == module or origin.startswith(f"{module}.")

@@ -1,0 +1,247 @@
+"""Registrations: what plugins bring, and what becomes of a plugin that fails.
+
+A plugin that fails, at whatever stage, is taken out whole: its hooks, the handlers it attached, the
+hooks it declared, its tools, skills, stores, packs and commands. The others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from hookline.errors import PluginClash
+from hookline.hooks.errors import NotAwaited, error_text
+
+from .failure import PluginFailure
+from .trace import trace
+
+if TYPE_CHECKING:
+    import typer
+
+    from hookline.ext.stores import Stores
+    from hookline.hooks import Outcome
+    from hookline.hookspecs import Hooks
+    from hookline.specs import PackSpec, ToolSpec
+    from hookline.tools.registry import Registry
+    from hookline.tools.tool import Tool
+
+log = logging.getLogger("hookline")
+
+T = TypeVar("T")
+
+
+class Registrations:
+    """What plugins bring to one app, and who could not take part."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.hooks = hooks
+        self.failures: list[PluginFailure] = []
+        self.warnings: list[str] = []
+        self.news: list[str] = []
+        """Plugins that were seen for the first time."""
+        self.owners: dict[str, str] = {}
+        """The plugin that each namespace belongs to."""
+        self._tools: dict[str, set[str]] = {}
+        self._undo: dict[str, list[Callable[[], object]]] = {}
+        """What takes away what a plugin brought."""
+
+    # --- failures -----------------------------------------------------------------------------
+
+    def undo_with(self, plugin: str, undo: Callable[[], object]) -> None:
+        """Let something be undone when this plugin is left out."""
+        self._undo.setdefault(plugin, []).append(undo)
+
+    def leave_out(self, plugin: str, stage: str, error: BaseException) -> None:
+        """Take a plugin out, with all that it brought, and tell of it."""
+        self.take_out(plugin)
+        self.failed(plugin, stage, error)
+
+    def take_out(self, plugin: str) -> None:
+        """Take a plugin out, with all that it brought."""
+        if self.hooks.pm.has_plugin(plugin):
+            self.hooks.remove(plugin)
+        self._tools.pop(plugin, None)
+        for undo in reversed(self._undo.pop(plugin, [])):
+            undo()
+
+    def forget_failures(self, plugins: Iterable[str]) -> None:
+        """Take back what was told of some plugins, because they are loaded again."""
+        gone = set(plugins)
+        self.failures[:] = [failure for failure in self.failures if failure.plugin not in gone]
+
+    def failed(self, plugin: str, stage: str, error: BaseException, *, left_out: bool = True) -> None:
+        """Tell of a plugin's failure; `left_out` unless everything of it still takes part."""
+        failure = PluginFailure(plugin, stage, error, left_out)
+        self.failures.append(failure)
+        trace("failed", plugin, f"{stage}: {error_text(error)}")
+        log.warning("plugin.failed plugin=%s stage=%s: %s", plugin, stage, error_text(error))
+        self.hooks.call_sync("on_error", stage="bootstrap", error=error, message=None, agent_id="")
+
+    def warn(self, text: str) -> None:
+        """Tell of something that should be mended, though everything loads."""
+        self.warnings.append(text)
+        trace("warning", detail=text)
+        log.warning("plugin.warning %s", text)
+
+    def announce(self, text: str) -> None:
+        """Tell of a plugin that was never seen before."""
+        self.news.append(text)
+        trace("new", detail=text)
+        log.warning("plugin.new %s", text)
+
+    # --- what plugins bring -------------------------------------------------------------------
+
+    def gather(
+        self,
+        hook: str,
+        read: Callable[[Any], T],
+        key: Callable[[T], str],
+        what: str,
+        undo: Callable[[T], object] | None = None,
+    ) -> list[T]:
+        """What plugins give a registration hook, each checked by `read`.
+
+        A plugin that fails, that gives something wrong, or whose id another has already, is left out.
+        What a plugin gave leaves the list with it, and `undo` is called for it.
+        """
+        brought: dict[str, tuple[str, T]] = {}
+        kept: list[T] = []
+        for outcome in self.hooks.call_sync(hook):
+            plugin = outcome.plugin_name
+            try:
+                if not outcome.success:
+                    raise outcome.error
+                items = [read(given) for given in _listed(outcome.result, hook)]
+                for item in items:
+                    self._refuse_clash(brought, plugin, key(item), what)
+                    brought[key(item)] = plugin, item
+            except Exception as error:
+                brought = {k: v for k, v in brought.items() if v[0] != plugin}
+                self.leave_out(plugin, hook, error)
+                continue
+            trace("gathered", plugin, f"{len(items)} from {hook}")
+            kept += items
+            self.undo_with(plugin, partial(_drop, kept, items, undo))
+        return kept
+
+    def _refuse_clash(
+        self, brought: dict[str, tuple[str, T]], plugin: str, id_: str, what: str
+    ) -> None:
+        if id_ in brought:
+            owner = brought[id_][0]
+            raise PluginClash(f"{what} {id_!r} is brought by plugin {owner!r} and by {plugin!r}")
+
+    def register_tools(self, registry: Registry, outcomes: Iterable[Outcome] | None = None) -> None:
+        """Put the tools of plugins into a registry: of all, or what some of them gave."""
+        declared = self.declared_tools() if outcomes is None else {}
+        asked: list[Any] = self.hooks.call_sync("register_tools") if outcomes is None else [*outcomes]
+        for plugin in dict.fromkeys([*declared, *(outcome.plugin_name for outcome in asked)]):
+            given = [partial(_given, outcome) for outcome in asked if outcome.plugin_name == plugin]
+            for tools in (lambda plugin=plugin: declared.get(plugin, []), *given):
+                self._add_tools(registry, plugin, tools)
+
+    def declared_tools(self) -> dict[str, list[Tool]]:
+        """The tools that each plugin declared with `@tool`; every plugin is there, in its order."""
+        return {}
+
+    def _add_tools(
+        self, registry: Registry, plugin: str, given: Callable[[], Iterable[Tool | ToolSpec]]
+    ) -> None:
+        before = set(registry.names())
+        try:
+            for tool in given():
+                self._refuse_namespace(registry.add(tool).spec.namespace, plugin)
+        except Exception as error:
+            _take_back(registry, set(registry.names()) - before)
+            self.leave_out(plugin, "register_tools", error)
+            return
+        new = set(registry.names()) - before
+        trace("gathered", plugin, f"{len(new)} from register_tools")
+        self._tools.setdefault(plugin, set()).update(new)
+        self.undo_with(plugin, partial(_take_back, registry, new))
+
+    def tools_of(self, plugin: str) -> list[str]:
+        """The tools that a plugin brought."""
+        return sorted(self._tools.get(plugin, ()))
+
+    def _refuse_namespace(self, namespace: str, plugin: str) -> None:
+        owner = self.owners.get(namespace, plugin)
+        if owner != plugin:
+            raise PluginClash(
+                f"plugin {plugin!r} brings a tool in namespace {namespace!r}, "
+                f"which belongs to plugin {owner!r}"
+            )
+
+    def register_cli_commands(self, cli: typer.Typer) -> None:
+        """Let plugins add to the command line, one after the other; what a failing one added goes."""
+        hook = self.hooks["register_cli_commands"]
+        for impl in hook.run_order():
+            commands, groups = len(cli.registered_commands), len(cli.registered_groups)
+            [outcome] = hook.only([impl])(app=cli)
+            if outcome.success:
+                continue
+            del cli.registered_commands[commands:], cli.registered_groups[groups:]
+            if isinstance(outcome.error, NotAwaited):
+                self.warn(
+                    f"plugin {outcome.plugin_name!r} adds no commands: register_cli_commands must not "
+                    "be async"
+                )
+            else:
+                self.leave_out(outcome.plugin_name, "register_cli_commands", outcome.error)
+
+    def register_stores(self, stores: Stores) -> None:
+        """Add the stores of plugins; a plugin that is left out later takes its own along."""
+        from hookline.specs import StoreSpec
+
+        for outcome in self.hooks.call_sync("register_stores"):
+            plugin = outcome.plugin_name
+            try:
+                if not outcome.success:
+                    raise outcome.error
+                given = _listed(outcome.result, "register_stores")
+                specs = [StoreSpec.model_validate(each) for each in given]
+                stores.add(specs, owner=f"plugin {plugin!r}")
+            except Exception as error:
+                self.leave_out(plugin, "register_stores", error)
+                continue
+            trace("gathered", plugin, f"{len(specs)} from register_stores")
+            self.undo_with(plugin, partial(stores.remove, [spec.name for spec in specs]))
+
+    @cached_property
+    def pack_specs(self) -> list[PackSpec]:
+        """The policy packs that plugins bring."""
+        from hookline.specs import PackSpec
+
+        return self.gather("register_packs", PackSpec.model_validate, lambda s: s.id, "pack")
+
+
+def _given(outcome: Outcome) -> list[Any]:
+    """The tools that a plugin gave, or its error."""
+    if outcome.error is not None:
+        raise outcome.error
+    return _listed(outcome.result, "register_tools")
+
+
+def _listed(given: Any, hook: str) -> list[Any]:
+    """What a registration hook gave, as a list."""
+    if given is None:
+        return []
+    if not isinstance(given, list | tuple):
+        raise TypeError(f"{hook} must give a list, not {given!r}")
+    return [*cast("Iterable[Any]", given)]
+
+
+def _drop(kept: list[T], items: list[T], undo: Callable[[T], object] | None) -> None:
+    gone = set(map(id, items))
+    kept[:] = [item for item in kept if id(item) not in gone]
+    if undo is not None:
+        for item in items:
+            undo(item)
+
+
+def _take_back(registry: Registry, names: set[str]) -> None:
+    for name in names:
+        if name in registry:
+            registry.remove(name)

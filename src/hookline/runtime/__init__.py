@@ -1,0 +1,1 @@
+"""The application: pipeline, sessions, channels, and what a turn needs from them."""

@@ -1,0 +1,182 @@
+"""The builtin plugin: the stages of a turn, on the same hooks as anyone else's plugin.
+
+It renders nothing: where no plugin does, the pipeline itself echoes the answer to where the message
+came from, so that a plugin which renders takes the answer's place instead of adding to it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncIterator
+from copy import deepcopy
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hookline.hooks import hookimpl
+from hookline.turn_context import here, new_turn
+from hookline.types import AsyncStreamEvents, Envelope, Prompt, State, TextPart, address_of, field_of
+
+if TYPE_CHECKING:
+    import typer
+
+    from hookline.tape import TapeContext, TapeStore
+    from hookline.tools.tool import Tool
+
+    from .app import Hookline
+
+log = logging.getLogger("hookline")
+
+STATE = "state"
+REMEMBERED = ("file_stamps", "todo")
+"""What the builtin tools keep in a session's state."""
+
+SYSTEM_PROMPT = (
+    "You are a helpful assistant working in the user's workspace. Answer briefly and plainly. "
+    "Use the tools you are given when they help, and say so when something cannot be done."
+)
+
+
+class BuiltinPlugin:
+    """What happens where no other plugin has an answer."""
+
+    def __init__(self, app: Hookline) -> None:
+        self.app = app
+        self._kept: dict[str, State] = {}
+        """What tools remember of each session, as it is on the tape."""
+
+    @hookimpl
+    def resolve_session(self, message: Envelope) -> str | None:
+        """The session that the message names, or the one of its channel and chat."""
+        named = field_of(message, "session_id")
+        if named:
+            return str(named)
+        return ":".join(address_of(message))
+
+    @hookimpl
+    async def load_state(self, message: Envelope, session_id: str) -> State:
+        """What later stages may want to know, and what tools remembered of the session."""
+        if session_id not in self._kept:
+            last = await (await self.app.tape(session_id)).last(STATE)
+            self._kept[session_id] = dict(last.payload) if last else {}
+        kept = deepcopy(self._kept[session_id])
+        return {"session_id": session_id, "workspace": str(self.app.workspace), **kept}
+
+    @hookimpl
+    def build_prompt(self, message: Envelope) -> Prompt:
+        """What the message says, with what it carries beside its text."""
+        from .attachments import prompt_of
+
+        said = prompt_of(message)
+        carried = [p for p in field_of(message, "parts") or () if not isinstance(p, TextPart)]
+        if not carried:
+            return said
+        return [*([TextPart(said)] if isinstance(said, str) else said), *carried]
+
+    @hookimpl
+    def system_prompt(self) -> str:
+        """Who the agent is."""
+        return SYSTEM_PROMPT
+
+    @hookimpl
+    async def run_model_stream(
+        self, prompt: Prompt, session_id: str, state: State
+    ) -> AsyncStreamEvents:
+        """Run the agent."""
+        from hookline.agent.journal import CutOffTurn
+        from hookline.agent.run import AgentRun, Limits
+
+        app = self.app
+        resume = state.get("resume")
+        place = here()
+        if place is None or place.session_id != session_id:
+            place = new_turn()
+        identity = app.lanes.identity_of(session_id)
+        run = AgentRun(
+            prompt=prompt,
+            ctx=app.context(session_id, identity),
+            tape=await app.tape(session_id),
+            tape_context=app.build_tape_context(),
+            model=app.models.get(app.sessions.model_of(session_id)),
+            workspace=app.workspace,
+            state=state,
+            limits=app.limits or Limits(),
+            thinking=app.sessions.thinking_of(session_id),
+            on_phase=partial(setattr, app.lanes.of(session_id), "phase"),
+            options=app.options,
+            tool_choice=app.tool_choice,
+            envelope=state.get("message"),
+            identity=identity,
+            turn_id=place.turn_id,
+            missing=app.absences.notes(),
+            resume=resume if isinstance(resume, CutOffTurn) else None,
+        )
+        app.runs[session_id] = run
+        return app.engine.start(run)
+
+    @hookimpl
+    async def save_state(self, session_id: str, state: State) -> None:
+        """Keep what tools remember, where it changed; the rest of a turn is on the tape already."""
+        kept = {name: state[name] for name in REMEMBERED if name in state}
+        run = self.app.runs.get(session_id)
+        if run is not None and kept != self._kept.get(session_id, {}):
+            await run.tape.append(STATE, kept)
+            self._kept[session_id] = deepcopy(kept)
+
+    @hookimpl
+    async def hookline_shutdown(self) -> None:
+        """End the commands that still run in the background."""
+        jobs = sys.modules.get("hookline.ext.tools.jobs")
+        if jobs is not None:
+            from asyncio import to_thread
+
+            from hookline.ext.tools import close_jobs
+
+            await to_thread(close_jobs)
+
+    @hookimpl
+    async def dispatch_outbound(self, message: Envelope) -> bool:
+        """Hand the envelope to the channel that the message at hand came by."""
+        return bool(await self.app.current_channel().send(message))
+
+    @hookimpl
+    def on_error(self, stage: str, error: Exception) -> None:
+        """Log it; the door tells the person."""
+        log.debug("turn.failed stage=%s", stage, exc_info=error)
+
+    @hookimpl
+    async def provide_tape_store(self) -> AsyncIterator[TapeStore]:
+        """What `[tape]` names, or one SQLite file in the home; open as long as the scope."""
+        from hookline.tape.open import open_store
+
+        settings = None
+        if self.app.config.section("tape"):
+            from hookline.tape.settings import TapeSettings
+
+            settings = self.app.config.settings("tape", TapeSettings)
+        store = await open_store(self.app.home, settings)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    @hookimpl
+    def build_tape_context(self) -> TapeContext:
+        """The default: everything since the last anchor."""
+        from hookline.tape import TapeContext
+
+        return TapeContext()
+
+    @hookimpl
+    def register_tools(self) -> list[Tool]:
+        """Tools to read, list and search files, and a shell."""
+        from hookline.ext.tools import builtin_tools
+
+        return builtin_tools()
+
+    @hookimpl
+    def register_cli_commands(self, app: typer.Typer) -> None:
+        """The commands that come with Hookline."""
+        from hookline.cli.commands import register
+
+        register(app, self.app)

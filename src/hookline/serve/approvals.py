@@ -1,0 +1,160 @@
+"""The questions that channels show: approvals, and what hooks ask.
+
+`app.approvals` keeps what is asked and granted: a grant outlasts the process, and the first answer, in
+this process or another, ends the wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hookline.channel import Question
+from hookline.policy.approvals import ApprovalError, bound_to, sessions_of
+
+from .limits import Limiter
+from .users import User
+
+if TYPE_CHECKING:
+    from hookline.policy.answers import ApprovalAnswer
+    from hookline.runtime.app import Hookline
+
+    from .peers import Peer
+
+
+@dataclass(slots=True)
+class Pending:
+    """One open question."""
+
+    id: str
+    request: dict[str, Any]
+    answer: asyncio.Future[str]
+
+    @property
+    def question(self) -> Question:
+        """The question as a channel shows it."""
+        return Question.of(self.request)
+
+    @property
+    def session_id(self) -> str:
+        """The session that a person talks to; a subagent asks for it."""
+        return sessions_of(self.request)[-1]
+
+    @property
+    def hash(self) -> str:
+        """What an answer is bound to: the hash of the call that is shown."""
+        return bound_to(self.request)
+
+
+class GatewayApprovals:
+    """The questions that this gateway shows, by id."""
+
+    def __init__(self, app: Hookline, per_minute: int, audit: Callable[[dict[str, Any]], Any]) -> None:
+        self._app = app
+        self._audit = audit
+        self._limiter = Limiter(per_minute, per_minute)
+        self.pending: dict[str, Pending] = {}
+
+    async def ask(self, question: Question, show: Callable[[Pending], Any]) -> str:
+        """Show a question and wait for its answer."""
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        pending = Pending(question.id, dict(question.request or {}), future)
+        self.pending[pending.id] = pending
+        try:
+            show(pending)
+            return await future
+        finally:
+            del self.pending[pending.id]
+
+    async def answer(self, approval_id: str, answer: str, *, by: str) -> bool:
+        """ApprovalAnswer a question in someone's name; False where it is not open any more."""
+        try:
+            await asyncio.to_thread(self._app.approvals.answer, approval_id, answer, by=by)
+        except ApprovalError:
+            return False
+        pending = self.pending.get(approval_id)
+        if pending is not None and not pending.answer.done():
+            pending.answer.set_result(answer)
+        return True
+
+    async def answer_as(
+        self,
+        user: User,
+        approval_id: str,
+        answer: str,
+        *,
+        peer: Peer | None = None,
+        shown: str | None = None,
+    ) -> str | None:
+        """ApprovalAnswer a question as a user who came over a connection; None, or why that cannot be.
+
+        `shown` is the hash of the call that they saw. A rejection needs none.
+        """
+        self._limiter.check(user.name)
+        pending = await self._find(user, approval_id)
+        if pending is None:
+            return GONE
+        if not (user.is_operator or user.approves):
+            return "an operator answers this; see approves in [gateway.users]"
+        if (said := pending.question.choice(answer)) is None:
+            return f"{NO_CHOICE} {', '.join(pending.question.choices) or 'a text'}"
+        if shown is None and answer != "reject":
+            return HASH_NEEDED
+        if shown is not None and not hmac.compare_digest(shown.encode(), pending.hash.encode()):
+            return "the question is about another call than the one that was shown"
+        suspect = await peer.suspect() if peer is not None else None
+        if suspect is not None:
+            refused = {"what": "approval", "question": approval_id, "user": user.name, **suspect}
+            await asyncio.to_thread(self._audit, refused)
+            return "a process that the agent started may not answer for a person"
+        return None if await self.answer(approval_id, said, by=user.name) else GONE
+
+    async def _find(self, user: User, approval_id: str) -> Pending | None:
+        """An open question of a session that the user reaches."""
+        found = self.pending.get(approval_id)
+        if found is None:
+            found = next((each for each in await self._kept() if each.id == approval_id), None)
+        return found if found is not None and user.reaches(found.session_id) else None
+
+    async def answered(self, approval_id: str) -> str | None:
+        """What was answered, here or elsewhere; None where nobody did."""
+        try:
+            found = await asyncio.to_thread(self._app.approvals.answered, approval_id)
+        except ApprovalError:
+            return None
+        return None if found is None else word_of(found[0])
+
+    async def of(self, session_id: str) -> list[Pending]:
+        """What a session waits for, with its subagents; also where another process asks."""
+        here = [each for each in self.pending.values() if session_id in sessions_of(each.request)]
+        known = {each.id for each in here}
+        return [*here, *(each for each in await self._kept(session_id) if each.id not in known)]
+
+    async def _kept(self, session_id: str | None = None) -> list[Pending]:
+        """The open questions that are kept, whichever process asks them."""
+        try:
+            kept = await asyncio.to_thread(self._app.approvals.pending, session_id)
+        except ApprovalError:
+            return []
+        loop = asyncio.get_running_loop()
+        return [Pending(question.id, question.request, loop.create_future()) for question in kept]
+
+
+GONE = "nobody asks this now"
+NO_CHOICE = "the answer must be one of:"
+HASH_NEEDED = (
+    "an approval needs `hash`, which says what call was seen: "
+    "it is in the `approval` frame and in GET /api/approvals"
+)
+
+
+def word_of(answer: ApprovalAnswer) -> str:
+    """An answer in the words of frames."""
+    if answer.text:
+        return answer.text
+    if not answer.approved:
+        return "reject"
+    return "session" if answer.scope == "session" else "approve"

@@ -1,0 +1,243 @@
+"""The queue of a cluster: messages that were accepted, and the jobs by which workers take them.
+
+A job stands for a session: whoever takes it makes the turns of all its messages that wait. Jobs of one
+session have one lock, so that they are taken one at a time, whoever takes them. A message is kept and
+has a job in one transaction; where a job of its session waits already, that is its job too. So the
+queue is as long as there are sessions that wait, however much was said in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+from uuid import uuid4
+
+from hookline.runtime.inbox import key_of, keys_of, packed, unpacked
+from hookline.tape.postgres.connection import Connection
+from hookline.tape.postgres.store import PostgresStore
+from hookline.tape.postgres.tables import within
+from hookline.types import Envelope, EnvelopeError
+
+from .engine import engine, name_of, queue_of
+
+TASK: Final = "hookline.runtime.turn"
+"""The name of the jobs' task."""
+_ACCEPT: Final = """
+    SELECT {schema}.hookline_accept(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+# What is asked of a turn is kept until its worker took it: a notice may find nobody who listens.
+_CANCEL: Final = """
+    WITH had AS (
+        SELECT lock, worker_id FROM {schema}.procrastinate_jobs
+        WHERE lock = %(session)s AND status = 'doing' AND worker_id IS NOT NULL
+    ), kept AS (
+        INSERT INTO {schema}.orders (session_id) SELECT lock FROM had
+        ON CONFLICT (session_id) DO UPDATE SET made = excluded.made
+    )
+    SELECT pg_notify(%(channel)s || worker_id, json_build_object('cancel', lock)::text) FROM had
+"""
+_ORDERS: Final = "DELETE FROM {schema}.orders WHERE session_id = ANY(%s::text[]) RETURNING session_id"
+_COLUMNS: Final = "id, number, session_id, gateway, alone, accepted, deaths, envelope"
+_FOLLOWING: Final = f"""
+    SELECT {_COLUMNS} FROM {{schema}}.inbox
+    WHERE session_id = %s AND outcome IS NULL AND number > %s ORDER BY number LIMIT %s
+"""
+# Only the worker that has the session's job may settle. One that was silent for too long, and is told
+# so by this, may have been replaced: it notes nothing and delivers nothing. With the last message that
+# waits, the job is done as well.
+_SETTLE: Final = """
+    WITH mine AS MATERIALIZED (
+        SELECT id FROM {schema}.procrastinate_jobs
+        WHERE lock = %(session)s AND status = 'doing' AND worker_id = %(worker)s FOR UPDATE
+    ), done AS (
+        UPDATE {schema}.inbox
+        SET outcome = %(outcome)s, settled = extract(epoch FROM clock_timestamp()), envelope = NULL
+        WHERE id = ANY(%(ids)s::text[]) AND outcome IS NULL AND EXISTS (SELECT FROM mine)
+        RETURNING id
+    ), sent AS (
+        INSERT INTO {schema}.deliveries (gateway, channel, item)
+        SELECT * FROM unnest(%(gateways)s::text[], %(channels)s::text[], %(items)s::text[])
+        WHERE EXISTS (SELECT FROM done) RETURNING id, gateway, item
+    ), told AS (
+        SELECT pg_notify(%(to)s || gateway, CASE WHEN octet_length(item) < %(most)s
+            THEN 'd' || id || ' ' || item ELSE 'd' || id END) FROM sent
+    ), dropped AS (
+        DELETE FROM {schema}.orders WHERE session_id = %(session)s AND EXISTS (SELECT FROM done)
+    ), ended AS (
+        SELECT procrastinate_finish_job_v1(id, 'succeeded', true) FROM mine
+        WHERE %(alone)s AND EXISTS (SELECT FROM done) AND NOT EXISTS (
+            SELECT FROM {schema}.inbox
+            WHERE session_id = %(session)s AND outcome IS NULL AND id != ALL(%(ids)s::text[])
+        )
+    )
+    SELECT (SELECT count(*) FROM ended), (SELECT count(*) FROM told) FROM done LIMIT 1
+"""
+_OUTCOME: Final = "SELECT outcome FROM {schema}.inbox WHERE id = %s"
+_FORGET: Final = """
+    DELETE FROM {schema}.inbox
+    WHERE outcome IS NOT NULL AND settled < extract(epoch FROM clock_timestamp()) - %s
+"""
+_WAITING: Final = "SELECT count(*) FROM {schema}.inbox WHERE outcome IS NULL"
+MOST_BYTES: Final = 7500
+"""What a notice may carry; PostgreSQL's own limit is 8000."""
+Settled: TypeAlias = Literal["settled", "over", "too late"]
+"""Whether a message is settled, with its session's job perhaps; or was before, or is another's now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A message that is not done with."""
+
+    id: str
+    number: int
+    session_id: str
+    gateway: str
+    """The gateway that accepted it, and has its sender."""
+    alone: bool
+    """Whether it is never taken together with others."""
+    accepted: float
+    deaths: int
+    """How many workers ended in the middle of it."""
+    envelope: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of an answer, for the gateway that has its sender."""
+
+    gateway: str
+    channel: str
+    item: str
+    """A bundle, encoded."""
+
+
+class Queue:
+    """Accepts messages, gives them to workers, and keeps what became of them."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self.store = store
+        self.engine = engine(store)
+        self._name = queue_of(store)
+        self._worker = name_of(store, "w")
+        self._gateway = name_of(store, "g")
+        self.silence = 30.0
+        """Seconds without a sign of life after which a worker is not told of messages."""
+        statements = (
+            _ACCEPT,
+            _CANCEL,
+            _ORDERS,
+            _FOLLOWING,
+            _SETTLE,
+            _OUTCOME,
+            _FORGET,
+            _WAITING,
+        )
+        self._sql = {text: within(text, store.schema) for text in statements}
+
+    def worker_channel(self, worker: int | str) -> str:
+        """What a worker listens to; for `""`, how that begins."""
+        return f"{self._worker}{worker}"
+
+    def gateway_channel(self, gateway: str) -> str:
+        """What a gateway listens to."""
+        return f"{self._gateway}{gateway}"
+
+    # --- in -----------------------------------------------------------------------------------
+
+    async def accept(
+        self, envelope: Envelope, session_id: str, gateway: str, *, alone: bool = False
+    ) -> bool:
+        """Keep a message and have it taken; False where it was accepted before."""
+        key, ticket, said = key_of(envelope), uuid4().hex, packed(envelope)
+        _check("channel, chat_id or message_id", key)
+        _check("session", session_id)
+        message = (key, ticket, session_id, gateway, alone, said)
+        told = (self._name, TASK, self._worker, self.silence)
+        return (await self._fetch(_ACCEPT, (*message, *told), "keep a message in"))[0][0]
+
+    async def cancel(self, session_id: str) -> bool:
+        """Ask whoever runs a session's turn to stop it; whether there is one."""
+        values = {"session": session_id, "channel": self._worker}
+        return bool(await self._fetch(_CANCEL, values, "stop a turn in"))
+
+    async def cancelled(self, sessions: Sequence[str]) -> list[str]:
+        """Which of these sessions are to have their turns stopped; each is told of once."""
+        return [name for (name,) in await self._fetch(_ORDERS, ([*sessions],))] if sessions else []
+
+    # --- out ----------------------------------------------------------------------------------
+
+    async def following(self, session_id: str, number: int, limit: int) -> list[Queued]:
+        """A session's messages after one, in order."""
+        return [_queued(row) for row in await self._fetch(_FOLLOWING, (session_id, number, limit))]
+
+    async def settle(
+        self,
+        envelope: Envelope,
+        outcome: str,
+        *,
+        session_id: str,
+        worker: int,
+        ends: Sequence[End],
+        alone: bool = False,
+    ) -> Settled:
+        """Note what became of a message and of those in it, and send their ends on their way.
+
+        With `alone` nothing else is being done in the session: where nothing waits either, its job is
+        done with this.
+        """
+        values: dict[str, Any] = {
+            "outcome": outcome,
+            "session": session_id,
+            "worker": worker,
+            "alone": alone,
+            "ids": keys_of(envelope),
+            "gateways": [end.gateway for end in ends],
+            "channels": [end.channel for end in ends],
+            "items": [end.item for end in ends],
+            "to": self.gateway_channel(""),
+            "most": MOST_BYTES,
+        }
+        rows = await self._fetch(_SETTLE, values)
+        if not rows:
+            return "too late"
+        return "over" if rows[0][0] else "settled"
+
+    async def outcome_of(self, envelope: Envelope) -> str | None:
+        """What became of a message; None as long as it is not known."""
+        rows = await self._fetch(_OUTCOME, (key_of(envelope),))
+        return rows[0][0] if rows else None
+
+    async def waiting(self) -> int:
+        """How many messages are not done with."""
+        return (await self._fetch(_WAITING, ()))[0][0]
+
+    async def forget(self, seconds: float) -> None:
+        """Forget the keys of messages that were done with so long ago."""
+
+        async def drop(connection: Connection) -> None:
+            await connection.execute(self._sql[_FORGET], (seconds,))
+
+        await self.store.database.run("forget messages of", drop)
+
+    async def _fetch(
+        self, statement: str, values: Any, doing: str = "use the queue of"
+    ) -> list[tuple[Any, ...]]:
+        async def fetch(connection: Connection) -> list[tuple[Any, ...]]:
+            return await (await connection.execute(self._sql[statement], values)).fetchall()
+
+        return await self.store.database.run(doing, fetch)
+
+
+def _check(what: str, text: str) -> None:
+    """Refuse what PostgreSQL cannot keep as text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise EnvelopeError(f"the {what} {text!r} has half of a character in it") from None
+    if "\0" in text:
+        raise EnvelopeError(f"the {what} {text!r} has a NUL character in it; leave that out")
+
+
+def _queued(row: tuple[Any, ...]) -> Queued:
+    return Queued(*row[:-1], envelope=unpacked(row[-1]))

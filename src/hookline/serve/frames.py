@@ -1,0 +1,234 @@
+"""Frames: the JSON objects that go between the gateway and a page or program.
+
+What comes in is foreign and is checked; what goes out is a plain dictionary of a known shape.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from hookline.errors import BadFrame
+from hookline.runtime.turn import Outcome, TurnResult
+from hookline.types import AudioPart, Content, ImagePart, Part, StreamEvent, TextPart
+
+from .approvals import Pending
+
+SessionId = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[^\x00-\x1f\x7f/\\]+$",
+        description="A session, such as `web:garden`; no slashes and no control characters.",
+        examples=["web:garden"],
+    ),
+]
+MessageId = Annotated[str, Field(min_length=1, max_length=100)]
+SEEN = (
+    "The `hash` of the question that was shown, which an approval needs; an answer to any other call "
+    "is refused."
+)
+
+
+# --- in ---------------------------------------------------------------------------------------------
+
+
+class _Frame(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PartIn(_Frame):
+    """A recording, a picture or more text, in base 64."""
+
+    type: Literal["text", "audio", "image"]
+    text: str | None = None
+    mime_type: str | None = Field(default=None, max_length=100)
+    data: str | None = Field(default=None, description="Base 64.")
+
+    def part(self) -> Part:
+        """The part that it stands for."""
+        if self.type == "text":
+            if self.text is None:
+                raise BadFrame("a text part needs 'text'")
+            return TextPart(self.text)
+        if not self.data:
+            raise BadFrame(f"an {self.type} part needs 'data' in base 64, and it must not be empty")
+        try:
+            data = b64decode(self.data, validate=True)
+        except (binascii.Error, ValueError):
+            raise BadFrame(f"the data of an {self.type} part is not base 64") from None
+        if self.type == "audio":
+            return AudioPart(data, self.mime_type or "audio/wav")
+        return ImagePart(data, self.mime_type or "image/png")
+
+
+class MessageIn(_Frame):
+    """What somebody says."""
+
+    text: str = ""
+    parts: list[PartIn] = Field(default_factory=list[PartIn], max_length=20)
+    id: MessageId | None = Field(default=None, description="Comes back with every frame of the answer.")
+
+    def content(self) -> tuple[str, list[Part]]:
+        """The text, and all parts where there are more than the text; something must be there."""
+        others = [part.part() for part in self.parts]
+        said = [part.text for part in others if isinstance(part, TextPart)]
+        text = "\n".join(filter(None, [self.text, *said]))
+        if all(isinstance(part, TextPart) for part in others):
+            if not text.strip():
+                raise BadFrame("the message is empty: it needs 'text', or 'parts'")
+            return text, []
+        return text, [TextPart(self.text), *others] if self.text else others
+
+
+class MessageFrame(MessageIn):
+    """`{"type": "message", "id": "m1", "text": "…"}`"""
+
+    type: Literal["message"]
+    session: SessionId | None = Field(default=None, description="On stdio: which session.")
+
+
+class CancelFrame(_Frame):
+    """`{"type": "cancel"}`: stop the running turn."""
+
+    type: Literal["cancel"]
+    session: SessionId | None = None
+
+
+class AnswerFrame(_Frame):
+    """`{"type": "answer", "id": "…", "answer": "approve", "hash": "…"}`"""
+
+    type: Literal["answer"]
+    id: Annotated[str, Field(max_length=100)]
+    answer: Annotated[str, Field(max_length=10_000)]
+    hash: Annotated[str, Field(max_length=100)] | None = Field(default=None, description=SEEN)
+
+
+class PingFrame(_Frame):
+    """`{"type": "ping"}`, answered by a pong."""
+
+    type: Literal["ping"]
+
+
+Incoming: TypeAlias = MessageFrame | CancelFrame | AnswerFrame | PingFrame
+_INCOMING: TypeAdapter[Incoming] = TypeAdapter(Annotated[Incoming, Field(discriminator="type")])
+
+
+def incoming(text: str | bytes) -> Incoming:
+    """The frame that a text says, or an error that names what is wrong with it."""
+    try:
+        return _INCOMING.validate_json(text)  # which takes no JSON that is nested too deep
+    except ValidationError as error:
+        raise BadFrame(faults_of(error)) from None
+
+
+def faults_of(error: ValidationError) -> str:
+    """What is wrong, field by field, without repeating what was sent."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = (f"{'.'.join(map(str, fault['loc'])) or 'frame'}: {fault['msg']}" for fault in found)
+    return "; ".join(lines)
+
+
+# --- out --------------------------------------------------------------------------------------------
+
+Frame: TypeAlias = dict[str, Any]
+"""One outgoing object; `type` says which."""
+
+
+class PartOut(TypedDict, total=False):
+    """A part of an answer."""
+
+    type: Literal["text", "audio", "image"]
+    text: str
+    mime_type: str
+    data: str
+    url: str | None
+
+
+class EndFrame(TypedDict):
+    """The end of an answer, and what became of the message."""
+
+    type: Literal["end"]
+    id: str | None
+    outcome: Outcome
+    text: str
+    reason: str | None
+    usage: dict[str, float]
+    session_id: str
+
+
+def part_frame(part: Part) -> PartOut:
+    """A part as JSON."""
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ImagePart) and part.url:
+        return {"type": "image", "mime_type": part.mime_type, "url": part.url}
+    return {"type": part.type, "mime_type": part.mime_type, "data": b64encode(part.data).decode()}
+
+
+def event_frame(message_id: str | None, event: StreamEvent) -> Frame | None:
+    """What is shown of a piece of an answer; None where it is nothing."""
+    kind, data = event.kind, event.data
+    if kind in ("text", "reasoning"):
+        return {"type": kind, "id": message_id, "delta": data["delta"]}
+    if kind == "tool_call":
+        return {
+            "type": kind,
+            "id": message_id,
+            "call_id": data.get("id"),
+            "name": data.get("name"),
+            "arguments": data.get("arguments"),
+        }
+    if kind == "tool_result":
+        return {
+            "type": kind,
+            "id": message_id,
+            "call_id": data.get("id"),
+            "name": data.get("name"),
+            "content": plain_text(data.get("content", "")),
+            "is_error": bool(data.get("is_error")),
+        }
+    return None
+
+
+def plain_text(content: Content | Any) -> str:
+    """Content as text; pictures and sounds are named."""
+    if isinstance(content, str):
+        return content
+    said = (part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in content)
+    return "\n".join(said)
+
+
+def end_frame(message_id: str | None, result: TurnResult) -> EndFrame:
+    """The end of an answer."""
+    return {
+        "type": "end",
+        "id": message_id,
+        "outcome": result.outcome,
+        "text": result.model_output,
+        "reason": result.stopped,
+        "usage": dict(result.usage),
+        "session_id": result.session_id,
+    }
+
+
+def question_frame(pending: Pending) -> Frame:
+    """A question for a person: `approval` has the call, `question` is what a hook asks."""
+    request, question = pending.request, pending.question
+    frame: Frame = {
+        "type": "approval" if question.is_approval else "question",
+        "id": pending.id,
+        "question": question.text,
+        "choices": [{"answer": word, "label": label} for word, label in question.labels.items()],
+        "default": question.default,
+        "hash": pending.hash,
+        "session_id": pending.session_id,
+    }
+    if question.is_approval:
+        frame |= {name: request.get(name) for name in ("tool", "arguments", "diff")}
+    return frame

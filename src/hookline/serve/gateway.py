@@ -1,0 +1,402 @@
+"""`Gateway`: runs channels, and takes their messages through the app."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hookline.agent.journal import TURN, CutOffTurn, cut_off_turn
+from hookline.channel import NOWHERE, Channel, Note, Question, finished
+from hookline.errors import ChannelFailed, GatewayStopping, UnknownChannel
+from hookline.events import (
+    ChannelConnectEvent,
+    ChannelDisconnectEvent,
+    GatewayErrorEvent,
+    GatewayStartupEvent,
+    GatewayStopEvent,
+    MessageCancelEvent,
+)
+from hookline.hooks import HooklineError
+from hookline.hooks.errors import suggestion
+from hookline.runtime.delivery import to_session
+from hookline.runtime.gateway_channel import GatewayChannel, WholeAnswers
+from hookline.runtime.inbox import Fate, Inbox, fates_of, key_of
+from hookline.tape.open import postgres_of
+from hookline.types import Envelope, address_of, check_envelope
+
+from .approvals import GatewayApprovals
+from .commands import ChannelCommands
+from .intake import Intake, with_id
+from .limits import Limiter
+from .message_channel import Outgoing
+from .message_processor import Answering, told
+from .metrics import Metrics
+from .settings import GatewaySettings, has_triggers, settings_of, worker_settings_of
+from .users import Users
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
+    from starlette.routing import BaseRoute
+
+    from hookline.ext.triggers import Triggers
+    from hookline.runtime.app import Hookline
+    from hookline.tape.postgres.store import PostgresStore
+
+    from .clustered import Cluster
+    from .worker import Worker
+
+log = logging.getLogger("hookline.serve")
+
+SHIPPED = {
+    "web": "hookline.serve.web:WebChannel",
+    "openai": "hookline.serve.openai:OpenAIChannel",
+    "stdio": "hookline.serve.stdio:StdioChannel",
+    "telegram": "hookline.ext.telegram:TelegramChannel",
+}
+"""The channels that come with Hookline: each is made with the gateway when it is enabled."""
+
+DEFAULT = ("web", "openai")
+GOING_DOWN = "the gateway is going down; send it again later"
+
+
+class Gateway:
+    """Runs the enabled channels, and takes their messages through the app."""
+
+    kept = "the gateway is going down; the message is kept, and answered after the next start"
+
+    def __init__(
+        self,
+        app: Hookline,
+        *,
+        enabled: Sequence[str] | None = None,
+        settings: GatewaySettings | None = None,
+        inbox: Inbox | None = None,
+    ) -> None:
+        self.app = app
+        self.settings = settings or settings_of(app.config)
+        self.intake = Intake(app, inbox)
+        """Keeps messages from being accepted to being done with."""
+        self.approvals = GatewayApprovals(app, self.settings.approvals_per_minute, self.audit)
+        self.metrics = Metrics()
+        self.limiter = Limiter(self.settings.requests_per_minute, self.settings.burst)
+        """Counts what each user asks, over HTTP and in WebSockets."""
+        self.routers: list[APIRouter] = []
+        """What others serve to operators beside the channels; add before the server is made."""
+        self.open_routes: list[BaseRoute] = []
+        """Routes of triggers, known while the gateway runs. They need no token: each guards itself."""
+        self._users: Users | None = None
+        self.ready = False
+        """Whether all channels are started and messages are taken."""
+        self.leaving = asyncio.Event()
+        """Set when somebody asks the gateway to end, or it cannot go on."""
+        self.error: HooklineError | None = None
+        """Why it cannot go on."""
+        self.channels: dict[str, GatewayChannel] = self._collect(enabled)
+        self.answering = Answering(self, self.settings.debounce)
+        self.cluster: Cluster | None = None
+        """Where the tapes are in PostgreSQL: the queue by which workers get what is accepted."""
+        self.worker: Worker | None = None
+        """The worker in this process, where there is one."""
+        self.triggers: Triggers | None = None
+        """What makes turns that nobody asked for, where something is configured to."""
+        self._slots = asyncio.Semaphore(self.settings.in_flight)
+        self._open = asyncio.Event()
+        self._stopping = False
+        self._catching_up: asyncio.Task[None] | None = None
+        self._attached = AsyncExitStack()
+
+    @property
+    def commands(self) -> ChannelCommands:
+        """What may be asked of the gateway with a slash."""
+        return self.answering.commands
+
+    # --- users --------------------------------------------------------------------------------
+
+    def users(self) -> Users:
+        """Everyone who has a token."""
+        if self._users is None:
+            self._users = self.settings.users_of(self.app.home)
+        return self._users
+
+    def audit(self, record: dict[str, Any]) -> None:
+        """Write down that someone was refused: to the log, and to the audit log where there is one."""
+        log.warning("access.denied %s", " ".join(f"{name}={value}" for name, value in record.items()))
+        auditor = self.app.safeguards.auditor
+        if auditor is not None:
+            auditor.refused(record)
+
+    # --- channels -----------------------------------------------------------------------------
+
+    def _collect(self, enabled: Sequence[str] | None) -> dict[str, GatewayChannel]:
+        config = self.app.config
+        provided: dict[str, GatewayChannel] = {c.name: c for c in self.app.get_channels(self.handle)}
+        wanted = enabled or self.settings.channels
+        if wanted is None:
+            tables = [
+                name
+                for name in SHIPPED
+                if config.section(f"channels.{name}") and config.get(f"channels.{name}.enabled", True)
+            ]
+            wanted = [*DEFAULT, *tables, *provided]
+        return {name: provided.get(name) or self._shipped(name, provided) for name in wanted}
+
+    def _shipped(self, name: str, provided: dict[str, GatewayChannel]) -> GatewayChannel:
+        known = [*SHIPPED, *provided]
+        if name not in SHIPPED:
+            raise UnknownChannel(
+                f"unknown channel {name!r}{suggestion(name, known)}; there are {', '.join(known)}"
+            )
+        module, _, made = SHIPPED[name].partition(":")
+        try:
+            return getattr(import_module(module), made)(self)
+        except ImportError as error:
+            raise ChannelFailed(f"channel {name!r} needs a library that is missing: {error}") from None
+
+    def reply_to(self, message: Envelope) -> Channel:
+        """The channel of a message, as its sender has it; `NOWHERE` if it came through none."""
+        channel = self.channels.get(address_of(message)[0])
+        if channel is None:
+            return NOWHERE
+        reply_to = getattr(channel, "reply_to", None)  # a plugin's channel may have `send` alone
+        return reply_to(message) if reply_to is not None else WholeAnswers(channel)
+
+    def is_debounced(self, message: Envelope) -> bool:
+        """Whether a message may become one with those that follow quickly."""
+        return getattr(self.channels.get(address_of(message)[0]), "debounced", True)
+
+    # --- the running scope ----------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[Gateway]:
+        """Run the app and the channels in it."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.app.running(Outgoing(self)))
+            stack.push_async_callback(self.stop)
+            await self.start()
+            if has_triggers(self.app):
+                await self._start_triggers(stack)
+            yield self
+
+    async def _start_triggers(self, stack: AsyncExitStack) -> None:
+        """Start the triggers after the channels that their answers go to; they stop before them."""
+        from hookline.ext.triggers import Triggers
+
+        triggers = self.triggers = Triggers(self.app)
+        stack.push_async_callback(triggers.stop, self.settings.drain)
+        stack.callback(self.open_routes.clear)
+        await triggers.start(self.cluster.process if self.cluster is not None else None)
+        self.open_routes += triggers.routes()
+
+    async def start(self) -> None:
+        """Start the channels; from then on messages are taken. What was left undone comes first."""
+        app = self.app
+        cut: list[tuple[str, CutOffTurn]] = []
+        if postgres := postgres_of(app.store()):
+            await self._join_cluster(postgres)
+        else:
+            await self.intake.open()
+            self._attached.push_async_callback(self.intake.close)
+            cut = await self._cut_off_turns()
+        for name, channel in self.channels.items():
+            try:
+                await channel.start(self.handle)
+            except Exception as error:
+                raise ChannelFailed(f"channel {name!r} did not start: {told(error)}") from error
+            await self._fire("channel:connect", ChannelConnectEvent(name))
+        for session_id, turn in cut:
+            await self._enter()
+            self.answering.resume(session_id, turn)
+        if self.intake.catching_up:
+            resumed = {key_of(turn.envelope) for _, turn in cut}
+            self._catching_up = asyncio.get_running_loop().create_task(self._catch_up(resumed))
+        await self._fire("gateway:startup", GatewayStartupEvent([*self.channels]))
+        self.ready = True
+        self._open.set()
+
+    async def _join_cluster(self, store: PostgresStore) -> None:
+        """Accept messages for workers, and be one of them unless the settings say otherwise."""
+        try:
+            from .clustered import Cluster
+            from .worker import Worker
+        except ImportError as error:
+            raise ChannelFailed(
+                f"a gateway with its tapes in PostgreSQL needs {error.name}: "
+                "pip install 'hookline[gateway,postgres]'"
+            ) from None
+        self.cluster = Cluster(self, store)
+        await self.cluster.open(self._attached)
+        if self.settings.worker:
+            made = worker_settings_of(self.app.config)
+            self.worker = Worker(self.app, made, debounce=self.settings.debounce)
+            await self._attached.enter_async_context(self.worker.running())
+
+    async def drain(self) -> None:
+        """Take nothing more; let running turns finish, and park those that take too long."""
+        if not self._stopping:
+            await self._fire("gateway:stop", GatewayStopEvent([*self.channels]))
+        self._stopping, self.ready = True, False
+        self._open.set()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+        if self.worker is not None:
+            await self.worker.drain()
+        if self.cluster is not None:
+            await self.cluster.drain(self.settings.drain)
+        await self.answering.drain(self.settings.drain)
+
+    async def stop(self) -> None:
+        """Drain, then stop the channels."""
+        await self.drain()
+        for name, channel in self.channels.items():
+            try:
+                await channel.stop()
+            except Exception as error:
+                await self.failed(name, error)
+            await self._fire("channel:disconnect", ChannelDisconnectEvent(name))
+        await self._attached.aclose()
+
+    def leave(self) -> None:
+        """Ask whoever runs the gateway to end it in good order."""
+        self.leaving.set()
+
+    async def reload(self) -> str:
+        """Read the settings, the generated token and the hook files again; say what came of it."""
+        self.app.config.reload()
+        self._users = self.settings.users_of(self.app.home)
+        done = str(await self.app.hook_files.reload())
+        self.commands.forget()
+        return done
+
+    # --- messages -----------------------------------------------------------------------------
+
+    async def handle(self, envelope: Envelope) -> bool:
+        """Accept a message; wait where too many are in flight. False where it was accepted before."""
+        message = with_id(check_envelope(envelope))
+        await self._open.wait()
+        if self._stopping:
+            raise GatewayStopping(GOING_DOWN)
+        await self._enter()
+        try:
+            if self._stopping:
+                raise GatewayStopping(GOING_DOWN)
+            if self.cluster is not None:
+                is_new = await self.cluster.accept(message)
+                self.left(message)
+                return is_new
+            is_new = await self.intake.accept(message)
+        except BaseException:
+            self.left(message)
+            raise
+        if not is_new or self.intake.catching_up:
+            self.left(message)
+            return is_new
+        self.answering.take(message, alone=not self.is_debounced(message))
+        return True
+
+    def session_of(self, message: Envelope) -> None:
+        """The pipeline finds it out."""
+
+    async def _enter(self) -> None:
+        """Wait until there is room for one more message."""
+        await self._slots.acquire()
+        self.metrics.in_flight.inc()
+
+    def left(self, message: Envelope) -> None:
+        """There is room for another message."""
+        self.metrics.in_flight.dec()
+        self._slots.release()
+
+    async def settled(self, message: Envelope, outcome: str, seconds: float) -> None:
+        """A message came to its outcome."""
+        self.note(message, outcome, seconds)
+        await self.intake.settle(message, outcome)
+
+    def note(self, message: Envelope, outcome: str, seconds: float) -> None:
+        """Count a message that came to its outcome, and log it."""
+        name, chat_id = address_of(message)
+        self.metrics.message(name, outcome, seconds)
+        if log.isEnabledFor(logging.INFO):
+            said = {"channel": name, "chat_id": chat_id, "outcome": outcome, "seconds": seconds}
+            log.info("message.done channel=%s outcome=%s", name, outcome, extra={"fields": said})
+
+    async def keeps(self, message: Envelope, error: Exception) -> bool:
+        """A gateway that makes its turns itself has nobody to leave one to."""
+        return False
+
+    async def deliver(self, outbound: Envelope) -> bool:
+        """Hand an outbound envelope to its channel; whether it was sent."""
+        outbound = await to_session(self.app, outbound)
+        channel = self.channels.get(address_of(outbound)[0])
+        return channel is not None and await channel.send(outbound)
+
+    async def notify(self, to: Envelope, note: Note) -> None:
+        """Show a note in the chat that an address names."""
+        await finished(self.reply_to(to).notify(note))
+
+    async def ask(self, to: Envelope, question: Question) -> str | None:
+        """Ask in the chat that an address names."""
+        return await self.reply_to(to).ask(question)
+
+    async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
+        """Stop a session's running turn; whether there was one."""
+        if self.cluster is not None:
+            cancelled = await self.cluster.queue.cancel(session_id)
+        else:
+            cancelled = await self.app.cancel(session_id)
+        if cancelled:
+            await self._fire("message:cancel", MessageCancelEvent(channel, chat_id), session_id)
+        return cancelled
+
+    # --- cut-off turns ----------------------------------------------------------------------------
+
+    async def _cut_off_turns(self) -> list[tuple[str, CutOffTurn]]:
+        """The turns that were cut off while one of these channels had them, the latest first."""
+        found: list[tuple[str, CutOffTurn]] = []
+        since = time.time() - self.settings.resume * 3600
+        store = self.app.store()
+        # On tapes that other machines share, a turn without an end may be running there.
+        looked_for = self.settings.resume and self.intake.is_with_the_tape
+        for info in await self.app.sessions.list() if looked_for else ():
+            if info.updated < since:
+                break
+            last = await store.entries(info.id, kinds={TURN}, limit=1, newest_first=True)
+            if not last or last[0].payload["status"] != "started":
+                continue
+            cut = await cut_off_turn(await self.app.tape(info.id))
+            if cut is None or not cut.envelope or address_of(cut.envelope)[0] not in self.channels:
+                continue
+            if not await self.intake.is_elsewhere(cut.envelope):
+                found.append((info.id, cut))
+        return found
+
+    async def _catch_up(self, resumed: set[str]) -> None:
+        """Give every message that an earlier process accepted what is still owed to it."""
+        fates: dict[str, dict[str, Fate]] = {}
+        async for waiting in self.intake.backlog():
+            is_ours = address_of(waiting.envelope)[0] in self.channels
+            if is_ours and key_of(waiting.envelope) not in resumed:
+                session_id = await self.app.pipeline.resolve_session(waiting.envelope)
+                if session_id not in fates:
+                    fates[session_id] = await fates_of(self.app.store(), session_id, waiting.accepted)
+                fate: Fate | None = fates[session_id].get(waiting.envelope["message_id"])
+                await self._enter()
+                await self.answering.take_up(waiting.envelope, session_id, fate)
+
+    # --- events ---------------------------------------------------------------------------------
+
+    async def failed(self, channel: str, error: Exception) -> None:
+        """Tell of something that failed; the rest goes on."""
+        log.error("message.failed channel=%s error=%s", channel, told(error))
+        log.debug("message.failed", exc_info=error)
+        self.metrics.failed(channel)
+        await self._fire("gateway:error", GatewayErrorEvent(channel, error))
+
+    async def _fire(self, name: str, event: Any, session_id: str = "") -> None:
+        hook = self.app.hooks[name]
+        if hook.live:
+            await hook.fire(event, self.app.context(session_id))

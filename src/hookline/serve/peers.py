@@ -1,0 +1,137 @@
+"""Peers: who is at the other end of a connection, as the system knows it and not as they say.
+
+A header such as `X-Forwarded-For` can say anything. What a connection is counted by, and whether a
+process of the agent's own holds it, comes from the socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.types import Scope
+
+from hookline.system import processes
+
+from .users import User
+
+SCOPE: Final = "hookline.peer"
+
+
+@dataclass(slots=True, eq=False)
+class Peer:
+    """One connection's other end."""
+
+    host: str
+    """The address; for a Unix socket, `unix`."""
+    port: int = 0
+    pid: int | None = None
+    uid: int | None = None
+    """Of the process at a Unix socket."""
+    client: str = ""
+    """The address that a trusted proxy gives for whoever it speaks for."""
+    user: User | None = None
+    """Who sent a right token on this connection."""
+    known: Callable[[], Any] | None = None
+    """Is called when someone did."""
+
+    def admit(self, user: User) -> None:
+        """A right token came."""
+        if self.user is None and self.known is not None:
+            self.known()
+        self.user = user
+
+    @property
+    def is_unix(self) -> bool:
+        """Whether it came over the Unix socket."""
+        return self.host == "unix"
+
+    def key(self) -> str:
+        """What wrong tokens are counted by: the address; on this machine, the user there as well.
+
+        So one user of a machine cannot lock the others out.
+        """
+        if self.is_unix:
+            return f"unix {self.uid}"
+        row = processes.socket_row(self.host, self.port) if processes.is_known else None
+        return self.host if row is None else f"{self.host} {row[0]}"
+
+    async def suspect(self) -> dict[str, Any] | None:
+        """Why a process of an agent's may be at the other end; None where none is.
+
+        A process on this machine that cannot be identified is suspect: one that ends as soon as it has
+        sent a request, or hides what it has open, is not let through for that.
+        """
+        if not processes.is_known:
+            return None
+        if self.is_unix:
+            is_alive = self.pid is not None and processes.parent_of(self.pid) is not None
+            if is_alive and not processes.is_below_an_agent(self.pid or 0):
+                return None
+            return {"pid": self.pid or 0} if is_alive else {"process": "unknown"}
+        if self.client and processes.is_own_address(self.client):
+            return {"process": "unknown"}  # it could have come without the proxy, and been seen
+        # Every descriptor of every process may have to be looked at.
+        pid = await asyncio.to_thread(processes.connected_from_below, self.host, self.port)
+        if pid is None:
+            return None
+        return {"process": "unknown"} if pid == processes.UNKNOWN else {"pid": pid}
+
+
+def peer_of(scope: Scope) -> Peer:
+    """The peer of a request; without our own protocol below, what the server says."""
+    found: Peer | None = scope.get(SCOPE)
+    if found is None:
+        host, port = scope.get("client") or ("", 0)
+        found = Peer(host, port)
+    return found
+
+
+def peer_at(transport: Any) -> Peer:
+    """The peer at the other end of a transport."""
+    connection: socket.socket | None = transport.get_extra_info("socket")
+    if connection is not None and connection.family == getattr(socket, "AF_UNIX", None):
+        pid, uid = unix_peer(connection) or (None, None)
+        return Peer("unix", pid=pid, uid=uid)
+    name = transport.get_extra_info("peername")
+    return Peer(str(name[0]), int(name[1])) if name else Peer("")
+
+
+def unix_peer(connection: Any) -> tuple[int, int] | None:
+    """The process and user at a Unix socket; uvloop hands out a socket of its own kind."""
+    try:
+        with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as same:
+            return processes.peer_of(same)
+    except (OSError, AttributeError):
+        return None
+
+
+def is_own_user(peer: Peer) -> bool:
+    """Whether the process at a Unix socket belongs to the user who runs the gateway, or to root."""
+    return peer.uid is not None and peer.uid in (os.getuid(), 0)
+
+
+class Strangers:
+    """How many connections each address has on which no token was sent yet."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: Counter[str] = Counter()
+
+    def enter(self, peer: Peer) -> bool:
+        """Count a connection; False where its address has too many."""
+        if self._open[peer.host] >= self._most:
+            return False
+        self._open[peer.host] += 1
+        return True
+
+    def leave(self, peer: Peer) -> None:
+        """A connection ended, or a token came on it."""
+        self._open[peer.host] -= 1
+        if self._open[peer.host] <= 0:
+            del self._open[peer.host]

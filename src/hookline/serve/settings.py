@@ -1,0 +1,234 @@
+"""`[gateway]`: where the gateway listens, who may come in, and how much it takes."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from hookline.config import Config, ConfigError
+from hookline.config.validation import faults
+from hookline.errors import UnsafeBinding
+
+from .token import check_token, own_token
+from .users import NAME, OWNER, OWNER_USER, Role, User, Users
+
+if TYPE_CHECKING:
+    from hookline.runtime.app import Hookline
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+def settings_of(config: Config, **given: Any) -> GatewaySettings:
+    """`[gateway]` of the settings, with what was given on the command line over it."""
+    config.declare("gateway", GatewaySettings)
+    said = config.settings("gateway", GatewaySettings).model_dump(exclude_unset=True)
+    wanted = {**said, **{name: value for name, value in given.items() if value is not None}}
+    if found := faults(GatewaySettings, wanted, "gateway"):
+        raise ConfigError("\n".join(f"{fault.dotted}: {fault.text}" for fault in found))
+    return GatewaySettings.model_validate(wanted)
+
+
+class UserSettings(BaseModel):
+    """`[gateway.users.<name>]`: someone else who has a token."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    token: SecretStr
+    role: Role = "user"
+    """`user`: their own sessions. `operator`: everything, as the owner of the gateway."""
+    approves: bool = True
+    """Whether a `user` may answer the questions of their own sessions; operators always may."""
+
+    @field_validator("token")
+    @classmethod
+    def _is_safe(cls, token: SecretStr) -> SecretStr:
+        check_token(token.get_secret_value())
+        return token
+
+
+class GatewaySettings(BaseModel):
+    """What `[gateway]` says; `hookline gateway` has options for the first few."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8765, ge=0, le=65535)
+    """0: any free one."""
+    channels: list[str] | None = None
+    """The enabled ones; by default `web`, `openai`, what plugins bring, and every shipped one that has
+    a table `[channels.<name>]`."""
+    token: SecretStr | None = None
+    """The owner's, who is an operator. Without one, a token is generated and kept in the home; where
+    the host is not this machine's own, one must be set."""
+    users: dict[str, UserSettings] = Field(default_factory=dict[str, UserSettings])
+    """Others who have a token, by name. A text alone is the token of a `user`."""
+    socket: Path | None = None
+    """A Unix socket to listen on as well. Its owner needs no token there."""
+    models: list[str] = Field(default_factory=list)
+    """Models that `/model` may choose, beside the default and those of `[agents]`."""
+    hosts: list[str] = Field(default_factory=list)
+    """Names by which the gateway may be called, beside this machine's own."""
+    cors: list[str] = Field(default_factory=list)
+    """Origins of other sites that may call it."""
+    proxies: list[str] = Field(default_factory=list)
+    """Addresses of reverse proxies whose `X-Forwarded-For` is believed."""
+    inspector: bool = True
+    """Whether `/inspect` shows sessions, hooks and decisions to operators."""
+    requests_per_minute: int = Field(default=600, ge=0)
+    """For each user; 0: no limit."""
+    burst: int = Field(default=60, ge=1)
+    """How many requests may come at once before the limit counts."""
+    wrong_tokens: int = Field(default=10, ge=1)
+    """Wrong tokens that one address may send in a minute; further ones get 429."""
+    approvals_per_minute: int = Field(default=60, ge=1)
+    """Answers to questions, right or wrong, for each user."""
+    frames_per_minute: int = Field(default=1200, ge=1)
+    """Frames on one WebSocket, with fragments and pings; a connection that sends more is closed."""
+    connections: int = Field(default=1024, ge=1)
+    """Connections from one address on which no token was sent yet."""
+    header_seconds: float = Field(default=10.0, gt=0)
+    """Seconds in which the head of a request must be complete."""
+    body_seconds: float = Field(default=20.0, gt=0)
+    """Seconds in which a body must be complete, or at least another 16 kB of it must come."""
+    max_header: int = Field(default=32_768, ge=1024)
+    """Bytes of the head of a request: its address and all its headers."""
+    max_headers: int = Field(default=100, ge=10)
+    """How many headers a request may have."""
+    max_body: int = Field(default=20_000_000, ge=1)
+    """Bytes of one request or WebSocket message."""
+    in_flight: int = Field(default=4096, ge=1)
+    """Messages being processed or waiting; further ones wait outside."""
+    debounce: float = Field(default=0.0, ge=0)
+    """Seconds in which further messages of one sender are taken together; 0: off."""
+    drain: float = Field(default=20.0, ge=0)
+    """Seconds that running turns get to finish on shutdown; what is left is parked."""
+    resume: float = Field(default=24.0, ge=0)
+    """Hours back in which cut-off turns are looked for at the start; 0: none."""
+    backlog: int = Field(default=1_000_000, ge=1)
+    """Characters that may wait for a slow reader before it is disconnected."""
+    worker: bool = True
+    """In a cluster: whether this process makes turns too, or leaves all of them to workers."""
+    ping: float = Field(default=20.0, gt=0)
+    """Seconds between pings of a WebSocket, and that an answer to one may take."""
+
+    @field_validator("token")
+    @classmethod
+    def _is_safe(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None:
+            check_token(token.get_secret_value())
+        return token
+
+    @field_validator("users", mode="before")
+    @classmethod
+    def _with_tokens(cls, users: Any) -> Any:
+        if not isinstance(users, dict):
+            return users
+        return {
+            name: {"token": given} if isinstance(given, str | SecretStr) else given
+            for name, given in users.items()  # pyright: ignore[reportUnknownVariableType]
+        }
+
+    @field_validator("users")
+    @classmethod
+    def _are_named(cls, users: dict[str, UserSettings]) -> dict[str, UserSettings]:
+        for name in users:
+            if not NAME.fullmatch(name):
+                raise ValueError(f"{name!r} must be 1 to 64 letters, digits and . _ @ -")
+            if name == OWNER:
+                raise ValueError(f"{OWNER!r} is whoever has token in [gateway]; choose another name")
+        return users
+
+    @field_validator("socket")
+    @classmethod
+    def _is_expanded(cls, path: Path | None) -> Path | None:
+        return path and path.expanduser().absolute()
+
+    @field_validator("cors")
+    @classmethod
+    def _are_origins(cls, origins: list[str]) -> list[str]:
+        for origin in origins:
+            if origin in ("*", "null") or "*" in origin:
+                raise ValueError(f"{origin!r} would let any page call; name each origin")
+        return origins
+
+    @model_validator(mode="after")
+    def _are_different(self) -> GatewaySettings:
+        known: dict[str, str] = {}
+        named = [(OWNER, self.token), *((name, user.token) for name, user in self.users.items())]
+        for name, token in named:
+            if token is not None:
+                other = known.setdefault(token.get_secret_value(), name)
+                if other != name:
+                    raise ValueError(f"{other} and {name} have the same token; give each their own")
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def users_of(self, home: Path) -> Users:
+        """Everyone who has a token; the owner's is generated where none is set."""
+        own = self.token.get_secret_value() if self.token is not None else own_token(home)[0]
+        return Users(
+            [
+                (OWNER_USER, own),
+                *(
+                    (User(name, each.role, each.approves), each.token.get_secret_value())
+                    for name, each in self.users.items()
+                ),
+            ]
+        )
+
+    def check(self) -> None:
+        """Refuse to listen on the network with a token that only this machine's log knows."""
+        if not self.is_local and self.token is None and not self.users:
+            raise UnsafeBinding(
+                f"the gateway would listen on {self.host} for everybody: set a token "
+                "(HOOKLINE_GATEWAY__TOKEN, or token in [gateway]), or keep --host 127.0.0.1"
+            )
+
+
+class WorkerSettings(BaseModel):
+    """What `[worker]` says: how a process makes the turns of a cluster."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    concurrency: int = Field(default=32, ge=1)
+    """How many sessions have their turn at the same time."""
+    drain: float = Field(default=20.0, ge=0)
+    """Seconds that running turns get to finish on shutdown; another worker goes on with the rest."""
+    heartbeat: float = Field(default=5.0, gt=0)
+    """Seconds between two signs of life, and between two looks for workers that give none."""
+    silence: float = Field(default=30.0, gt=0)
+    """Seconds without a sign of life after which others go on with a worker's turns."""
+    poll: float = Field(default=1.0, gt=0)
+    """Seconds between two looks for work of which no notice came."""
+    deaths: int = Field(default=5, ge=1)
+    """How many workers may end in the middle of one message, before it is taken for what ends them."""
+
+    @model_validator(mode="after")
+    def _is_patient(self) -> WorkerSettings:
+        if self.silence < 2 * self.heartbeat:
+            raise ValueError("silence must be at least twice the heartbeat, or live workers seem dead")
+        return self
+
+
+def has_triggers(app: Hookline) -> bool:
+    """Whether the settings name triggers, or a plugin implements one of their hooks."""
+    hooks = ("trigger_init", "trigger_routes", "trigger_start", "trigger_stop")
+    return bool(app.config.section("triggers")) or any(map(app.hooks.has_hooks, hooks))
+
+
+def worker_settings_of(config: Config) -> WorkerSettings:
+    """`[worker]` of the settings."""
+    config.declare("worker", WorkerSettings)
+    return config.settings("worker", WorkerSettings)

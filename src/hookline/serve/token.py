@@ -1,0 +1,87 @@
+"""The gateway's own token: generated at the first start, and kept where only its owner can read it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Final
+
+from hookline.errors import TokenError
+
+FILE: Final = "gateway.token"
+SHORTEST: Final = 16
+"""Characters of a token at least: fewer can be guessed."""
+LONGEST: Final = 512
+
+
+def check_token(token: str) -> str:
+    """Give a token back, or say what is wrong with it."""
+    if not token.strip():
+        raise TokenError(
+            "the token is empty, which would let anyone in; set one, or leave the setting out. "
+            "Is the variable that it comes from set?"
+        )
+    if len(token) < SHORTEST:
+        raise TokenError(
+            f"the token has {len(token)} characters and needs at least {SHORTEST}; "
+            "`openssl rand -hex 32` makes one"
+        )
+    if len(token) > LONGEST or not token.isascii() or not token.isprintable() or token != token.strip():
+        raise TokenError(
+            f"a token has at most {LONGEST} printable ASCII characters and no space at its ends; "
+            "`openssl rand -hex 32` makes one"
+        )
+    return token
+
+
+def token_file(home: Path) -> Path:
+    """Where the generated token is kept."""
+    return home / FILE
+
+
+def read_token(home: Path) -> str | None:
+    """The token that was generated before; None where there is none yet."""
+    path = token_file(home)
+    try:
+        about = path.lstat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
+        raise TokenError(f"{path} is not a file of yours; remove it, and a new token is generated")
+    if hasattr(os, "getuid") and about.st_mode & 0o077:
+        raise TokenError(
+            f"{path} can be read by others, who may know the token; "
+            "`hookline gateway --rotate-token` makes a new one"
+        )
+    try:
+        return check_token(path.read_text("ascii").strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise TokenError(f"{path} cannot be read: {error}") from None
+    except TokenError as error:
+        raise TokenError(
+            f"{path}: {error}; `hookline gateway --rotate-token` makes a new one"
+        ) from None
+
+
+def make_token(home: Path) -> str:
+    """Generate a token, in place of the one that there was."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    token, path = secrets.token_urlsafe(32), token_file(home)
+    beside = path.with_name(f".{FILE}.{secrets.token_hex(8)}")
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(f"{token}\n")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise TokenError(f"the token cannot be kept in {path}: {error.strerror or error}") from None
+    return token
+
+
+def own_token(home: Path) -> tuple[str, bool]:
+    """The generated token, and whether it was generated just now."""
+    known = read_token(home)
+    return (known, False) if known is not None else (make_token(home), True)

@@ -1,0 +1,1 @@
+"""The operating system: child processes, private files, locks, the home folder."""

@@ -1,0 +1,1 @@
+"""The tape in PostgreSQL."""

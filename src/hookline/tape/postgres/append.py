@@ -1,0 +1,279 @@
+"""How entries get into PostgreSQL: each at the next place of its session."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from psycopg import errors
+
+from hookline.errors import DuplicateEntry, TapeConflict, TapeLocked, UnknownParent
+
+from ..entry import Row
+from .connection import Connection
+from .tables import PLACES, within
+
+_COLUMNS = "id, parent_id, kind, time, meta, payload, seq, jump"
+_INSERT = f"INSERT INTO {{schema}}.entries ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+_INSERT_MANY = f"""
+    INSERT INTO {{schema}}.entries ({_COLUMNS}) SELECT * FROM unnest(
+        %s::text[], %s::text[], %s::text[], %s::float8[], %s::text[], %s::text[],
+        %s::bigint[], %s::boolean[]
+    )
+"""
+_INSERT_FIRST = f"""
+    WITH begun AS (
+        INSERT INTO {{schema}}.sessions (id) VALUES (%s) ON CONFLICT (id) DO NOTHING RETURNING number
+    )
+    INSERT INTO {{schema}}.entries ({_COLUMNS})
+    SELECT e.id, parent_id, kind, time, meta, payload, number * {PLACES} + place, jump
+    FROM begun CROSS JOIN unnest(
+        %s::text[], %s::text[], %s::text[], %s::float8[], %s::text[], %s::text[],
+        %s::bigint[], %s::boolean[]
+    ) e (id, parent_id, kind, time, meta, payload, place, jump)
+    RETURNING seq
+"""
+_BEGIN = """
+    INSERT INTO {schema}.sessions (id) SELECT unnest(%s::text[]) ON CONFLICT (id) DO NOTHING
+"""
+_LEAVES = f"""
+    SELECT s.id, s.number, leaf.id, leaf.seq FROM {{schema}}.sessions s LEFT JOIN LATERAL (
+        SELECT e.id, e.seq FROM {{schema}}.entries e
+        WHERE e.seq BETWEEN s.number * {PLACES} AND s.number * {PLACES} + {PLACES - 1}
+        ORDER BY e.seq DESC LIMIT 1
+    ) leaf ON true WHERE s.id = ANY(%s::text[])
+"""
+_KNOWN = "SELECT id FROM {schema}.entries WHERE id = ANY(%s::text[])"
+_KEPT = f"""
+    SELECT e.id, s.id, parent_id, kind, time, meta, payload FROM {{schema}}.entries e
+    JOIN {{schema}}.sessions s ON s.number = e.seq / {PLACES} WHERE e.id = ANY(%s::text[])
+"""
+_MOST_LEAVES: Final = 100_000  # remembered; then all are forgotten, and read again when needed
+_PATIENCE: Final = 200  # how often another writer may be faster: each time, an append came through
+
+Expected: TypeAlias = Mapping[str, str | None]
+
+
+class Leaf(NamedTuple):
+    """Where the next entry of a session goes: after which entry, and at which place."""
+
+    id: str | None
+    next_seq: int
+
+
+NO_LEAF: Final = Leaf(None, 0)
+"""Of a session that did not exist when it was looked for: its places are counted from its first."""
+
+
+class Appending:
+    """One append, which may be tried on several connections until its outcome is known."""
+
+    def __init__(self, appender: PostgresAppender, rows: Sequence[Row], expect: Expected) -> None:
+        self._appender = appender
+        self._rows = rows
+        self._expect = expect
+        self._tried = False
+        self.sending = False
+        """Whether it may have reached the database: from then on, it is waited for."""
+
+    async def __call__(self, connection: Connection) -> None:
+        """Append all or none, unless an earlier try did that whose answer was lost.
+
+        The database itself decides the race with such a try that is still on its way: both have the
+        same ids, and one of them is refused.
+        """
+        again, self._tried, self.sending = self._tried, True, True
+        try:
+            if again and await self._appender.kept(connection, self._rows):
+                return
+            await self._appender.append(connection, self._rows, self._expect)
+        except (DuplicateEntry, TapeConflict):
+            if not again or not await self._appender.kept(connection, self._rows):
+                raise
+
+
+class PostgresAppender:
+    """Appends, and remembers the leaves of the sessions that it saw."""
+
+    def __init__(self, schema: str) -> None:
+        self._leaves: dict[str, Leaf] = {}
+        self._insert = within(_INSERT, schema)
+        self._insert_many = within(_INSERT_MANY, schema)
+        self._insert_first = within(_INSERT_FIRST, schema)
+        self._begin = within(_BEGIN, schema)
+        self._read_leaves = within(_LEAVES, schema)
+        self._known = within(_KNOWN, schema)
+        self._kept = within(_KEPT, schema)
+
+    def remember(self, session_id: str, leaf_id: str | None, seq: int) -> None:
+        """The leaf of a session as it was read: the next append need not read it."""
+        if len(self._leaves) >= _MOST_LEAVES:
+            self._leaves.clear()
+        known = self._leaves.get(session_id)
+        if known is None or known.next_seq <= seq:  # answers may come in another order
+            self._leaves[session_id] = Leaf(leaf_id, seq + 1)
+
+    def remember_none(self, session_id: str) -> None:
+        """A session was looked for in vain: the next append begins it, and need not look first."""
+        if len(self._leaves) < _MOST_LEAVES:
+            self._leaves.setdefault(session_id, NO_LEAF)
+
+    def forget(self) -> None:
+        """Forget the leaves: another server may not have them."""
+        self._leaves.clear()
+
+    async def append(self, connection: Connection, rows: Sequence[Row], expect: Expected) -> None:
+        """Append all or none: to one session whose leaf is known by one statement.
+
+        The leaf remembered may be old. Then its next place is taken, the database refuses the
+        statement, and the leaf is read in a transaction: so that most appends need not read first.
+        """
+        session_id = rows[0][1] if rows else ""
+        leaf = self._leaves.get(session_id)
+        if leaf is not None and _only(session_id, leaf, rows, expect):
+            leaves = {session_id: leaf}
+            placed, foreign = _placed(rows, leaves)
+            if not foreign and await self._append_quickly(connection, session_id, leaf, placed):
+                if leaf is not NO_LEAF:
+                    self._remember(leaves)
+                return
+        await self._append_slowly(connection, rows, expect)
+
+    async def kept(self, connection: Connection, rows: Sequence[Row]) -> bool:
+        """Whether all these are on the tape already, as they are."""
+        found = await connection.execute(self._kept, ([row[0] for row in rows],))
+        stored = {row[0]: row for row in await found.fetchall()}
+        return bool(rows) and all(stored.get(row[0]) == row for row in rows)
+
+    def _remember(self, leaves: Mapping[str, Leaf]) -> None:
+        for session_id, leaf in leaves.items():
+            self.remember(session_id, leaf.id, leaf.next_seq - 1)
+
+    async def _append_quickly(
+        self, connection: Connection, session_id: str, leaf: Leaf, placed: Sequence[tuple[Any, ...]]
+    ) -> bool:
+        """Append by one statement, and say whether that could be: the leaf may be an old one."""
+        try:
+            if leaf is not NO_LEAF:
+                await self._write(connection, placed)
+                return True
+            columns = [list(column) for column in zip(*placed, strict=True)]
+            done = await connection.execute(self._insert_first, (session_id, *columns))
+            places = [seq for (seq,) in await done.fetchall()]
+        except (errors.UniqueViolation, errors.CheckViolation):  # the leaf is another one by now
+            places = []
+        self._leaves.pop(session_id, None)
+        if places:
+            self.remember(session_id, placed[-1][0], max(places))
+        return bool(places)
+
+    async def _append_slowly(
+        self, connection: Connection, rows: Sequence[Row], expect: Expected
+    ) -> None:
+        """Append in one transaction, in which the leaves are read; again when another was faster."""
+        for tries in range(_PATIENCE):
+            try:
+                async with connection.transaction():
+                    leaves = await self._append_once(connection, rows, expect)
+            except errors.UniqueViolation as error:
+                if error.diag.constraint_name == "entries_id":
+                    duplicate = await self._first_duplicate(connection, rows)
+                    raise DuplicateEntry(duplicate) from error
+            except (errors.DeadlockDetected, errors.SerializationFailure):
+                pass
+            else:
+                self._remember(leaves)
+                return
+            await asyncio.sleep(random.uniform(0, 0.001) * min(tries, 50))
+        raise TapeLocked(f"cannot append to {rows[0][1]!r}: other writers were faster; try again")
+
+    async def _append_once(
+        self, connection: Connection, rows: Sequence[Row], expect: Expected
+    ) -> dict[str, Leaf]:
+        sessions = {row[1] for row in rows}
+        leaves = await self._leaves_of(connection, sessions.union(expect))
+        for session_id, expected in expect.items():
+            leaf = leaves.get(session_id)
+            found = leaf and leaf.id
+            if found != expected:
+                raise TapeConflict(session_id, expected, found)
+        if new := sorted(sessions.difference(leaves)):  # sorted: two writers wait for each other once
+            await connection.execute(self._begin, (new,))
+            leaves |= await self._leaves_of(connection, new)
+        leaves = {session_id: leaves[session_id] for session_id in sessions}
+        placed, foreign = _placed(rows, leaves)
+        if foreign:
+            found = await connection.execute(self._known, (_storable(foreign.values()),))
+            known = {entry_id for (entry_id,) in await found.fetchall()}
+            for entry_id, parent_id in foreign.items():
+                if parent_id not in known:
+                    raise UnknownParent(entry_id, parent_id)
+        await self._write(connection, sorted(placed, key=_seq))
+        return leaves
+
+    async def _leaves_of(self, connection: Connection, sessions: Any) -> dict[str, Leaf]:
+        found = await connection.execute(self._read_leaves, (_storable(sessions),))
+        return {
+            session_id: Leaf(leaf_id, number * PLACES if seq is None else seq + 1)
+            for session_id, number, leaf_id, seq in await found.fetchall()
+        }
+
+    async def _write(self, connection: Connection, placed: Sequence[tuple[Any, ...]]) -> None:
+        if len(placed) == 1:
+            await connection.execute(self._insert, placed[0])
+        elif placed:
+            columns = [list(column) for column in zip(*placed, strict=True)]
+            await connection.execute(self._insert_many, columns)
+
+    async def _first_duplicate(self, connection: Connection, rows: Sequence[Row]) -> str:
+        found = await connection.execute(self._known, ([row[0] for row in rows],))
+        seen = {entry_id for (entry_id,) in await found.fetchall()}
+        for entry_id, *_ in rows:
+            if entry_id in seen:
+                return entry_id
+            seen.add(entry_id)
+        return rows[0][0]
+
+
+def _only(session_id: str, leaf: Leaf, rows: Sequence[Row], expect: Expected) -> bool:
+    """Whether this is about one session alone, and its leaf is the expected one."""
+    for expected_of, leaf_id in expect.items():
+        if expected_of != session_id or leaf_id != leaf.id:
+            return False
+    return len(rows) == 1 or all(row[1] == session_id for row in rows)
+
+
+def _placed(
+    rows: Sequence[Row], leaves: dict[str, Leaf]
+) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
+    """The rows with their places, and the parents that must be on a tape already, by their children.
+
+    Afterwards `leaves` are the new ones.
+    """
+    placed: list[tuple[Any, ...]] = []
+    foreign: dict[str, str] = {}
+    new: set[str] = set()
+    for entry_id, session_id, parent_id, kind, time, meta, payload in rows:
+        leaf_id, seq = leaves[session_id]
+        jump = parent_id != leaf_id
+        if jump and parent_id is not None and parent_id not in new:
+            foreign[entry_id] = parent_id
+        placed.append((entry_id, parent_id, kind, float(time), meta, payload, seq, jump))
+        new.add(entry_id)
+        leaves[session_id] = Leaf(entry_id, seq + 1)
+    return placed, foreign
+
+
+def _seq(placed: tuple[Any, ...]) -> int:
+    return placed[6]
+
+
+def storable(name: str) -> bool:
+    """Whether the database can hold this as a name; what it cannot, it does not have."""
+    return "\0" not in name and (name.isascii() or name.encode(errors="replace").decode() == name)
+
+
+def _storable(names: Any) -> list[str]:
+    return [name for name in names if storable(name)]

@@ -1,0 +1,138 @@
+"""How entries get into a SQLite file: each at the next place of its session."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from hookline.errors import DuplicateEntry, TapeConflict, UnknownParent
+
+from ..entry import Row
+from .schema import PLACES, transaction
+
+SEQ: Final = "SELECT seq FROM entries WHERE id = ?"
+
+_NUMBER = "SELECT number FROM sessions WHERE id = ?"
+_BEGIN = "INSERT INTO sessions (id) VALUES (?)"
+_LEAF = "SELECT id, seq FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT 1"
+_INSERT = (
+    "INSERT INTO entries (id, parent_id, kind, time, meta, payload, seq, jump) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_FEW = 8
+_INSERT_FEW = [_INSERT + ", (?, ?, ?, ?, ?, ?, ?, ?)" * more for more in range(_FEW)]
+_MOST_LEAVES = 100_000  # remembered; then all are forgotten, and read again when needed
+
+Expected: TypeAlias = Mapping[str, str | None]
+
+
+class Leaf(NamedTuple):
+    """Where the next entry of a session goes: after which entry, and at which place."""
+
+    id: str | None
+    next_seq: int
+
+
+class Appender:
+    """Appends to one connection, and remembers the leaves of the sessions that it appended to."""
+
+    def __init__(self) -> None:
+        self._leaves: dict[str, Leaf] = {}
+
+    def append(self, db: sqlite3.Connection, rows: Sequence[Row], expect: Expected) -> None:
+        """Append all or none: a few of one session by one statement, which is its own transaction.
+
+        The leaf remembered may be old. Then its next place is taken, the database refuses the
+        statement, and the leaf is read in a transaction: so that most appends need not read first.
+        """
+        session_id = rows[0][1] if rows else ""
+        leaf = self._leaves.get(session_id)
+        if leaf is None or len(rows) > _FEW or not _only(session_id, leaf, rows, expect):
+            return self._append_slowly(db, rows, expect)
+        leaves = {session_id: leaf}
+        placed = _placed(db, rows, leaves)
+        try:
+            db.execute(_INSERT_FEW[len(rows) - 1], tuple(chain.from_iterable(placed)))
+        except sqlite3.IntegrityError:
+            return self._append_slowly(db, rows, expect)
+        self._leaves.update(leaves)
+        return None
+
+    def forget(self) -> None:
+        """Forget the leaves: what was appended last was taken back."""
+        self._leaves.clear()
+
+    def _append_slowly(self, db: sqlite3.Connection, rows: Sequence[Row], expect: Expected) -> None:
+        """Append in one transaction, in which the leaves are read."""
+        leaves: dict[str, Leaf] = {}
+        sessions = {row[1] for row in rows}
+        try:
+            with transaction(db):
+                for session_id in sessions.union(expect):
+                    leaf = _leaf(db, session_id, begin=session_id in sessions)
+                    expected = expect.get(session_id, leaf.id)
+                    if leaf.id != expected:
+                        raise TapeConflict(session_id, expected, leaf.id)
+                    if session_id in sessions:
+                        leaves[session_id] = leaf
+                db.executemany(_INSERT, _placed(db, rows, leaves))
+        except sqlite3.IntegrityError as error:
+            raise DuplicateEntry(_first_duplicate(db, rows)) from error
+        if len(self._leaves) >= _MOST_LEAVES:
+            self._leaves.clear()
+        self._leaves.update(leaves)
+
+
+def _only(session_id: str, leaf: Leaf, rows: Sequence[Row], expect: Expected) -> bool:
+    """Whether this is about one session alone, and its leaf is the expected one."""
+    for expected_of, leaf_id in expect.items():
+        if expected_of != session_id or leaf_id != leaf.id:
+            return False
+    return len(rows) == 1 or all(row[1] == session_id for row in rows)
+
+
+def _placed(
+    db: sqlite3.Connection, rows: Sequence[Row], leaves: dict[str, Leaf]
+) -> list[tuple[Any, ...]]:
+    """The rows with their places; afterwards `leaves` are the new ones."""
+    placed: list[tuple[Any, ...]] = []
+    new: set[str] = set()
+    for entry_id, session_id, parent_id, kind, time, meta, payload in rows:
+        leaf_id, seq = leaves[session_id]
+        jump = parent_id != leaf_id
+        if jump and parent_id is not None and parent_id not in new and not _has(db, parent_id):
+            raise UnknownParent(entry_id, parent_id)
+        placed.append((entry_id, parent_id, kind, time, meta, payload, seq, jump))
+        new.add(entry_id)
+        leaves[session_id] = Leaf(entry_id, seq + 1)
+    return placed
+
+
+def _first_duplicate(db: sqlite3.Connection, rows: Sequence[Row]) -> str:
+    seen: set[str] = set()
+    for entry_id, *_ in rows:
+        if entry_id in seen or _has(db, entry_id):
+            return entry_id
+        seen.add(entry_id)
+    return rows[0][0]
+
+
+def _leaf(db: sqlite3.Connection, session_id: str, *, begin: bool = False) -> Leaf:
+    found = span(db, session_id)
+    if found is None:
+        number = db.execute(_BEGIN, (session_id,)).lastrowid if begin else 0
+        return Leaf(None, (number or 0) * PLACES)
+    leaf = db.execute(_LEAF, found).fetchone()
+    return Leaf(leaf[0], leaf[1] + 1) if leaf else Leaf(None, found[0])
+
+
+def span(db: sqlite3.Connection, session_id: str) -> tuple[int, int] | None:
+    """The first and the last place that a session may use; None when it does not exist."""
+    found = db.execute(_NUMBER, (session_id,)).fetchone()
+    return None if found is None else (found[0] * PLACES, found[0] * PLACES + PLACES - 1)
+
+
+def _has(db: sqlite3.Connection, entry_id: str) -> bool:
+    return db.execute(SEQ, (entry_id,)).fetchone() is not None

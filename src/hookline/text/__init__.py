@@ -1,0 +1,1 @@
+"""Foreign text made safe: printable text, linear patterns, bounded JSON and diffs."""

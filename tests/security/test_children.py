@@ -14,15 +14,15 @@ import pytest
 
 import hookline
 from hookline.ext.command_hooks.environment import environment as hook_environment
-from hookline.ext.tools import git
-from hookline.ext.tools.files import files_in
-from hookline.ext.tools.process import running
 from hookline.ext.tools.search_files import _search
 from hookline.models import weights
 from hookline.sandbox import Sandbox
 from hookline.system.children import own
 from hookline.system.children.environment import environment, program, search_path
 from hookline.system.children.process import DEVNULL, PIPE, popen, python, run, start
+from hookline.tools import git
+from hookline.tools.files import files_in
+from hookline.tools.process import running
 
 SOURCE = Path(hookline.__file__).parent
 MODULES = {

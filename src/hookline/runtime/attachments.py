@@ -142,8 +142,8 @@ def _exists(workspace: Path, path: str) -> bool:
 
 def _read(mention: Mention, context: ToolContext) -> Part:
     from hookline.errors import ToolError
-    from hookline.ext.tools.paths import reach, regular_file, shown
-    from hookline.ext.tools.read_file import image_type
+    from hookline.tools.files import image_type
+    from hookline.tools.paths import reach, regular_file, shown
 
     place = reach(mention.path, context)
     hidden = {part for part in Path(shown(place, context)).parts if part.startswith(".")}
@@ -200,7 +200,7 @@ def _chosen(mention: Mention, data: bytes, size: int) -> bytes:
 
 
 def _folder(mention: Mention, place: Path) -> TextPart:
-    from hookline.ext.tools.files import files_in
+    from hookline.tools.files import files_in
 
     names = files_in(place)
     more = [f"… and {len(names) - _NAMES:,} more"] if len(names) > _NAMES else []

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 from hookline.text.foreign_json import parse_json
+from hookline.tools.process import ending
 
-from ..tools.ending import ending
 from .errors import HookFailed
 from .process import LARGEST, CommandExit
 from .settings import CommandHook

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from hookline.system.children.process import popen, signal_group
-
-from ..tools.process import GRACE, LINGER
+from hookline.tools.process import GRACE, LINGER
 
 if TYPE_CHECKING:
     from hookline.system.children.process import Child

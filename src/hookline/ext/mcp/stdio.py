@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from hookline.errors import SandboxError
 from hookline.system.children.environment import environment
 from hookline.system.children.process import NEUTRAL, PIPE, ended, signal_group, start
+from hookline.tools.process import ending
 
-from ..tools.ending import ending
 from .errors import ServerFailed
 
 if TYPE_CHECKING:

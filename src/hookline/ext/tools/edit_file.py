@@ -14,9 +14,9 @@ from hookline.errors import ToolError
 from hookline.specs import SideEffects
 from hookline.tools.context import ToolContext
 from hookline.tools.output import is_binary
+from hookline.tools.paths import regular_file, shown
 from hookline.tools.tool import tool
 
-from .paths import regular_file, shown
 from .stamps import refuse_stale
 from .writing import LARGEST, LOCK, decoded, diff, encoded, replace_file
 

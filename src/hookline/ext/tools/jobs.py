@@ -17,8 +17,8 @@ from typing import Any
 
 from hookline.errors import ToolError
 from hookline.system.children.process import popen, signal_group
+from hookline.tools.process import GRACE, LINGER
 
-from .process import GRACE, LINGER
 from .ring import Ring
 
 RUNNING = 20

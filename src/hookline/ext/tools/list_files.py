@@ -8,12 +8,12 @@ from pydantic import Field
 
 from hookline.specs import SideEffects
 from hookline.tools.context import ToolContext
+from hookline.tools.files import files_in
+from hookline.tools.paths import folder, shown
+from hookline.tools.process import sandbox_of
 from hookline.tools.tool import tool
 
-from .files import files_in
 from .globs import file_glob
-from .paths import folder, shown
-from .process import sandbox_of
 
 
 @tool(side_effects=SideEffects.read, registry=None)

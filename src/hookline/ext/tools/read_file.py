@@ -11,12 +11,13 @@ from pydantic import Field
 from hookline.errors import ToolError
 from hookline.specs import SideEffects
 from hookline.tools.context import ToolContext
+from hookline.tools.files import image_type
 from hookline.tools.output import LIMIT, is_binary
+from hookline.tools.paths import regular_file
 from hookline.tools.spool import NOTE
 from hookline.tools.tool import tool
 from hookline.types import ImagePart
 
-from .paths import regular_file
 from .stamps import remember
 
 _PAGE = LIMIT - NOTE  # with the note below it a page is within the limit of a result
@@ -65,19 +66,6 @@ def _read(file: BufferedReader, path: str, start: int, end: int | None, size: in
     if passed < start - 1:
         raise ToolError(f"{path} has {passed:,} lines; start is {start:,}")
     return _take_lines(file, start, end)
-
-
-def image_type(probe: bytes) -> str:
-    """What kind of picture begins like this; empty for anything else."""
-    if probe.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if probe.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if probe.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if probe.startswith(b"RIFF") and probe[8:12] == b"WEBP":
-        return "image/webp"
-    return ""
 
 
 def _skip_lines(file: BufferedReader, count: int) -> int:

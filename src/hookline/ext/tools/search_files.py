@@ -19,16 +19,16 @@ from pydantic import Field
 
 from hookline.errors import ToolError
 from hookline.specs import SideEffects
+from hookline.tools import git
 from hookline.tools.context import ToolContext
+from hookline.tools.files import split
+from hookline.tools.paths import folder, reach, shown
+from hookline.tools.process import inside, running, sandbox_of
 from hookline.tools.threads import in_thread
 from hookline.tools.tool import tool
 
-from . import git
-from .files import split
 from .globs import file_glob
 from .literals import required_literal
-from .paths import folder, reach, shown
-from .process import inside, running, sandbox_of
 
 _SECONDS = 60.0
 _WORKER = Path(__file__).with_name("search_worker.py")

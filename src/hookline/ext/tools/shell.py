@@ -16,11 +16,9 @@ from hookline.specs import SideEffects
 from hookline.tools.context import ToolContext
 from hookline.tools.invoke import Result
 from hookline.tools.output import LIMIT, is_binary, readable
+from hookline.tools.process import confined, ending, running
 from hookline.tools.spool import NOTE, Spool
 from hookline.tools.tool import tool
-
-from .ending import ending
-from .process import confined, running
 
 _WATCHED = 1_000_000
 

@@ -10,10 +10,10 @@ from pydantic import Field
 from hookline.specs import SideEffects
 from hookline.tools.context import ToolContext
 from hookline.tools.output import LIMIT, readable_bytes
+from hookline.tools.process import ending
 from hookline.tools.spool import NOTE
 from hookline.tools.tool import tool
 
-from .ending import ending
 from .jobs import Job, find_job, session_jobs
 
 _PAGE = LIMIT - 2 * NOTE

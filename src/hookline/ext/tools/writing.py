@@ -11,8 +11,8 @@ from threading import RLock
 from hookline.errors import ToolError
 from hookline.text.line_diff import line_diff
 from hookline.tools.context import ToolContext
+from hookline.tools.paths import reach
 
-from .paths import reach
 from .stamps import remember
 
 LARGEST = 20_000_000

@@ -51,3 +51,16 @@ def _walk(folder: Path) -> Iterator[str]:
         inside = Path(parent).relative_to(folder)
         links = (name for name in folders if (Path(parent) / name).is_symlink())
         yield from ((inside / name).as_posix() for name in (*names, *links))
+
+
+def image_type(probe: bytes) -> str:
+    """What kind of picture begins like this; empty for anything else."""
+    if probe.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if probe.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if probe.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if probe.startswith(b"RIFF") and probe[8:12] == b"WEBP":
+        return "image/webp"
+    return ""

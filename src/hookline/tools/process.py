@@ -158,3 +158,13 @@ def confined(context: ToolContext, kind: str, *, outside: bool = False) -> dict[
         "call_id": context.call_id,
         "identity": context.identity,
     }
+
+
+def ending(code: int | None) -> str:
+    """An exit code, or the signal that it stands for."""
+    if code is not None and code < 0:
+        try:
+            return f"ended by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"ended by signal {-code}"
+    return f"exit code {code}"

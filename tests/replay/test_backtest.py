@@ -1,4 +1,4 @@
-"""RecordedCall calls before the gates of today: what changes; and never otherwise than the runner."""
+"""Recorded calls before the gates of today: what changes; and never otherwise than the runner."""
 
 import asyncio
 import json

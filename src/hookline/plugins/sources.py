@@ -1,4 +1,4 @@
-"""FileSource files: read once, whole and never by a link that leads out of their folder.
+"""Source files: read once, whole and never by a link that leads out of their folder.
 
 What is judged by its hash and what is run are the same bytes, because there is no second reading.
 """

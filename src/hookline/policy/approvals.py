@@ -170,7 +170,7 @@ class Approvals:
         return [one for one in found if session_id is None or session_id in sessions_of(one.request)]
 
     def answer(self, question: str, answer: ApprovalAnswer | str, *, by: str = "") -> Grant | None:
-        """ApprovalAnswer a question; the grant, where it is a yes. The first answer counts.
+        """Answer a question; the grant, where it is a yes. The first answer counts.
 
         The answer to a hook's question must be one of its choices, if it has some.
         """

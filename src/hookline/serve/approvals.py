@@ -70,7 +70,7 @@ class GatewayApprovals:
             del self.pending[pending.id]
 
     async def answer(self, approval_id: str, answer: str, *, by: str) -> bool:
-        """ApprovalAnswer a question in someone's name; False where it is not open any more."""
+        """Answer a question in someone's name; False where it is not open any more."""
         try:
             await asyncio.to_thread(self._app.approvals.answer, approval_id, answer, by=by)
         except ApprovalError:
@@ -89,7 +89,7 @@ class GatewayApprovals:
         peer: Peer | None = None,
         shown: str | None = None,
     ) -> str | None:
-        """ApprovalAnswer a question as a user who came over a connection; None, or why that cannot be.
+        """Answer a question as a user who came over a connection; None, or why that cannot be.
 
         `shown` is the hash of the call that they saw. A rejection needs none.
         """

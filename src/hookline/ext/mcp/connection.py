@@ -45,7 +45,7 @@ STEADY = 30.0
 SLOWEST = 60.0
 
 _LAST_WORDS = 5.0
-_ENDED = ("ServerConnection closed", "Session terminated")
+_ENDED = ("Connection closed", "Session terminated")
 
 log = logging.getLogger("hookline")
 

@@ -22,7 +22,7 @@ from .words import Word
 from .wrappers import QUIET, effects_of
 
 DEEPEST = 8
-"""ShellCommands within commands that are read."""
+"""Commands within commands that are read."""
 MOST = 4_000
 """Words that are looked at."""
 MOST_COMMANDS = 1_000

@@ -1,4 +1,4 @@
-"""Answering: accepted messages go through the app, and each comes to exactly one outcome.
+"""MessageProcessor: accepted messages go through the app, and each comes to exactly one outcome.
 
 A gateway answers what it accepts; in a cluster, workers do. Both answer the same way.
 """
@@ -21,7 +21,7 @@ from hookline.runtime.user_commands import configured_models, written
 from hookline.system.log_redaction import without_secrets
 from hookline.types import Envelope, address_of, content_of, field_of
 
-from .chat_locks import Entrances
+from .chat_locks import ChatLocks
 from .commands import ChannelCommands
 from .debounce import Debounce
 from .message_channel import MessageChannel, Post
@@ -42,7 +42,7 @@ SETTLING = 5.0
 """Seconds that parked turns get to write down where they stopped."""
 
 
-class House(Post, Protocol):
+class MessageHost(Post, Protocol):
     """Whoever answers messages: a gateway, or a worker."""
 
     kept: str
@@ -69,17 +69,17 @@ class House(Post, Protocol):
         ...
 
 
-class Answering:
-    """Takes messages through the app of a house."""
+class MessageProcessor:
+    """Takes messages through the app of a host."""
 
-    def __init__(self, house: House, debounce: float) -> None:
-        self._house = house
-        self._app = house.app
-        self._app.sessions.models = partial(configured_models, house.app)
-        self.commands = ChannelCommands(house)
+    def __init__(self, host: MessageHost, debounce: float) -> None:
+        self._host = host
+        self._app = host.app
+        self._app.sessions.models = partial(configured_models, host.app)
+        self.commands = ChannelCommands(host)
         """What may be asked with a slash."""
         self._tasks: dict[asyncio.Task[None], Envelope] = {}
-        self._entrances = Entrances()
+        self._locks = ChatLocks()
         self._debounced = debounce > 0
         self._debounce = Debounce(debounce, self._spawn, self._joined)
         self._parking = False
@@ -106,7 +106,7 @@ class Answering:
         others = {
             task
             for task, message in self._tasks.items()
-            if task is not asyncio.current_task() and self._house.session_of(message) == session_id
+            if task is not asyncio.current_task() and self._host.session_of(message) == session_id
         }
         await self._stop(others, [session_id])
         if others:
@@ -141,13 +141,13 @@ class Answering:
             if key_of(message) == key_of(cut.envelope):
                 self._run(self._resume(session_id, cut), message)
             else:  # it is done with when the message is that it became part of
-                self._house.left(message)
+                self._host.left(message)
         else:
             known = "cancelled" if fate == "started" else fate  # somebody left it for another branch
             try:
-                await self._house.settled(message, outcome_of(known), 0.0)
+                await self._host.settled(message, outcome_of(known), 0.0)
             finally:
-                self._house.left(message)
+                self._host.left(message)
 
     def resume(self, session_id: str, cut: CutOffTurn) -> None:
         """Continue a turn that was cut off, and answer where its message came from."""
@@ -159,44 +159,44 @@ class Answering:
     def _joined(self, message: Envelope) -> None:
         """A message became part of the one that followed it, and is done with when that one is."""
         result = TurnResult("", outcome="steered", stopped=TOGETHER)
-        self._run(MessageChannel(self._house, message).end(result), message)
+        self._run(MessageChannel(self._host, message).end(result), message)
 
     def _run(self, work: Any, message: Envelope) -> None:
         if self._parking:  # it came too late, and is taken up by whoever goes on
             work.close()
-            self._house.left(message)
+            self._host.left(message)
             return
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._tasks[task] = message
 
         def over(task: asyncio.Task[None]) -> None:
             del self._tasks[task]
-            self._house.left(message)
+            self._host.left(message)
 
         task.add_done_callback(over)
 
     async def _process(self, message: Envelope) -> None:
         """One message to its end: exactly one outcome, whatever happens."""
-        channel, began = MessageChannel(self._house, message), time.monotonic()
+        channel, began = MessageChannel(self._host, message), time.monotonic()
         is_trigger = address_of(message)[0].startswith(TRIGGER)  # an event gives no commands
         outcome = "failed"
         try:
-            async with self._entrances.enter(message) as leave:
+            async with self._locks.enter(message) as leave:
                 result = await self._app.process(
                     message,
                     channel,
-                    session_id=self._house.session_of(message),
+                    session_id=self._host.session_of(message),
                     command=None if is_trigger else self.commands.run,
                     on_placed=leave,
                 )
             outcome = result.outcome
         except Exception as error:
-            await self._house.failed(address_of(message)[0], error)
-            if await self._house.keeps(message, error):
+            await self._host.failed(address_of(message)[0], error)
+            if await self._host.keeps(message, error):
                 return
             await channel.fail(told_sender(error))
         except asyncio.CancelledError:
-            await channel.fail(self._house.kept)
+            await channel.fail(self._host.kept)
         await self._settle(message, outcome, began)
 
     async def _cut_off(self, session_id: str, message: Envelope) -> CutOffTurn | None:
@@ -206,21 +206,21 @@ class Answering:
 
     async def _resume(self, session_id: str, cut: CutOffTurn) -> None:
         message: Envelope = cut.envelope
-        channel, began = MessageChannel(self._house, message), time.monotonic()
+        channel, began = MessageChannel(self._host, message), time.monotonic()
         outcome = "failed"
         try:
             result = await self._app.resume(session_id, channel)
             outcome = result.outcome if result else "handled"
         except Exception as error:
-            await self._house.failed(address_of(message)[0], error)
-            if await self._house.keeps(message, error):
+            await self._host.failed(address_of(message)[0], error)
+            if await self._host.keeps(message, error):
                 return
             await channel.fail(told_sender(error))
         await self._settle(message, outcome, began)
 
     async def _settle(self, message: Envelope, outcome: str, began: float) -> None:
         if not self._parking:  # the tape knows what is parked, and whoever goes on asks it
-            await self._house.settled(message, outcome, time.monotonic() - began)
+            await self._host.settled(message, outcome, time.monotonic() - began)
 
 
 def told_sender(error: Exception) -> str:

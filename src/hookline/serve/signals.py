@@ -36,7 +36,7 @@ class Stoppable(Protocol):
 
 
 @contextmanager
-def signals(house: Stoppable) -> Generator[None]:
+def signals(host: Stoppable) -> Generator[None]:
     """SIGTERM and SIGINT end it in good order, and the second time at once; SIGHUP reloads."""
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":
@@ -46,7 +46,7 @@ def signals(house: Stoppable) -> Generator[None]:
 
     async def reload() -> None:
         try:
-            log.info("reloaded: %s", await house.reload())
+            log.info("reloaded: %s", await host.reload())
         except Exception as error:
             log.error("not reloaded: %s", told(error))
 
@@ -61,7 +61,7 @@ def signals(house: Stoppable) -> Generator[None]:
         if asked:
             force(number)
         asked.append(number)
-        house.leave()
+        host.leave()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_end, number)

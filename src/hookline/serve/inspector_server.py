@@ -1,4 +1,7 @@
-"""The inspector alone: its page on this machine, under the gateway's rules, without channels."""
+"""The inspector alone: its page on this machine, under the gateway's rules, without channels.
+
+await serve_inspector(app, inspector_settings(app.config, port=0), started=print)
+"""
 
 from __future__ import annotations
 

@@ -1,26 +1,44 @@
-"""Every event, in the order in which a turn meets them, and what a handler may return for it."""
+"""Every event, in the order in which a turn meets them, and what a handler may return for it.
 
+An event is declared here and nowhere else: the catalogue, the reference, the command line and the types
+of handlers are derived from its class. Its example is in `observe/reference/examples/`.
+"""
+
+import sys
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union
 
-from .hooks import Decision, Event, EventResult, Ruling, collect, event, gate, notify, patch, record
+from .hooks import (
+    Collected,
+    Decision,
+    Event,
+    EventResult,
+    Ruling,
+    collect,
+    event,
+    gate,
+    notify,
+    patch,
+    record,
+)
+from .hooks.spec import specs_in
+from .types import AudioPart as AudioPart
 from .types import (
-    AudioPart,
     Blocking,
     Cancelling,
     Content,
-    HookContext,
-    ImagePart,
     Message,
-    Part,
     Prompt,
-    TextPart,
-    ToolCall,
-    ToolResultContent,
     check_action,
     denied_if,
     text_of,
 )
+from .types import HookContext as HookContext
+from .types import ImagePart as ImagePart
+from .types import Part as Part
+from .types import TextPart as TextPart
+from .types import ToolCall as ToolCall
+from .types import ToolResultContent as ToolResultContent
 
 ReceiveAction: TypeAlias = Literal["continue", "transform", "reject"]
 
@@ -74,7 +92,7 @@ class MessageReceiveEvent(Event[MessageReceiveResult]):
 
 
 @record
-class MessageSendResult(EventResult):
+class MessageSendResult(Collected):
     """Further parts for the channel."""
 
     parts: list[Part] | None = None
@@ -167,7 +185,7 @@ class SessionBeforeStartEvent(Event[SessionBeforeStartResult]):
 
 
 @record
-class SessionStartResult(EventResult):
+class SessionStartResult(Collected):
     """Text for the first prompt of the session."""
 
     additional_context: str | None = None
@@ -720,7 +738,7 @@ class SubagentEndEvent(Event[None]):
 
 
 @record
-class ResourcesDiscoverResult(EventResult):
+class ResourcesDiscoverResult(Collected):
     """Further places to look for skills and hook files."""
 
     skill_paths: list[str] | None = None
@@ -826,138 +844,8 @@ class NetworkRequestEvent(Event[NetworkRequestResult]):
     tool_call_id: str = ""
 
 
-HookEvent: TypeAlias = (
-    GatewayStartupEvent
-    | ChannelConnectEvent
-    | MessageReceiveEvent
-    | MessageSendEvent
-    | MessageCancelEvent
-    | GatewayErrorEvent
-    | ChannelDisconnectEvent
-    | GatewayStopEvent
-    | SessionBeforeStartEvent
-    | SessionStartEvent
-    | SessionBeforeSwitchEvent
-    | SessionBeforeForkEvent
-    | SessionBeforeCompactEvent
-    | SessionCompactEvent
-    | SessionBeforeTreeEvent
-    | SessionTreeEvent
-    | SessionShutdownEvent
-    | InputEvent
-    | BeforeAgentStartEvent
-    | AgentStartEvent
-    | ContextEvent
-    | AgentStopEvent
-    | AgentEndEvent
-    | AgentErrorEvent
-    | OutputEvent
-    | SavePointEvent
-    | SettledEvent
-    | TurnStartEvent
-    | MessageStartEvent
-    | MessageUpdateEvent
-    | MessageEndEvent
-    | TurnEndEvent
-    | ModelSelectEvent
-    | ThinkingLevelSelectEvent
-    | ModelCallEvent
-    | ModelResultEvent
-    | ToolExecutionStartEvent
-    | ToolCallEvent
-    | ToolExecutionUpdateEvent
-    | ToolResultEvent
-    | ToolExecutionFailureEvent
-    | ToolExecutionEndEvent
-    | SubagentStartEvent
-    | SubagentEndEvent
-    | ResourcesDiscoverEvent
-    | NetworkRequestEvent
-    | NotificationEvent
-    | UserBashEvent
-    | RetryStartEvent
-    | RetryEndEvent
-)
-"""Any event."""
-
-__all__ = [
-    "AgentEndEvent",
-    "AgentErrorEvent",
-    "AgentStartEvent",
-    "AgentStopEvent",
-    "AgentStopEventResult",
-    "AudioPart",
-    "BeforeAgentStartEvent",
-    "BeforeAgentStartEventResult",
-    "ChannelConnectEvent",
-    "ChannelDisconnectEvent",
-    "CompactionResult",
-    "ContextEvent",
-    "ContextEventResult",
-    "GatewayErrorEvent",
-    "GatewayStartupEvent",
-    "GatewayStopEvent",
-    "HookContext",
-    "HookEvent",
-    "ImagePart",
-    "InputEvent",
-    "InputEventResult",
-    "MessageCancelEvent",
-    "MessageEndEvent",
-    "MessageReceiveEvent",
-    "MessageReceiveResult",
-    "MessageSendEvent",
-    "MessageSendResult",
-    "MessageStartEvent",
-    "MessageUpdateEvent",
-    "ModelCallEvent",
-    "ModelCallEventResult",
-    "ModelResultEvent",
-    "ModelResultEventResult",
-    "ModelSelectEvent",
-    "NetworkRequestEvent",
-    "NetworkRequestResult",
-    "NotificationEvent",
-    "OutputEvent",
-    "OutputEventResult",
-    "Part",
-    "ResourcesDiscoverEvent",
-    "ResourcesDiscoverResult",
-    "RetryEndEvent",
-    "RetryStartEvent",
-    "SavePointEvent",
-    "SessionBeforeCompactEvent",
-    "SessionBeforeCompactResult",
-    "SessionBeforeForkEvent",
-    "SessionBeforeForkResult",
-    "SessionBeforeStartEvent",
-    "SessionBeforeStartResult",
-    "SessionBeforeSwitchEvent",
-    "SessionBeforeSwitchResult",
-    "SessionBeforeTreeEvent",
-    "SessionBeforeTreeResult",
-    "SessionCompactEvent",
-    "SessionShutdownEvent",
-    "SessionStartEvent",
-    "SessionStartResult",
-    "SessionTreeEvent",
-    "SettledEvent",
-    "SubagentEndEvent",
-    "SubagentStartEvent",
-    "TextPart",
-    "ThinkingLevelSelectEvent",
-    "ToolCall",
-    "ToolCallEvent",
-    "ToolCallEventResult",
-    "ToolExecutionEndEvent",
-    "ToolExecutionFailureEvent",
-    "ToolExecutionStartEvent",
-    "ToolExecutionUpdateEvent",
-    "ToolResultContent",
-    "ToolResultEvent",
-    "ToolResultEventResult",
-    "TurnEndEvent",
-    "TurnStartEvent",
-    "UserBashEvent",
-    "UserBashResult",
-]
+if TYPE_CHECKING:
+    HookEvent: TypeAlias = Event[Any]
+else:
+    HookEvent = Union[tuple(spec.event for spec in specs_in(sys.modules[__name__]))]  # noqa: UP007
+"""Any event of this module."""

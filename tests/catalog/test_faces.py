@@ -1,20 +1,17 @@
-"""What the package and the catalogue offer to users: names, records, typed bases."""
+"""What the package and the catalogue offer to users: names, records, typed handlers."""
 
-import inspect
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
 import hookline
 import hookline.events
 from hookline import AsyncStreamEvents, Hooks, StreamEvent, hookimpl
-from hookline import typed_events as bases
-from hookline.events import HookContext, MessageReceiveResult, ToolCallEvent
-from hookline.hooks import Catalog, Family, RegistrationError, first
-from hookline.hooks.annotations import plain_result
+from hookline.events import HookContext, MessageReceiveEvent, MessageReceiveResult, ToolCallEvent
+from hookline.hooks import Catalog, Family, UnknownHook, first
 from hookline.hookspecs import CATALOG, TurnHooks
 
 EVENT_SPECS = [spec for spec in CATALOG.values() if spec.event]
@@ -48,15 +45,7 @@ async def test_a_handler_is_scoped_by_the_session_of_its_context():
     assert seen == ["a"]
 
 
-def test_the_public_face_has_every_event_result_and_part():
-    classes = {
-        name
-        for module in (hookline.events,)
-        for name, value in vars(module).items()
-        if inspect.isclass(value) and value.__module__ == module.__name__
-    }
-    parts = {"TextPart", "AudioPart", "ImagePart", "ToolCall", "ToolResultContent", "HookContext"}
-    assert set(hookline.events.__all__) == classes | parts | {"HookEvent", "Part"}
+def test_the_union_of_events_is_derived_from_their_declarations():
     assert set(get_args(hookline.events.HookEvent)) == {spec.event for spec in EVENT_SPECS}
 
 
@@ -90,53 +79,23 @@ def test_hooks_comes_with_the_catalogue_or_takes_another():
     assert Hooks(on_gate_error="deny").on_gate_error == "deny"
 
 
-BASES = [v for v in vars(bases).values() if inspect.isclass(v) and v.__module__ == bases.__name__]
-
-
-def test_the_bases_have_one_method_for_every_event():
-    methods = [(m, f) for base in BASES for m, f in vars(base).items() if not m.startswith("_")]
-    assert len(methods) == len(EVENT_SPECS)
-    for name, method in methods:
-        spec = method.__hookspec__
-        assert spec is CATALOG[spec.name]
-        assert name == spec.name.replace(":", "_")
-        assert method.__doc__ == spec.doc
-        parameters = inspect.signature(method).parameters
-        assert list(parameters) == ["self", "event", "ctx"]
-        assert (parameters["event"].annotation, parameters["ctx"].annotation) == (
-            spec.event,
-            HookContext,
-        )
-        assert plain_result(method.__annotations__["return"]) is spec.result
-
-
-@pytest.mark.parametrize("base", BASES, ids=lambda base: base.__name__)
-def test_a_base_stands_for_the_declarations_of_its_family(base: type):
-    (family,) = Catalog(base).families()
-    assert base.__name__ == f"{family.capitalize()}Events"
-    assert set(Catalog(base)) == {spec.name for spec in EVENT_SPECS if spec.family == family}
-    hooks = Hooks()
-    hooks.declare(base)  # the same declarations once more, no others
-    assert list(hooks.catalog) == list(CATALOG)
-
-
-def test_a_plugin_that_inherits_a_base_implements_only_what_it_marks():
-    class Doorkeeper(bases.GatewayEvents, bases.ToolEvents, TurnHooks):
-        @hookimpl(specname="message:receive")
-        def message_receive(self, event: Any, ctx: Any) -> Any:
+def test_a_method_is_marked_with_the_event_that_it_handles():
+    class Doorkeeper(TurnHooks):
+        @hookimpl(MessageReceiveEvent, guard=True)
+        def reject(self, event: MessageReceiveEvent) -> MessageReceiveResult:
             return MessageReceiveResult("reject")
 
     hooks = Hooks()
     hooks.add(Doorkeeper())
     assert hooks.report() == {"message:receive": ["Doorkeeper"]}
+    [attached] = hooks[MessageReceiveEvent].implementations
+    assert attached.guard
 
 
-def test_an_overridden_method_must_be_marked():
-    class Forgetful(bases.ToolEvents):
-        def tool_call(self, event: Any, ctx: Any) -> Any: ...
-
-        @hookimpl
-        def tool_result(self, event: Any, ctx: Any) -> Any: ...
-
-    with pytest.raises(RegistrationError, match="'tool_call', named like a hook but not marked"):
-        Hooks().add(Forgetful())
+def test_an_event_class_finds_the_hook_of_its_name():
+    hooks = Hooks()
+    assert all(hooks[spec.event] is hooks[spec.name] for spec in EVENT_SPECS)
+    with pytest.raises(UnknownHook, match="unknown hook 'MessageReceiveResult'; did you mean"):
+        _ = hooks[MessageReceiveResult]  # type: ignore[index]
+    with pytest.raises(TypeError, match="no option 'gaurd'"):
+        hookimpl(MessageReceiveEvent, gaurd=True)  # type: ignore[call-overload]

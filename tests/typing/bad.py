@@ -3,9 +3,16 @@
 from typing import Any
 
 from hookline import Hooks, hookimpl
-from hookline.events import AgentEndEvent, HookContext, ToolCallEvent, ToolCallEventResult
+from hookline.events import (
+    AgentEndEvent,
+    HookContext,
+    MessageSendEvent,
+    ToolCallEvent,
+    ToolCallEventResult,
+    ToolResultEvent,
+    ToolResultEventResult,
+)
 from hookline.hookspecs import TurnHooks
-from hookline.typed_events import ToolEvents
 
 hooks = Hooks()
 
@@ -14,8 +21,34 @@ hooks = Hooks()
 def wrong_event(event: AgentEndEvent) -> None: ...
 
 
+@hooks.on(ToolCallEvent)  # error: reportArgumentType
+def wrong_result(event: ToolCallEvent) -> ToolResultEventResult | None: ...
+
+
+@hooks.on(ToolCallEvent, guard=True)  # error: reportArgumentType
+async def wrong_result_later(event: ToolCallEvent) -> bool:
+    return True
+
+
+@hooks.on(AgentEndEvent)  # error: reportArgumentType
+def nothing_to_return(event: AgentEndEvent) -> str:
+    return "done"
+
+
 hooks.register(ToolCallEvent, lambda event: print(event.tool_nmae))  # error: reportAttributeAccessIssue
-hooks.register(ToolCallEvent, wrong_event, tryfrist=True)  # error: reportCallIssue
+hooks.register(ToolCallEvent, lambda event: ToolResultEventResult())  # error: reportArgumentType
+hooks.register(ToolCallEvent, print, tryfrist=True)  # error: reportCallIssue
+
+
+async def fire() -> None:
+    await hooks[ToolCallEvent].fire(AgentEndEvent())  # error: reportArgumentType
+    verdict = await hooks[ToolCallEvent].fire(ToolCallEvent())
+    print(verdict.alowed)  # error: reportAttributeAccessIssue
+    print(verdict.event.tool_nmae)  # error: reportAttributeAccessIssue
+    ended = await hooks[AgentEndEvent].fire(AgentEndEvent())
+    print(ended.denied)  # error: reportAttributeAccessIssue
+    sent = await hooks[MessageSendEvent].fire(MessageSendEvent())
+    print(sent.denied)  # error: reportAttributeAccessIssue
 
 
 class Sessions(TurnHooks):
@@ -30,18 +63,17 @@ class Sessions(TurnHooks):
         return 3
 
 
-class Watch(ToolEvents):
-    @hookimpl
-    def tool_call(  # error: reportIncompatibleMethodOverride
-        self, event: AgentEndEvent, ctx: HookContext
-    ) -> ToolCallEventResult | None:
+class Watch:
+    @hookimpl(ToolCallEvent)  # error: reportArgumentType
+    def before(self, event: AgentEndEvent, ctx: HookContext) -> ToolCallEventResult | None:
         return None
 
-    @hookimpl
-    def tool_result(  # error: reportIncompatibleMethodOverride
-        self, event: Any, ctx: HookContext
-    ) -> ToolCallEventResult | None:
+    @hookimpl(ToolResultEvent, guard=True)  # error: reportArgumentType
+    async def after(self, event: ToolResultEvent) -> ToolCallEventResult | None:
         return None
+
+    @hookimpl(ToolCallEvent, gaurd=True)  # error: reportCallIssue
+    def misspelt(self, event: ToolCallEvent) -> None: ...
 
 
 ToolCallEventResult(blok=True)  # error: reportCallIssue

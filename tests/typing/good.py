@@ -8,11 +8,13 @@ from hookline.events import (
     HookContext,
     MessageReceiveEvent,
     MessageReceiveResult,
+    MessageSendEvent,
+    MessageSendResult,
     ToolCallEvent,
     ToolCallEventResult,
 )
+from hookline.hooks import Hook, Verdict
 from hookline.hookspecs import TurnHooks
-from hookline.typed_events import GatewayEvents, ToolEvents
 from hookline.types import Envelope
 
 hooks = Hooks()
@@ -53,16 +55,30 @@ class Sessions(TurnHooks):
         return session_id
 
 
-class Watch(ToolEvents, GatewayEvents):
-    @hookimpl(guard=True)
-    async def tool_call(self, event: ToolCallEvent, ctx: HookContext) -> ToolCallEventResult | None:
+class Watch:
+    @hookimpl(ToolCallEvent, guard=True)
+    async def check(self, event: ToolCallEvent, ctx: HookContext) -> ToolCallEventResult | None:
         return ToolCallEventResult(ask=True)
 
-    @hookimpl(specname="message:receive")
-    def message_receive(
-        self, event: MessageReceiveEvent, ctx: HookContext
-    ) -> MessageReceiveResult | None:
+    @hookimpl(MessageReceiveEvent)
+    def reject(self, event: MessageReceiveEvent) -> MessageReceiveResult | None:
         return MessageReceiveResult(action="reject", reason=event.text)
+
+    @hookimpl
+    def agent_end(self, event: AgentEndEvent) -> None: ...
+
+
+@hookimpl(AgentEndEvent)
+def in_a_module(event: AgentEndEvent) -> None: ...
+
+
+async def fire() -> None:
+    hook = hooks[ToolCallEvent]
+    assert_type(hook, Hook[ToolCallEvent, ToolCallEventResult])
+    assert_type(await hook.fire(ToolCallEvent()), Verdict[ToolCallEvent])
+    assert_type(await hooks[AgentEndEvent].fire(AgentEndEvent()), None)
+    assert_type(await hooks[MessageSendEvent].fire(MessageSendEvent()), list[MessageSendResult])
+    await hooks["load_state"].fire({"content": "hi"}, "session")
 
 
 hooks.add(Sessions())

@@ -157,7 +157,7 @@ def detail(hooks: HookRegistry, spec: HookSpec) -> None:
     facts.add_row("attached", escape(", ".join(attached(hooks, spec)) or "nothing"))
     console.print(facts, highlight=False)
     console.print("\nAn example, as a method of a plugin:\n", style="bold")
-    source = example_source(spec.name)
+    source = example_source(spec)
     if console.is_terminal:
         console.print(Syntax(source, "python", background_color="default", word_wrap=True))
     else:

@@ -63,8 +63,8 @@ from .reducers import (
     patch,
 )
 from .registry import HookRegistry, Registered, Scope
-from .spec import Answer, Catalog, Event, Family, HookSpec, event, hookspec
-from .verdict import Decision, Denied, EventResult, Ruling, Verdict, record
+from .spec import Answer, Catalog, Event, EventClass, Family, HookSpec, event, hookspec
+from .verdict import Collected, Decision, Denied, EventResult, Ruling, Verdict, record
 
 __all__ = [
     "CAPTURE",
@@ -77,12 +77,14 @@ __all__ = [
     "Answer",
     "CallError",
     "Catalog",
+    "Collected",
     "Decision",
     "DeclarationError",
     "Denied",
     "Dispatch",
     "Errors",
     "Event",
+    "EventClass",
     "EventResult",
     "Family",
     "HandlerCall",

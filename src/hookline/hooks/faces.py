@@ -13,7 +13,7 @@ from .errors import CallError, UnknownHook
 from .reducers import CAPTURE, DENY, SKIP, Collect, Errors, First, Reducer
 
 if TYPE_CHECKING:
-    from .hook import Hook
+    from .hook import HookBase
     from .spec import Event, HookSpec
 
 FACES = {
@@ -60,8 +60,8 @@ def by_name(face: str, doc: str) -> Callable[..., Any]:
 class Faces:
     """The methods of `Hooks` that dispatch."""
 
-    _hooks: dict[str, Hook]
-    _events: dict[type, Hook]
+    _hooks: dict[str, HookBase]
+    _events: dict[type, HookBase]
 
     def call(self, hook: Any, /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
         """Dispatch through the declared reducer: a hook by name, or an event (and its context)."""
@@ -113,7 +113,7 @@ class Faces:
         fire = self.face(face, name, ("event", "ctx"))
         return fire({"event": event, "ctx": args[0] if args else kwargs.get("ctx")})
 
-    def _declared(self, event: Any) -> Hook:
+    def _declared(self, event: Any) -> HookBase:
         kind = cast("type[Any]", type(event))
         found = self._events.get(kind)
         if found is None:

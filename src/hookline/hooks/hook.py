@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from .annotations import type_name
 from .around import middleware, wrapped
@@ -15,9 +15,15 @@ from .implementation import Implementation, awaitable
 from .observers import Observed, observed, telling
 from .source import Plan
 from .spec import HookSpec
+from .verdict import Collected, Verdict
 
 if TYPE_CHECKING:
     from .registry import HookRegistry
+
+
+E = TypeVar("E")
+R = TypeVar("R")
+C = TypeVar("C", bound=Collected)
 
 
 class Selection(NamedTuple):
@@ -42,7 +48,7 @@ class Way(NamedTuple):
     selection: Selection = Selection()
 
 
-class Hook:
+class HookBase:
     """One declared hook and what is attached to it, for call sites.
 
     Keep the `Hook`, test `hook.live` before building what you would pass, and call
@@ -280,10 +286,42 @@ class Hook:
         return f"<Hook {self.spec.name}: {self.count()} attached>"
 
 
+class Hook(HookBase, Generic[E, R]):
+    """A hook whose types are known: the event that it takes, and what its handlers return.
+
+    `hooks[ToolCallEvent]` is a `Hook[ToolCallEvent, ToolCallEventResult]`, and to fire it gives a
+    `Verdict[ToolCallEvent]`. `hooks["tool_call"]` is the same object, without the types.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        fire: EventFire[E, R]  # pyright: ignore[reportIncompatibleMethodOverride]
+
+
+class EventFire(Generic[E, R]):
+    """The function that dispatches an event, for type checkers."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(
+            self: EventFire[E, None], event: E, ctx: Any = None, /
+        ) -> Coroutine[Any, Any, None]: ...
+        @overload
+        def __call__(
+            self: EventFire[E, C], event: E, ctx: Any = None, /
+        ) -> Coroutine[Any, Any, list[C]]: ...
+        @overload
+        def __call__(self, event: E, ctx: Any = None, /) -> Coroutine[Any, Any, Verdict[E]]: ...
+        def __call__(self, event: Any, ctx: Any = None, /) -> Any:
+            """Dispatch an event."""
+
+
 class HookCaller:
     """Calls one hook with some of its implementations, by name or by position."""
 
-    def __init__(self, hook: Hook, selection: Selection) -> None:
+    def __init__(self, hook: HookBase, selection: Selection) -> None:
         self._hook = hook
         self._selection = selection
 

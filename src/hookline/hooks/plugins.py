@@ -6,13 +6,24 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 import pluggy
 
 from .errors import RegistrationError, UnknownHook
 from .implementation import Implementation, Options, When, callable_location
-from .spec import SPEC, HookSpec
+from .spec import SPEC, Answer, EventClass, HookSpec
 from .verdict import same
 
 if TYPE_CHECKING:
@@ -20,57 +31,72 @@ if TYPE_CHECKING:
     from .registry import HookRegistry
 
 F = TypeVar("F", bound=Callable[..., Any])
+E = TypeVar("E")
+R = TypeVar("R")
+P = ParamSpec("P")
+E_co = TypeVar("E_co", covariant=True)
+R_contra = TypeVar("R_contra", contravariant=True)
 
 PROJECT = "hookline"
 _mark = pluggy.HookimplMarker(PROJECT)
 
 
+class MarkOptions(TypedDict, total=False):
+    """The options of `@hookimpl`; `Options` documents the last four."""
+
+    specname: str | None
+    """The name of the hook, where the method has another."""
+    tryfirst: bool
+    trylast: bool
+    wrapper: bool
+    """It is a generator around the whole dispatch."""
+    optionalhook: bool
+    """It is not an error if no such hook is declared."""
+    order: float
+    guard: bool
+    timeout: float | None
+    when: When | None
+
+
+class Marker(Protocol[E_co, R_contra]):
+    """The decorator that `hookimpl(SomeEvent)` returns: for a function or a method of that event."""
+
+    def __call__(
+        self,
+        function: Callable[Concatenate[E_co, P], Answer[R_contra]]
+        | Callable[Concatenate[Any, E_co, P], Answer[R_contra]],
+        /,
+    ) -> Callable[..., Any]:
+        """Mark it."""
+        ...
+
+
+@overload
+def hookimpl(event: EventClass[E, R], /, **options: Unpack[MarkOptions]) -> Marker[E, R]: ...
 @overload
 def hookimpl(function: F, /) -> F: ...
 @overload
-def hookimpl(
-    *,
-    specname: str | None = None,
-    tryfirst: bool = False,
-    trylast: bool = False,
-    order: float = 0,
-    wrapper: bool = False,
-    optionalhook: bool = False,
-    guard: bool = False,
-    timeout: float | None = None,
-    when: When | None = None,
-) -> Callable[[F], F]: ...
-def hookimpl(
-    function: F | None = None,
-    /,
-    *,
-    specname: str | None = None,
-    tryfirst: bool = False,
-    trylast: bool = False,
-    order: float = 0,
-    wrapper: bool = False,
-    optionalhook: bool = False,
-    guard: bool = False,
-    timeout: float | None = None,
-    when: When | None = None,
-) -> F | Callable[[F], F]:
-    """Mark a plugin's method or a module's function as the implementation of a hook."""
+def hookimpl(**options: Unpack[MarkOptions]) -> Callable[[F], F]: ...
+def hookimpl(hook: Any = None, /, **options: Unpack[MarkOptions]) -> Any:
+    """Mark a plugin's method or a module's function as the implementation of a hook.
+
+    The hook is the one of the same name. `@hookimpl(ToolCallEvent)` names the event instead: the method
+    may have any name, and a type checker knows what it takes and returns.
+    """
+    spec = getattr(hook, SPEC, None)
+    if isinstance(hook, type) and isinstance(spec, HookSpec):
+        return hookimpl(**{**options, "specname": spec.name})
+    for option in set(options).difference(MarkOptions.__annotations__):
+        raise TypeError(f"hookimpl() has no option {option!r}")
+    ours = {name: value for name, value in options.items() if name in Options.__annotations__}
+    theirs: dict[str, Any] = {n: v for n, v in options.items() if n not in ours or n.startswith("try")}
 
     def mark(function: F) -> F:
-        marked = _mark(
-            function,
-            specname=specname,
-            tryfirst=tryfirst,
-            trylast=trylast,
-            wrapper=wrapper,
-            optionalhook=optionalhook,
-        )
-        getattr(marked, f"{PROJECT}_impl")["options"] = Options(
-            guard=guard, timeout=timeout, when=when, order=order
-        )
+        marked = _mark(function, **theirs)
+        getattr(marked, f"{PROJECT}_impl")["options"] = ours
         return marked
 
-    return mark if function is None else mark(function)
+    return mark if hook is None else mark(hook)
 
 
 class PluginManager(pluggy.PluginManager):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -23,11 +23,11 @@ from typing import (
 from .dispatch import adapter
 from .errors import RegistrationError, UnknownHook, suggestion
 from .faces import Faces
-from .hook import Hook
+from .hook import Hook, HookBase
 from .implementation import Implementation, Options, arguments_of, callable_name
 from .observers import Dispatch, Observer, Wants, recorder, subscriber
 from .reducers import notify
-from .spec import Catalog, Event, HookSpec, Source
+from .spec import Answer, Catalog, Event, EventClass, HookSpec, Source
 
 if TYPE_CHECKING:
     from .plugins import PluginManager
@@ -38,7 +38,7 @@ OnGateError = Literal["allow", "deny"]
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
-E = TypeVar("E", bound=Event[Any])
+E = TypeVar("E")
 Off = Callable[[], None]
 Handler = Callable[..., Any]
 
@@ -60,7 +60,7 @@ class HookRegistry(Faces):
         """What removes the registrations of each owner."""
         self._counter = count(1)
         self._pm: PluginManager | None = None
-        self._hooks = {name: Hook(self, spec) for name, spec in self.catalog.items()}
+        self._hooks = {name: Hook[Any, Any](self, spec) for name, spec in self.catalog.items()}
         self._events = {s.event: self._hooks[s.name] for s in self.catalog.values() if s.event}
 
     # --- plugins and declarations ---------------------------------------------------------------
@@ -91,7 +91,7 @@ class HookRegistry(Faces):
         """Declare further hooks, from a family class, an event class or a module."""
         with self.lock:
             new = [s for s in self.catalog.declare(source) if s.name not in self._hooks]
-            self._hooks.update((spec.name, Hook(self, spec)) for spec in new)
+            self._hooks.update((spec.name, Hook[Any, Any](self, spec)) for spec in new)
             self._events.update((s.event, self._hooks[s.name]) for s in new if s.event)
             self.own(partial(self.undeclare, [spec.name for spec in new]))
             if self._pm is not None and new:
@@ -132,8 +132,8 @@ class HookRegistry(Faces):
     @overload
     def register(
         self,
-        hook: type[E],
-        handler: Callable[[E], Any] | Callable[[E, Any], Any] | Callable[[], Any],
+        hook: EventClass[E, R],
+        handler: Callable[[E], Answer[R]] | Callable[[E, Any], Answer[R]] | Callable[[], Answer[R]],
         **options: Unpack[Options],
     ) -> Off: ...
     @overload
@@ -143,9 +143,7 @@ class HookRegistry(Faces):
         return self.register_under(None, hook, handler, options)
 
     @overload
-    def on(
-        self, hook: type[E], **options: Unpack[Options]
-    ) -> Callable[[Callable[Concatenate[E, P], R]], Registered[Concatenate[E, P], R]]: ...
+    def on(self, hook: EventClass[E, R], **options: Unpack[Options]) -> Attach[E, R]: ...
     @overload
     def on(
         self, hook: str, **options: Unpack[Options]
@@ -156,7 +154,7 @@ class HookRegistry(Faces):
 
     def register_under(self, key: Any, hook: Any, handler: Handler, options: Options) -> Off:
         """Attach a handler for dispatches under a scope key, or for all if the key is None."""
-        found = self.named(hook)
+        found: HookBase = self[hook]
         if key is not None and found.spec.scope is None:
             raise RegistrationError(
                 f"hook {found.spec.name!r} carries no scope key, so a scoped handler would never run"
@@ -297,24 +295,20 @@ class HookRegistry(Faces):
 
     # --- inspection -----------------------------------------------------------------------------
 
-    def __getitem__(self, name: str) -> Hook:
+    @overload
+    def __getitem__(self, hook: EventClass[E, R]) -> Hook[E, R]: ...
+    @overload
+    def __getitem__(self, hook: str) -> HookBase: ...
+    def __getitem__(self, hook: Any) -> Any:
+        found: dict[Any, HookBase] = self._hooks if isinstance(hook, str) else self._events
         try:
-            return self._hooks[name]
-        except KeyError:
-            raise UnknownHook(name, self._hooks) from None
+            return found[hook]
+        except (KeyError, TypeError):
+            names = (getattr(known, "__name__", known) for known in found)
+            raise UnknownHook(getattr(hook, "__name__", str(hook)), names) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._hooks
-
-    def named(self, hook: Any) -> Hook:
-        """Return the hook of a name or an event class."""
-        if isinstance(hook, str):
-            return self[hook]
-        try:
-            return self._events[hook]
-        except (KeyError, TypeError):
-            shown = getattr(hook, "__name__", repr(hook))
-            raise UnknownHook(shown, (e.__name__ for e in self._events)) from None
 
     def has_hooks(self, hook: str) -> bool:
         """Return whether anything is attached; False for an unknown name."""
@@ -376,6 +370,19 @@ class Scope:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+class Attach(Protocol[E, R]):
+    """The decorator that `hooks.on(SomeEvent)` returns: it takes handlers of that event."""
+
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[E, P], Coroutine[Any, Any, R | None]], /
+    ) -> Registered[Concatenate[E, P], Coroutine[Any, Any, R | None]]: ...
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[E, P], R | None], /
+    ) -> Registered[Concatenate[E, P], R | None]: ...
 
 
 class Registered(Protocol[P, R_co]):

@@ -24,7 +24,20 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import ModuleType
-from typing import Any, Generic, TypedDict, TypeVar, Union, Unpack, get_args, get_origin, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Protocol,
+    Self,
+    TypedDict,
+    TypeVar,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    overload,
+)
 
 from .annotations import fits, has_literal, outer_classes, plain_result, type_name
 from .errors import DeclarationError, UnknownHook
@@ -33,6 +46,7 @@ from .verdict import Record
 
 T = TypeVar("T")
 R = TypeVar("R")
+E_co = TypeVar("E_co", covariant=True)
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
@@ -172,6 +186,23 @@ class Event(Record, Generic[R]):
     """Base of event classes; the type argument is what a handler may return."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @classmethod
+        def __handled__(cls) -> Handled[Self, R]: ...
+
+
+class Handled(Generic[E_co, R]):
+    """An event together with what its handlers return, for type checkers."""
+
+
+class EventClass(Protocol[E_co, R]):
+    """The class of an event, for type checkers: what ties a handler to its event and its result."""
+
+    def __handled__(self) -> Handled[E_co, R]:
+        """Exists for type checkers only."""
+        ...
 
 
 class Family:

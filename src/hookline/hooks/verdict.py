@@ -92,6 +92,12 @@ class EventResult(Record):
         return {k: v for k, v in values.items() if v is not None and k not in omit}
 
 
+class Collected(EventResult):
+    """Base of results that are collected in a list instead of changing the event."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Denied(EventResult):
     """The entry in a list of results for a guard that failed."""

@@ -226,7 +226,7 @@ def implementation(file: HookFile, entry: Any, hooks: HookRegistry, seq: int) ->
     if not callable(handler):
         raise BadHookEntry(f": the handler must be callable, not {handler!r}")
     try:
-        hook = hooks.named(event)
+        hook = hooks[event]
     except HooklineError as error:
         raise BadHookEntry(f": {error}") from error
     if hook.spec.name == TOO_EARLY:

@@ -34,7 +34,6 @@ from hookline.hooks import HooklineError
 from .session_index import SessionIndex
 
 if TYPE_CHECKING:
-    from hookline.hooks import Hook
     from hookline.tape import Entry, Tape
 
     from .app import Hookline
@@ -353,7 +352,7 @@ class Sessions(SessionIndex):
 
     async def _gate(self, name: str, event: Any, session_id: str, what: str) -> dict[str, Any]:
         """Ask a gate; give what its handlers supply, or raise `Blocked`."""
-        hook: Hook = self._app.hooks[name]
+        hook = self._app.hooks[name]
         if not hook.live:
             return {}
         verdict = await hook.fire(event, self._app.context(session_id))

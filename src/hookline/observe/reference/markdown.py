@@ -56,11 +56,19 @@ def describe(spec: HookSpec) -> dict[str, Any]:
     }
 
 
-def example_source(name: str) -> str:
-    """The shipped example of a hook."""
+def example_source(spec: HookSpec) -> str:
+    """Return an implementation to copy: the shipped example, or a plugin's own signature."""
     from . import examples
 
-    return examples.example_source(name).rstrip()
+    if spec.name in examples.EXAMPLES:
+        return examples.example_source(spec.name).rstrip()
+    if spec.event is not None:
+        event, result = spec.event.__name__, type_name(spec.result)
+        result = result if spec.result is None else f"{result} | None"
+        head = f"@hookimpl({event})\ndef {spec.name.replace(':', '_')}(self, event: {event})"
+        return f"{head} -> {result}:\n    ..."
+    parameters = ", ".join(("self", *spec.params))
+    return f"@hookimpl\ndef {spec.name}({parameters}):\n    ..."
 
 
 def signature(spec: HookSpec) -> str:
@@ -192,7 +200,7 @@ def entry(spec: HookSpec) -> Iterator[str]:
     if spec.event is not None:
         yield from event_fields(spec)
     yield "```python"
-    yield example_source(spec.name)
+    yield example_source(spec)
     yield "```"
     yield ""
 

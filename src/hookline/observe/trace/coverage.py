@@ -21,7 +21,6 @@ DECLARING: Final = (
     "hookspecs.py",
     "events.py",
     "types.py",
-    "typed_events.py",
     "observe/reference",
     "hooks",
     "testing",

@@ -7,6 +7,7 @@ the parameters it needs. Those that touch files are given the directory they wor
 from collections.abc import Callable, Iterator
 from inspect import getsource
 from textwrap import dedent
+from types import ModuleType
 from typing import Any
 
 from hookline.hooks.plugins import PROJECT
@@ -14,32 +15,31 @@ from hookline.hookspecs import CATALOG
 
 from . import agent, gateway, message, misc, model, plugin, session, subagent, tool, trigger, turn
 
-PLUGINS: tuple[type, ...] = (
-    turn.Threads, turn.Parrot, turn.Canned, turn.Mailer, turn.House,
-    plugin.Library, plugin.OfficeHours,
-    tool.Workspace, tool.Patience, tool.Stopwatch,
-    gateway.Voice, gateway.Watch,
-    session.Project, session.Librarian,
-    agent.Manners, agent.Diary,
-    message.Ticker,
-    model.Budget,
-    subagent.Foreman,
-    misc.Desk,
-    trigger.Hourly,
-)  # fmt: skip
-
 
 def implementations(plugin: type) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The methods of a plugin class that are marked, each with the name of its hook."""
+    """Yield the methods of a plugin class that are marked, each with the name of its hook."""
     for name, function in vars(plugin).items():
         options = getattr(function, f"{PROJECT}_impl", None)
         if options is not None:
             yield options["specname"] or name, function
 
 
+def plugins(module: ModuleType) -> Iterator[type]:
+    """Yield the plugin classes that a module defines."""
+    for value in vars(module).values():
+        if (
+            isinstance(value, type)
+            and value.__module__ == module.__name__
+            and any(implementations(value))
+        ):
+            yield value
+
+
+MODULES = (turn, plugin, tool, gateway, session, agent, message, model, subagent, misc, trigger)
+PLUGINS = tuple(found for module in MODULES for found in plugins(module))
 _found = dict(found for plugin in PLUGINS for found in implementations(plugin))
 
-EXAMPLES: dict[str, Callable[..., Any]] = {name: _found[name] for name in CATALOG}
+EXAMPLES: dict[str, Callable[..., Any]] = {name: _found[name] for name in CATALOG if name in _found}
 """By hook, in the order of the catalogue."""
 
 

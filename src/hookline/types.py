@@ -29,7 +29,7 @@ class EnvelopeError(HooklineError, TypeError):
 def field_of(envelope: Envelope, name: str, default: Any = None) -> Any:
     """A field of a mapping or an object; the default where it has none."""
     if type(envelope) is dict or isinstance(envelope, Mapping):  # the first is cheap, and the rule
-        return cast("Mapping[str, Any]", envelope).get(name, default)
+        return envelope.get(name, default)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return getattr(envelope, name, default)
 
 
@@ -41,7 +41,7 @@ def content_of(envelope: Envelope) -> str:
 
 def address_of(envelope: Envelope) -> tuple[str, str]:
     """Where a message came from: its channel and chat, each `default` when it names none."""
-    channel, chat_id = (field_of(envelope, name) for name in ("channel", "chat_id"))
+    channel, chat_id = field_of(envelope, "channel"), field_of(envelope, "chat_id")
     return (
         "default" if channel in (None, "") else str(channel),
         "default" if chat_id in (None, "") else str(chat_id),
@@ -193,7 +193,7 @@ class Identity(NamedTuple):
         if message is None:
             return NOBODY
         user = field_of(message, "sender_id") or field_of(message, "user_id")
-        channel, chat = (field_of(message, name) for name in ("channel", "chat_id"))
+        channel, chat = field_of(message, "channel"), field_of(message, "chat_id")
         return cls(_text(user), _text(channel), _text(chat))
 
     @classmethod

@@ -227,6 +227,18 @@ class TestGuards:
         async with app.running():
             assert "SECRET" not in str(await app.store().entries("default:default"))
 
+    async def test_an_answer_that_a_handler_began_to_read_goes_on_where_it_stopped(
+        self, app, scripted, judged
+    ):
+        async def read_one(request, call_next):
+            stream = await call_next(request)
+            await anext(stream)
+            return stream
+
+        scripted(Turn(pieces=["one", " two", " three"]))
+        app.hooks.register("around_model_call", read_one)
+        assert (await say(app)).model_output == " two three"
+
     async def test_a_guard_rewrites_an_answer_given_in_place_of_the_model(self, app, scripted):
         model = scripted("never asked")
         app.hooks.register("around_model_call", in_its_place)

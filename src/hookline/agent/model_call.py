@@ -151,7 +151,9 @@ class ModelCall:
         stream = await self._around.fire(request, call_next)
         if stream is None:
             raise CutOff("around_model_call gave no stream: a handler did not return one")
-        if stream in judged.streams or not self._result.live:
+        if stream in judged.streams:
+            return judged.plain(stream)
+        if not self._result.live:
             return stream
         answer = ModelAnswer(most_calls=calls)
         if self._result.count():

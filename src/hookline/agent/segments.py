@@ -105,6 +105,7 @@ class Released:
 
     def __init__(self) -> None:
         self.streams: list[AsyncIterable[StreamEvent]] = []
+        self._unread: dict[int, AsyncIterable[StreamEvent]] = {}
         self._calls: list[list[StreamEvent]] = []
         self._compared: list[StreamEvent] | None = None
         self._next = 0
@@ -112,8 +113,10 @@ class Released:
     def kept(self, stream: AsyncIterable[StreamEvent]) -> AsyncIterable[StreamEvent]:
         """The stream of one more call; what comes through it is kept as it is now."""
         events: list[StreamEvent] = []
+        number = len(self._calls)
 
         async def through() -> AsyncIterator[StreamEvent]:
+            del self._unread[number]
             async with closing(stream):
                 async for event in stream:
                     if event.kind in COMPARED:
@@ -121,8 +124,13 @@ class Released:
                     yield event
 
         self._calls.append(events)
+        self._unread[number] = stream
         self.streams.append(made := through())
         return made
+
+    def plain(self, stream: AsyncIterable[StreamEvent]) -> AsyncIterable[StreamEvent]:
+        """The stream of the call itself if nobody has read it yet: there is nothing to compare."""
+        return self._unread.get(self.streams.index(stream), stream)
 
     def has_next(self, event: StreamEvent) -> bool:
         """Whether this is what the call goes on with, or its end."""

@@ -128,13 +128,11 @@ class Sessions(SessionIndex):
         store = self._app.get_tape_store()
         if store is None:  # a plugin answers without a tape
             return "", None, None
-        from .user_commands import configured_models
-
         chosen: dict[str, str] = {}
         for entry in await store.entries(session_id, kinds={MODEL, THINKING, IMPORT}):
             if entry.kind != IMPORT:
                 chosen[entry.kind] = entry.payload[entry.kind]
-            elif MODEL in chosen and chosen[MODEL] not in configured_models(self._app):
+            elif MODEL in chosen and not self._is_configured(chosen[MODEL]):
                 log.warning(
                     "session.model session=%r model=%r comes from an imported tape and is not "
                     "configured; %r answers",
@@ -143,6 +141,11 @@ class Sessions(SessionIndex):
                     self._app.model,
                 )
         return "", chosen.get(MODEL), chosen.get(THINKING)
+
+    def _is_configured(self, model: str) -> bool:
+        from .user_commands import configured_models
+
+        return model in configured_models(self._app)
 
     @asynccontextmanager
     async def reloading(self) -> AsyncGenerator[None]:

@@ -40,7 +40,7 @@ class Pending:
 
     @property
     def session_id(self) -> str:
-        """The session that the person talks to. A subagent's question goes to its parent's session."""
+        """The session that a person talks to; a subagent asks for it."""
         return sessions_of(self.request)[-1]
 
     @property
@@ -70,7 +70,7 @@ class GatewayApprovals:
             del self.pending[pending.id]
 
     async def answer(self, approval_id: str, answer: str, *, by: str) -> bool:
-        """Answer a question in someone's name. Returns False if it is no longer open."""
+        """Answer a question in someone's name; False where it is not open any more."""
         try:
             await asyncio.to_thread(self._app.approvals.answer, approval_id, answer, by=by)
         except ApprovalError:
@@ -89,10 +89,9 @@ class GatewayApprovals:
         peer: Peer | None = None,
         shown: str | None = None,
     ) -> str | None:
-        """Answer a question for a user at a connection. Returns None, or the reason why it was
-        refused.
+        """Answer a question as a user who came over a connection; None, or why that cannot be.
 
-        `shown` is the hash of the call that the user saw. A rejection needs no hash.
+        `shown` is the hash of the call that they saw. A rejection needs none.
         """
         self._limiter.check(user.name)
         pending = await self._find(user, approval_id)
@@ -121,7 +120,7 @@ class GatewayApprovals:
         return found if found is not None and user.reaches(found.session_id) else None
 
     async def answered(self, approval_id: str) -> str | None:
-        """The answer given here or in another process, or None."""
+        """What was answered, here or elsewhere; None where nobody did."""
         try:
             found = await asyncio.to_thread(self._app.approvals.answered, approval_id)
         except ApprovalError:
@@ -129,13 +128,13 @@ class GatewayApprovals:
         return None if found is None else word_of(found[0])
 
     async def of(self, session_id: str) -> list[Pending]:
-        """The open questions of a session and its subagents, including those of other processes."""
+        """What a session waits for, with its subagents; also where another process asks."""
         here = [each for each in self.pending.values() if session_id in sessions_of(each.request)]
         known = {each.id for each in here}
         return [*here, *(each for each in await self._kept(session_id) if each.id not in known)]
 
     async def _kept(self, session_id: str | None = None) -> list[Pending]:
-        """The stored open questions of all processes."""
+        """The open questions that are kept, whichever process asks them."""
         try:
             kept = await asyncio.to_thread(self._app.approvals.pending, session_id)
         except ApprovalError:
@@ -153,7 +152,7 @@ HASH_NEEDED = (
 
 
 def word_of(answer: ApprovalAnswer) -> str:
-    """An answer as frames spell it."""
+    """An answer in the words of frames."""
     if answer.text:
         return answer.text
     if not answer.approved:

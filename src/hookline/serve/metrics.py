@@ -1,4 +1,4 @@
-"""The gateway's metrics, for Prometheus."""
+"""What the gateway counts, for Prometheus."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Metrics:
         )
 
     def message(self, channel: str, outcome: str, seconds: float) -> None:
-        """Count a settled message."""
+        """A message was done with."""
         self._messages.labels(channel, outcome).inc()
         self._seconds.labels(channel).observe(seconds)
 
     def failed(self, channel: str) -> None:
-        """Count a message that could not be processed."""
+        """A message could not be processed."""
         self._errors.labels(channel).inc()
 
     def request(self, method: str, status: int) -> None:
-        """Count an HTTP response."""
+        """An HTTP request was answered."""
         self._requests.labels(method, str(status)).inc()
 
     def text(self) -> bytes:

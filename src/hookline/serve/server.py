@@ -59,19 +59,19 @@ STATUS: dict[type[HooklineError], int] = {
 UNUSABLE: tuple[type[HooklineError], ...] = (
     TapeFull, TapeLocked, TapeReadOnly, TapeUnavailable, StoreLocked, StoreUnavailable
 )  # fmt: skip
-"""What clients see when a store fails; the log has the reason."""
+"""Why nothing can be kept or read; whoever looks after the gateway finds the reason in its log."""
 TRY_AGAIN = "the gateway cannot keep or read this now; try again later"
 HANG_UP = 5
-"""Seconds for connections to close after the last turn."""
+"""Seconds that connections get to close after the last turn ended."""
 BACKLOG = 4096
-"""Connections that may wait to be accepted."""
+"""Connections that may wait to be taken."""
 
 
 def create_app(gateway: Gateway) -> FastAPI:
-    """The ASGI app of a gateway; its lifespan runs the gateway."""
+    """Everything that the gateway serves; its lifespan runs the gateway."""
     settings = gateway.settings
     settings.check()
-    gateway.users()  # generates a token now, or reports what is wrong with the existing one
+    gateway.users()  # a token is generated now, or what is wrong with the one that there is, is told
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -105,7 +105,7 @@ def create_app(gateway: Gateway) -> FastAPI:
         version=version("hookline"),
         lifespan=lifespan,
         middleware=guards,
-        docs_url=None,  # they would load their scripts from other hosts
+        docs_url=None,  # they would load their scripts from elsewhere
         redoc_url=None,
     )
     for kind, status in STATUS.items():
@@ -123,15 +123,17 @@ def create_app(gateway: Gateway) -> FastAPI:
 def _add_routes(
     app: FastAPI, gateway: Gateway, levels: Levels
 ) -> Callable[[], AbstractContextManager[None]]:
-    """Add all routes with their requirements. Returns a function that mounts the triggers' routes.
+    """Everything that is served, each with what it needs; gives what mounts the routes of triggers.
 
-    Triggers bring their routes when the gateway starts, which is later if another server runs the app.
-    Routes are added as they are: `include_router` would copy each one, which takes half of the
-    start-up time, and the copies would not be the declared ones.
+    Triggers bring their routes when the gateway starts. That is later than this where another server
+    runs the app.
+
+    Routes are taken as they are: `include_router` would make each once more, which takes half of a
+    start, and the copies would not be those that were declared.
     """
     from .routes.health import health_routes
 
-    levels.declare("user", app.router.routes)  # the API description
+    levels.declare("user", app.router.routes)  # the description of all this
     probes, metrics = health_routes(gateway)
     levels.declare("public", probes.routes)
     levels.declare("user", metrics.routes)
@@ -187,26 +189,26 @@ def _answer(status: int) -> Callable[[Request, Exception], Any]:
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    """A request refused by its route."""
+    """A request that its route refuses."""
     assert isinstance(error, RequestRefused)
     return JSONResponse(_problem(request, error.detail), error.status, error.headers)
 
 
 async def _unusable(request: Request, error: Exception) -> JSONResponse:
-    """A request that failed because of a store, not because of its sender."""
+    """A request that no store could be used for: no fault of whoever sent it."""
     log.error("request.unusable path=%s error=%s", request.url.path, error)
     return JSONResponse(_problem(request, TRY_AGAIN), 503, headers={"retry-after": "5"})
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
-    """What is wrong with a request, field by field, without repeating the input."""
+    """What is wrong with a request, field by field, without repeating what was sent."""
     assert isinstance(error, RequestValidationError)
     found = [{name: fault[name] for name in ("type", "loc", "msg")} for fault in error.errors()]
     return JSONResponse(_problem(request, found), 422)
 
 
 def _problem(request: Request, detail: Any) -> dict[str, Any]:
-    """A problem, without secrets; for OpenAI clients also in their format."""
+    """A problem, without secrets; for OpenAI clients also where they look for it."""
     detail = without_secrets(detail) if isinstance(detail, str) else detail
     if not request.url.path.startswith("/v1/"):
         return {"detail": detail}
@@ -216,7 +218,7 @@ def _problem(request: Request, detail: Any) -> dict[str, Any]:
 
 
 def direct(app: ASGIApp) -> ASGIApp:
-    """The app with the server's own `send`, for the pieces of a stream."""
+    """The app, with the server's own `send` at hand for the pieces of a stream."""
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         scope["hookline.send"] = send
@@ -226,16 +228,16 @@ def direct(app: ASGIApp) -> ASGIApp:
 
 
 class UvicornServer(uvicorn.Server):
-    """uvicorn, without its signal handlers."""
+    """uvicorn, with signals left to whoever runs it."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Install no signal handlers."""
+        """Capture none."""
         yield
 
 
 def server_of(app: ASGIApp, settings: GatewaySettings) -> UvicornServer:
-    """Create a server for an app, with the limits of the settings."""
+    """A server of an app, with the limits of the settings."""
     http, websocket = protocols(settings)
     return UvicornServer(
         uvicorn.Config(
@@ -258,7 +260,7 @@ def server_of(app: ASGIApp, settings: GatewaySettings) -> UvicornServer:
 
 
 def make_server(gateway: Gateway) -> UvicornServer:
-    """Create a server for a running gateway."""
+    """A server of a gateway that runs already."""
     return server_of(direct(create_app(gateway)), gateway.settings)
 
 
@@ -270,9 +272,11 @@ async def serve(
 ) -> None:
     """Run the gateway until SIGTERM, SIGINT or a channel ends it; SIGHUP reloads.
 
-    A second SIGTERM or SIGINT ends the process immediately. HTTP is served if something needs it:
-    channels with routes, `gateway.routers`, a trigger's routes. `started` is called with the address.
-    With `changed`, hook files are reloaded when they change, and it is called with a summary.
+    A second SIGTERM or SIGINT ends the process at once, whatever still runs.
+
+    HTTP is served when something needs it: channels with routes, `gateway.routers`, a trigger's routes.
+    `started` is told the address. With `changed`, hook files are loaded anew when they change, and it
+    is told what came of it.
     """
     gateway.settings.check()
     with signals(gateway):
@@ -310,7 +314,7 @@ async def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket, or raise an error that says why it cannot listen."""
+    """A socket that listens, or an error that says why it cannot."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -323,15 +327,15 @@ def listen(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def unix_socket(path: Path) -> Generator[socket.socket]:
-    """Return a Unix socket that only this user can open; it is removed at the end."""
+    """A Unix socket that only this user can open; it is removed at the end."""
     if not hasattr(socket, "AF_UNIX"):
         raise CannotListen("this system has no Unix sockets; take socket out of [gateway]")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     listening = socket.socket(socket.AF_UNIX)
     try:
         if path.is_socket():
-            path.unlink()  # left by a process that ended without removing it
-        before = os.umask(0o177)  # the file must never be open to others, even for a moment
+            path.unlink()  # of a process that ended without removing it
+        before = os.umask(0o177)  # the file must never be open to others, not even for a moment
         try:
             listening.bind(str(path))
         finally:
@@ -360,7 +364,7 @@ async def _serve_http(
             host, port = listening[0].getsockname()[:2]
             started(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         await asyncio.wait([serving, leaving], return_when=asyncio.FIRST_COMPLETED)
-        await gateway.drain()  # answers in progress still reach their readers
+        await gateway.drain()  # answers that are on their way still reach their readers
     finally:
         leaving.cancel()
         server.should_exit = True

@@ -15,9 +15,9 @@
 
 from typing import TYPE_CHECKING
 
-from hookline.errors import TraceError
-
 if TYPE_CHECKING:
+    from hookline.errors import TraceError
+
     from .coverage import Coverage, cover
     from .record import HandlerRecord, TraceRecord
     from .settings import OtelSettings, TraceSettings
@@ -36,6 +36,7 @@ else:
         "SQLiteTraces": "store",
         "Stats": "stats",
         "Trace": "store",
+        "TraceError": "errors",
         "TraceRecord": "record",
         "TraceSettings": "settings",
         "TraceStore": "store",

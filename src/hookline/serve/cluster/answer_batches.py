@@ -1,7 +1,7 @@
-"""Batches of answer pieces: everything a worker streams goes to the gateways together.
+"""Gathering: the pieces of all answers that a worker makes go to their gateways together.
 
-PostgreSQL wakes every listener for every notification. So the pieces of many answers share one, and a
-busier database gets larger batches.
+PostgreSQL wakes everybody who listens, for every notice that somebody sends. So the pieces of many
+answers go as one, and the busier the database is, the more are gathered.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from .items import Bundle, Item, together
 from .relay import Relay
 
 PAUSE: Final = 0.02
-"""Seconds to collect pieces before sending them."""
+"""Seconds for which pieces are gathered before they are sent on their way."""
 LONGEST_PAUSE: Final = 0.5
 SHARE: Final = 5
-"""How many times the duration of the last send to wait before the next."""
+"""How many times longer than the last sending took pieces are gathered."""
 
 
 @dataclass(eq=False, slots=True)
 class Pieces:
-    """The unsent pieces of one answer."""
+    """What is shown of one answer, and is not on its way yet."""
 
     gateway: str
     to: dict[str, Any]
-    """The message being answered."""
+    """The message that is answered."""
     items: list[Item] = field(default_factory=list[Item])
 
 
 class Gathering:
-    """Sends pieces of answers, keeping the order within each answer."""
+    """Sends the pieces of answers, those of one answer in their order."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -42,14 +42,14 @@ class Gathering:
         self._pause = PAUSE
 
     def show(self, pieces: Pieces, item: Item) -> None:
-        """Queue a piece of an answer."""
+        """Show something more of an answer soon."""
         pieces.items.append(item)
         self._waiting[pieces] = None
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     async def rest(self, pieces: Pieces) -> list[Item]:
-        """Wait for the sends in progress and return the unsent pieces; the caller sends them."""
+        """What was not sent, when all that was is on its way: whoever asks sends it."""
         while pieces in self._leaving:
             await self._sent.wait()
         self._waiting.pop(pieces, None)

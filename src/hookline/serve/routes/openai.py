@@ -1,4 +1,4 @@
-"""`/v1`: models and chat completions for OpenAI clients."""
+"""`/v1`: models and chat completions, as OpenAI clients know them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STREAMED = "The completion; with `stream`, its chunks as Server-Sent Events, the
 
 
 class ModelLine(BaseModel):
-    """A model name for the agent."""
+    """A name under which the agent answers."""
 
     id: str
     object: str = "model"
@@ -39,14 +39,14 @@ class ModelLine(BaseModel):
 
 
 class ModelList(BaseModel):
-    """The model names of the agent."""
+    """The names under which the agent answers."""
 
     object: str = "list"
     data: list[ModelLine]
 
 
 class ApiError(BaseModel):
-    """An error in the format of OpenAI clients."""
+    """An error as OpenAI clients expect it."""
 
     error: dict[str, Any]
 
@@ -61,7 +61,7 @@ def openai_routes(channel: OpenAIChannel) -> APIRouter:
 
     @router.get("/v1/models", responses=PROBLEMS)
     async def models() -> ModelList:
-        """List the model names. All are the same agent."""
+        """List the names under which the agent answers; all are the same agent."""
         return ModelList(data=[ModelLine(id=name) for name in names()])
 
     @router.post(
@@ -86,9 +86,8 @@ def openai_routes(channel: OpenAIChannel) -> APIRouter:
     ) -> Any:
         """Answer a conversation.
 
-        With the header `X-Hookline-Session`, or `user`, the agent remembers the conversation, and only
-        the user's last input counts. Without it, every request is a separate conversation with all its
-        messages.
+        With the header `X-Hookline-Session`, or `user`, the agent remembers: only what the user said
+        last counts. Without, every request is a conversation of its own, with all its messages.
         """
         if body.model not in names():
             return _problem(
@@ -118,7 +117,7 @@ def openai_routes(channel: OpenAIChannel) -> APIRouter:
 
 
 def _plain(user: str) -> str:
-    """A name as part of a session name. Different names give different parts."""
+    """A name as part of a session's; two names are never the same part."""
     if re.fullmatch(r"[\w.@+-]+", user, re.ASCII):
         return user
     return f"#{sha256(user.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

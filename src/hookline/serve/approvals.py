@@ -40,7 +40,7 @@ class Pending:
 
     @property
     def session_id(self) -> str:
-        """The session that a person talks to; a subagent asks for it."""
+        """The session that the person talks to. A subagent's question goes to its parent's session."""
         return sessions_of(self.request)[-1]
 
     @property
@@ -70,7 +70,7 @@ class GatewayApprovals:
             del self.pending[pending.id]
 
     async def answer(self, approval_id: str, answer: str, *, by: str) -> bool:
-        """Answer a question in someone's name; False where it is not open any more."""
+        """Answer a question in someone's name. Returns False if it is no longer open."""
         try:
             await asyncio.to_thread(self._app.approvals.answer, approval_id, answer, by=by)
         except ApprovalError:
@@ -89,9 +89,10 @@ class GatewayApprovals:
         peer: Peer | None = None,
         shown: str | None = None,
     ) -> str | None:
-        """Answer a question as a user who came over a connection; None, or why that cannot be.
+        """Answer a question for a user at a connection. Returns None, or the reason why it was
+        refused.
 
-        `shown` is the hash of the call that they saw. A rejection needs none.
+        `shown` is the hash of the call that the user saw. A rejection needs no hash.
         """
         self._limiter.check(user.name)
         pending = await self._find(user, approval_id)
@@ -120,7 +121,7 @@ class GatewayApprovals:
         return found if found is not None and user.reaches(found.session_id) else None
 
     async def answered(self, approval_id: str) -> str | None:
-        """What was answered, here or elsewhere; None where nobody did."""
+        """The answer given here or in another process, or None."""
         try:
             found = await asyncio.to_thread(self._app.approvals.answered, approval_id)
         except ApprovalError:
@@ -128,13 +129,13 @@ class GatewayApprovals:
         return None if found is None else word_of(found[0])
 
     async def of(self, session_id: str) -> list[Pending]:
-        """What a session waits for, with its subagents; also where another process asks."""
+        """The open questions of a session and its subagents, including those of other processes."""
         here = [each for each in self.pending.values() if session_id in sessions_of(each.request)]
         known = {each.id for each in here}
         return [*here, *(each for each in await self._kept(session_id) if each.id not in known)]
 
     async def _kept(self, session_id: str | None = None) -> list[Pending]:
-        """The open questions that are kept, whichever process asks them."""
+        """The stored open questions of all processes."""
         try:
             kept = await asyncio.to_thread(self._app.approvals.pending, session_id)
         except ApprovalError:
@@ -152,7 +153,7 @@ HASH_NEEDED = (
 
 
 def word_of(answer: ApprovalAnswer) -> str:
-    """An answer in the words of frames."""
+    """An answer as frames spell it."""
     if answer.text:
         return answer.text
     if not answer.approved:

@@ -1,4 +1,4 @@
-"""The entrance of a chat: its messages are received one after another, in the order they came."""
+"""One lock per chat: a chat's messages are received one after another, in the order they arrived."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from weakref import WeakValueDictionary
 from hookline.types import Envelope, address_of
 
 
-class Entrances:
-    """The entrance of each chat; one that nobody goes through is forgotten.
+class ChatLocks:
+    """A lock for each chat; unused locks are dropped.
 
-    A message goes through when it is received, and is out of it when it has its place in the session:
-    what takes long before that, such as speech becoming text, lets no later message overtake.
+    A message holds the lock from its arrival until it has its place in the session's queue. Slow steps
+    before that, such as speech recognition, cannot let a later message overtake it.
     """
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[tuple[str, str], Lock] = WeakValueDictionary()
 
     def of(self, message: Envelope) -> Lock:
-        """The entrance of a message's chat. Keep it as long as it is used."""
+        """Return the lock of a message's chat. Keep a reference while you use it."""
         address = address_of(message)
         lock = self._locks.get(address)
         if lock is None:
@@ -30,7 +30,7 @@ class Entrances:
 
     @asynccontextmanager
     async def enter(self, message: Envelope) -> AsyncGenerator[Callable[[], None]]:
-        """Wait for the entrance; calling what this yields, or leaving the block, lets the next in."""
+        """Acquire the lock. Calling what this yields, or leaving the block, releases it."""
         lock = self.of(message)
         await lock.acquire()
         is_inside = True

@@ -1,8 +1,8 @@
-"""The sessions that a worker has, and the messages that are being answered in them.
+"""The sessions that a worker has claimed, and the messages it is answering in them.
 
-A job is one session's. While it lasts, this worker has the session alone: what comes for it meanwhile
-goes through the same lane, so that it may join the running turn, stop it, or wait for it. When the
-worker dies, another takes the job, and the tape says how far each message came.
+A job belongs to one session. While it lasts, this worker alone owns the session: new messages go
+through the same queue, so they can join the running turn, stop it, or wait. If the worker dies,
+another takes the job, and the tape says how far each message got.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .cluster import Bundle, Queue, Queued, Relay
 from .cluster.answer_batches import Gathering
 from .cluster.items import Item, address
 from .cluster.queue import End
-from .message_processor import TOGETHER, Answering, told
+from .message_processor import TOGETHER, MessageProcessor, told
 from .outcomes import ending_of, give_up
 from .remote_channel import RemoteChannel
 
@@ -37,27 +37,27 @@ if TYPE_CHECKING:
 log = logging.getLogger("hookline.worker")
 
 PAGE: Final = 32
-"""How many messages of one session are taken at a time."""
+"""How many messages of one session are read at a time."""
 PASSING: Final = (TapeUnavailable, TapeReadOnly, TapeFull, TapeLocked, TapeConflict)
-"""Errors of the tape that are no message's: what they cut off is taken up again."""
+"""Tape errors that no message caused. The interrupted messages are retried."""
 CONFLICTS: Final = 20
-"""How often a message is taken up again whose turn found another writer on the tape."""
+"""How often a message is retried when its turn finds another writer on the tape."""
 
 
 class Parked(Exception):
-    """A job is not done, and goes on in another worker."""
+    """The job is not done; another worker continues it."""
 
 
 @dataclass(slots=True)
 class ClaimedSession:
-    """A session that this worker has, with the messages that are being answered in it."""
+    """A session that this worker owns, with the messages being answered in it."""
 
     session_id: str
     worker: int
     tries: int
-    """How often the job was taken before: other workers may have begun with these messages."""
+    """How often the job was taken before. Other workers may have started these messages."""
     last: int = 0
-    """The number of the message that was taken last."""
+    """The number of the last message taken."""
     unsettled: set[str] = field(default_factory=set[str])
     running: set[str] = field(default_factory=set[str])
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -65,13 +65,13 @@ class ClaimedSession:
     over: asyncio.Event = field(default_factory=asyncio.Event)
     fates: dict[str, Fate] | None = None
     is_broken: bool = False
-    """Whether a message could not be finished, so that those after it must wait too."""
+    """Whether a message could not be finished, so that later ones must wait."""
     has_ended: bool = False
-    """Whether its job was ended with its last message."""
+    """Whether the job ended with its last message."""
 
 
 class ClaimedSessions:
-    """The sessions of one worker: a house to those who answer its messages."""
+    """The claimed sessions of one worker; the `MessageHost` of their messages."""
 
     kept = "the worker is going down; another goes on with the message"
 
@@ -80,9 +80,9 @@ class ClaimedSessions:
     ) -> None:
         self.app = app
         self._deaths = deaths
-        self.answering = Answering(self, debounce)
+        self.answering = MessageProcessor(self, debounce)
         self.draining = False
-        """Whether nothing more is begun here."""
+        """Whether the worker has stopped starting work."""
         self._queue = queue
         self._relay = relay
         self._gathering = Gathering(relay)
@@ -93,7 +93,9 @@ class ClaimedSessions:
     # --- sessions -----------------------------------------------------------------------------
 
     async def have(self, job: Job) -> bool:
-        """Have the session of a job until no message of it waits; whether its job was ended with it."""
+        """Own the session of a job until no message waits. Returns whether the job ended with the last
+        one.
+        """
         session_id, worker = job.lock or "", job.worker_id or 0
         page: list[Queued] = []
         while session_id in self._lines or not page:
@@ -108,15 +110,15 @@ class ClaimedSessions:
         return line.has_ended
 
     async def _put_away(self, line: ClaimedSession, worker: int) -> None:
-        """Wait until a session is no longer had here, of which there is a job again."""
-        if not line.has_ended:  # this worker was silent, and is given the job that it still has
+        """Wait until this worker releases the session before taking its new job."""
+        if not line.has_ended:  # this worker was silent, and got the job that it still holds
             line.worker = worker
         await line.over.wait()
         if not line.has_ended:
             raise Parked
 
     async def arrived(self, session_id: str) -> bool:
-        """Something came for a session; where that is had here, it is taken. Whether it is."""
+        """Process a queued message if this worker owns the session. Returns whether it does."""
         line = self._lines.get(session_id)
         if line is None or line.has_ended:
             return False
@@ -125,18 +127,18 @@ class ClaimedSessions:
 
     @property
     def sessions(self) -> list[str]:
-        """The sessions at hand."""
+        """The claimed sessions."""
         return [*self._lines]
 
     async def look(self) -> None:
-        """See what came for all sessions at hand while nobody listened."""
+        """Read new messages of all claimed sessions, after a time without notifications."""
         for line in [*self._lines.values()]:
             await self.follow(line)
 
     async def _have(self, line: ClaimedSession, page: list[Queued]) -> None:
         try:
             await self._to_the_end(line, page)
-        except BaseException:  # what is under way for it must not go on beside whoever takes it next
+        except BaseException:  # stop the work in progress: the next owner must not run beside it
             line.is_broken = True
             await self.answering.park(line.session_id)
             raise
@@ -146,12 +148,12 @@ class ClaimedSessions:
             for key in line.unsettled:
                 self._queued.pop(key, None)
                 self._replies.pop(key, None)
-        # What waits and was not taken may have no other job than this.
+        # Waiting messages that were not taken may have no job but this one.
         if line.unsettled or (not line.has_ended and (self.draining or line.is_broken)):
             raise Parked
 
     async def _to_the_end(self, line: ClaimedSession, page: list[Queued]) -> None:
-        await self.app.sessions.refresh(line.session_id)  # another worker may have had it since
+        await self.app.sessions.refresh(line.session_id)  # another worker may have owned it since
         await self.follow(line, page)
         while line.running:
             await line.idle.wait()
@@ -160,22 +162,23 @@ class ClaimedSessions:
             await self.follow(line)
 
     async def follow(self, line: ClaimedSession, page: list[Queued] | None = None) -> None:
-        """Take the messages of a session that wait, in their order; those of a page that was read."""
+        """Take the waiting messages of a session in order, from a page that was read."""
         async with line.reading:
-            # A notice may come when the line is over: then what it tells of has a job of its own.
+            # A notification may arrive after the session was released: then the message has its own
+            # job.
             while not (self.draining or line.is_broken or line.has_ended or line.over.is_set()):
                 if page is None:
                     page = await self._queue.following(line.session_id, line.last, PAGE)
                 is_last = len(page) < PAGE
                 for queued in page:
-                    if self.draining or line.is_broken:  # since these were read
+                    if self.draining or line.is_broken:  # settled since the page was read
                         return
-                    if queued.number <= line.last:  # taken since these were read
+                    if queued.number <= line.last:  # taken since the page was read
                         continue
                     line.last = queued.number
                     try:
                         await self._take(line, queued)
-                    except BaseException:  # it is not answered here, and those after it must wait
+                    except BaseException:  # it is not answered here, and later messages must wait
                         line.is_broken = True
                         self.left(queued.envelope)
                         raise
@@ -201,7 +204,7 @@ class ClaimedSessions:
         await self.answering.take_up(queued.envelope, line.session_id, fate)
 
     async def _give_up(self, line: ClaimedSession, queued: Queued) -> None:
-        """Settle a message that nobody survives."""
+        """Settle a message that killed every worker that tried it."""
         why = f"{queued.deaths} workers ended in the middle of this message; it is given up"
         log.error("worker.gives_up session=%s message=%s", line.session_id, queued.number)
         await give_up(await self.app.tape(line.session_id), queued.envelope, why)
@@ -209,7 +212,7 @@ class ClaimedSessions:
         await self.settled(queued.envelope, "failed", 0.0)
         self.left(queued.envelope)
 
-    # --- a house, to those who answer -----------------------------------------------------------
+    # --- a host, to those who answer -----------------------------------------------------------
 
     def reply_to(self, message: Envelope) -> Channel:
         """The channel of a message."""
@@ -220,12 +223,12 @@ class ClaimedSessions:
         reply.stream(StreamEvent("end", {"result": result}))
 
     def session_of(self, message: Envelope) -> str | None:
-        """The session that its gateway found for it."""
+        """The session that the gateway resolved for it."""
         queued = self._queued.get(keys_of(message)[0])
         return queued.session_id if queued is not None else None
 
     def left(self, message: Envelope) -> None:
-        """Nothing more is done for a message here."""
+        """Stop working on a message."""
         key = keys_of(message)[0]
         line = self._line_of(key)
         self._queued.pop(key, None)
@@ -239,7 +242,7 @@ class ClaimedSessions:
         return self._lines.get(queued.session_id) if queued is not None else None
 
     async def settled(self, message: Envelope, outcome: str, seconds: float) -> None:
-        """Note what became of a message, and send its end on its way."""
+        """Record the outcome of a message and send the end of its answer."""
         key, *joined = keys_of(message)
         line = self._line_of(key)
         reply = self._replies.get(key)
@@ -249,8 +252,8 @@ class ClaimedSessions:
             await ending_of(reply, self.app.store(), line.session_id, message, outcome)
         ends = [await self._part_of_another(line, name) for name in joined if name in self._replies]
         ends.append(await reply.closed())
-        # With the last message of a session its job ends. While it is asked whether that was the last,
-        # nothing more is taken here: what comes meanwhile has a job of its own, which another may have.
+        # The job ends with the session's last message. While the database decides whether this was the
+        # last, nothing more is taken here: a message that arrives meanwhile gets its own job.
         alone = not line.reading.locked() and line.running <= {key, *joined}
         try:
             async with line.reading if alone else nullcontext():
@@ -263,7 +266,7 @@ class ClaimedSessions:
                     alone=alone,
                 )
                 line.has_ended = settled == "over"
-        except TapeError as error:  # whoever takes the job next finds on the tape what became of it
+        except TapeError as error:  # the next owner of the job finds the outcome on the tape
             log.warning("worker.not_settled session=%s error=%s", line.session_id, error)
             return
         if settled == "too late":
@@ -274,19 +277,19 @@ class ClaimedSessions:
             self._replies.pop(name, None)
 
     async def _part_of_another(self, line: ClaimedSession, key: str) -> End:
-        """The end of a message that became part of the one that followed it."""
+        """The end of a message that was merged into the following one."""
         reply = self._replies[key]
-        if not reply.has_ended:  # another worker had taken them together
+        if not reply.has_ended:  # another worker had merged them
             self._end(reply, TurnResult(line.session_id, outcome="steered", stopped=TOGETHER))
         return await reply.closed()
 
     async def failed(self, channel: str, error: Exception) -> None:
-        """Tell of something that failed; the rest goes on."""
+        """Report a failure; everything else continues."""
         log.error("message.failed channel=%s error=%s", channel, told(error))
         log.debug("message.failed", exc_info=error)
 
     async def keeps(self, message: Envelope, error: Exception) -> bool:
-        """Whether an error is the tape's: then the message, and those after it, are taken up again."""
+        """Whether an error is the tape's. Then this message and the later ones are retried."""
         line = self._line_of(keys_of(message)[0])
         if line is None or not isinstance(error, PASSING):
             return False
@@ -297,7 +300,7 @@ class ClaimedSessions:
         return True
 
     async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
-        """Stop a session's running turn; whether there was one."""
+        """Stop a session's running turn. Returns whether there was one."""
         cancelled = await self.app.cancel(session_id)
         hook = self.app.hooks["message:cancel"]
         if cancelled and hook.live:
@@ -305,11 +308,11 @@ class ClaimedSessions:
         return cancelled
 
     async def notify(self, to: Envelope, note: Note) -> None:
-        """Show a note in a chat, through whichever gateway has its channel."""
+        """Show a note in a chat, through the gateway that has its channel."""
         await self._to(to, ("notify", [note.text, note.session_id]))
 
     async def ask(self, to: Envelope, question: Question) -> None:
-        """Ask in a chat; the answer is kept with the question, where the one who asks finds it."""
+        """Ask in a chat. The answer is stored with the question, where the asking process finds it."""
         await self._to(to, ("ask", dict(question.request or {})))
         try:
             await asyncio.Event().wait()
@@ -320,7 +323,7 @@ class ClaimedSessions:
         await self._relay.send(address_of(to)[0], Bundle(address(to), [item]))
 
     async def deliver(self, outbound: Envelope) -> bool:
-        """Send an envelope to whichever gateway has its channel."""
+        """Send an envelope through the gateway that has its channel."""
         outbound = await to_session(self.app, outbound)
         bundle = Bundle(address(outbound), [("send", packed(outbound))])
         await self._relay.send(address_of(outbound)[0], bundle)

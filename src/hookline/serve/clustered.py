@@ -1,4 +1,4 @@
-"""A gateway in a cluster: it accepts messages for workers, and brings their answers to its channels."""
+"""A gateway in a cluster: accepts messages for workers and delivers their answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hookline.runtime.turn import TurnResult
 from hookline.tape.postgres.presence import Presence
 from hookline.types import Envelope, address_of, field_of
 
-from .chat_locks import Entrances
+from .chat_locks import ChatLocks
 from .cluster import Bundle, Parcel, Queue, Relay, prepare
 from .cluster.engine import listen, name_of
 from .cluster.items import event_of, result_of
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("hookline.serve")
 
 SWEEP: Final = 2.0
-"""Seconds between two looks for what was not delivered."""
+"""Seconds between two searches for undelivered answers."""
 REMEMBERED: Final = 7 * 86400.0
-"""Seconds for which the key of a message is known after it is done with."""
+"""Seconds for which a settled message's key is kept."""
 FORGET_EVERY: Final = 100
-"""Sweeps after which what is old is forgotten."""
+"""Sweeps between two deletions of old keys."""
 MOST_BROUGHT: Final = 10_000
-"""How many deliveries are remembered."""
+"""How many deliveries to remember."""
 
 
 class Cluster:
@@ -56,19 +56,19 @@ class Cluster:
         self.queue = Queue(store)
         self.queue.silence = worker_settings_of(gateway.app.config).silence
         self.relay = Relay(self.queue)
-        self._entrances = Entrances()
+        self._locks = ChatLocks()
         self._tasks: set[asyncio.Task[None]] = set()
         self._brought: dict[int, None] = {}
-        """The latest deliveries: a sweep may find what a notice has brought already."""
+        """The latest deliveries: a sweep may find what a notification already brought."""
         self._accepted: dict[str, tuple[Envelope, float]] = {}
-        """The messages that were accepted here and not answered yet, with when."""
+        """Messages accepted here and not answered yet, with their times."""
         self._ended = asyncio.Event()
         self._asking: dict[str, tuple[str, asyncio.Task[None]]] = {}
-        """Questions that people here are asked, each with the key of the message that it is about."""
+        """Open questions of people here, each with the key of its message."""
         self._awaited: dict[str, asyncio.Future[TurnResult]] = {}
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Be known to the workers, and hear of them."""
+        """Announce this gateway to the workers, and listen to them."""
         await prepare(self._store)
         presence = await Presence.open(self._store, self.id)
         stack.push_async_callback(presence.close)
@@ -78,7 +78,9 @@ class Cluster:
         self._spawn(self._sweeping())
 
     async def drain(self, seconds: float) -> None:
-        """Wait for the answers that senders here wait for, for some seconds; others get them later."""
+        """Wait some seconds for the answers that senders here wait for; other answers are delivered
+        later.
+        """
         try:
             async with asyncio.timeout(seconds):
                 while self._accepted:
@@ -96,7 +98,7 @@ class Cluster:
     # --- in -----------------------------------------------------------------------------------
 
     async def accept(self, message: Envelope) -> bool:
-        """Keep a message for a worker; False where it was accepted before."""
+        """Store a message for a worker. Returns False if it was accepted before."""
         gateway = self._gateway
         session_id = await gateway.app.pipeline.resolve_session(message)
         alone = not gateway.is_debounced(message)
@@ -111,9 +113,9 @@ class Cluster:
         return is_new
 
     async def process(self, message: Envelope) -> TurnResult:
-        """Have a message's turn made by a worker, and wait for it: as triggers do.
+        """Let a worker run a message's turn and wait for it, as triggers do.
 
-        One whose turn failed gets another turn, under another id, since whoever asks again wants that.
+        A message whose turn failed gets another turn under another id, because the caller retries it.
         """
         number = 1
         while await self.queue.outcome_of(message) == "failed":
@@ -129,7 +131,7 @@ class Cluster:
             while not done.done():
                 await asyncio.wait([done], timeout=SWEEP)
                 outcome: Any = None if done.done() else await self.queue.outcome_of(message)
-                if outcome is not None:  # its end went to a gateway that has gone
+                if outcome is not None:  # its end went to a gateway that is gone
                     session_id = await self._gateway.app.pipeline.resolve_session(message)
                     if outcome == "failed":
                         raise TurnFailed("the turn failed in a worker; the tape says why")
@@ -147,7 +149,10 @@ class Cluster:
                 await self._sweep()
                 return
             parcel = await self.relay.read(notice)
-        except (TapeError, ValueError) as error:  # a piece is lost; an end is found by the next sweep
+        except (
+            TapeError,
+            ValueError,
+        ) as error:  # a lost piece is gone; the next sweep finds a lost end
             log.warning("cluster.notice_lost error=%s", error)
             return
         if parcel is not None:
@@ -190,11 +195,11 @@ class Cluster:
         return task
 
     async def _deliver(self, parcel: Parcel) -> None:
-        """Bring items to their channel; those of one chat one after the other, as they came."""
+        """Deliver items to their channel, those of one chat in order."""
         to = parcel.bundle.to
         message, _ = self._accepted.get(key_of(to), (to, None))
         try:
-            async with self._entrances.of(message):
+            async with self._locks.of(message):
                 await self._items(message, parcel.bundle)
             if parcel.number is not None:
                 self.relay.delivered(parcel.number)
@@ -220,7 +225,7 @@ class Cluster:
             case "notify":
                 await channel.notify(Note(*said))
             case "ask":
-                if said["id"] not in self._asking:  # a worker may go on for another that asked
+                if said["id"] not in self._asking:  # a worker may continue for another that asked
                     task = self._spawn(self._ask(channel, message, said))
                     self._asking[said["id"]] = (key_of(message), task)
             case "asked":
@@ -236,7 +241,7 @@ class Cluster:
                 log.warning("cluster.unknown_item kind=%s; update this gateway", kind)
 
     def _asked(self, question: str) -> None:
-        """Nobody waits for the answer to a question any more."""
+        """Withdraw a question whose asker no longer waits."""
         if question in self._asking:
             _, task = self._asking.pop(question)
             task.cancel()
@@ -258,7 +263,7 @@ class Cluster:
             waiting.set_exception(result)
 
     async def _ask(self, channel: Channel, message: Envelope, request: dict[str, Any]) -> None:
-        """Ask the sender; the worker finds the answer where it is kept."""
+        """Ask the sender. The worker reads the answer where it is stored."""
         try:
             answer = await channel.ask(Question.of(request))
             approvals = self._gateway.app.approvals
@@ -266,7 +271,7 @@ class Cluster:
                 by = str(field_of(message, "sender_id") or address_of(message)[0])
                 await asyncio.to_thread(approvals.answer, request["id"], answer, by=by)
         except ApprovalError:
-            pass  # somebody has answered it, the channel itself perhaps
+            pass  # someone has already answered, perhaps the channel itself
         except Exception as error:
             await self._gateway.failed(address_of(message)[0], error)
             log.debug("cluster.ask_failed: %s", told(error))

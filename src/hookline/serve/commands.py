@@ -1,4 +1,4 @@
-"""The slash commands of channels: a message `/name …` is carried out and answered, without a turn."""
+"""Slash commands of channels: a message `/name …` is executed and answered without a turn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .users import Role
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
-    from .message_processor import House
+    from .message_processor import MessageHost
 
 log = logging.getLogger("hookline.serve")
 
@@ -34,36 +34,36 @@ NEW = "new"
 
 
 def role_of(message: Envelope) -> Role:
-    """The role of whoever sent a message; a channel that gives them none has users."""
+    """The role of a message's sender; a channel that assigns no roles has users."""
     return "operator" if field_of(message, "role") == "operator" else "user"
 
 
 class ChannelCommands:
-    """Every command of channels: their own, those that plugins bring, and the tools."""
+    """All commands of channels: built-in ones, those of plugins, and tools."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, host: MessageHost) -> None:
+        self._host = host
         self._brought: dict[str, SlashCommand] | None = None
 
     def forget(self) -> None:
-        """Gather those of plugins again when they are needed next: some may have changed."""
+        """Reload the plugins' commands on next use: some may have changed."""
         self._brought = None
 
     def names(self, role: Role) -> list[tuple[str, str]]:
-        """Everything that someone of a role may give after a slash, with a line of help."""
+        """The commands available to a role, with a line of help each."""
         allowed = self._allowed(self._known("", {}), role)
-        return slash.names(self._house.app, allowed, tools=role == "operator")
+        return slash.names(self._host.app, allowed, tools=role == "operator")
 
     @staticmethod
     def _allowed(known: dict[str, SlashCommand], role: Role) -> dict[str, SlashCommand]:
         return {n: c for n, c in known.items() if role == "operator" or not c.operator}
 
     async def run(self, session_id: str, message: Envelope) -> str | None:
-        """Carry a message out that is a command; give what is said to its sender."""
+        """Execute a message that is a command and return the reply to its sender."""
         command = written(content_of(message))
         if command is None:
             return None
-        app = self._house.app
+        app = self._host.app
 
         async def call(name: str, arguments: str) -> str:
             given = arguments_of(app.tools.get(name), arguments)
@@ -78,15 +78,15 @@ class ChannelCommands:
                 return f"only an operator may give /{command[0]}; see role in [gateway.users]"
             await app.sessions.open(session_id)
             return await slash.run(app, allowed, *command, call)
-        except HooklineError as error:  # unknown, mistyped, or not now: the answer says so
+        except HooklineError as error:  # unknown, mistyped or not possible now: the reply says so
             return str(error)
 
     def _known(self, session_id: str, message: Envelope) -> dict[str, SlashCommand]:
         if self._brought is None:
-            self._brought, wrong = plugin_commands(self._house.app)
+            self._brought, wrong = plugin_commands(self._host.app)
             for line in wrong:
                 log.error("%s", line)
-        models = partial(configured_models, self._house.app)
+        models = partial(configured_models, self._host.app)
         own = [*self._own(session_id, message), *session_commands(lambda: session_id, models)]
         return {command.name: command for command in own} | self._brought
 
@@ -102,7 +102,7 @@ class ChannelCommands:
             return "a new beginning: what was said before is on record, and out of the agent's sight"
 
         async def cancel(app: Hookline, arguments: str) -> str:
-            stopped = await self._house.cancel(session_id, *address_of(message))
+            stopped = await self._host.cancel(session_id, *address_of(message))
             return "stopped" if stopped else "nothing is running"
 
         return [

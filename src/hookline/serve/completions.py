@@ -1,4 +1,4 @@
-"""Chat completions: a client's request as a message, and an answer as a completion."""
+"""Chat completions: converts a client's request to a message and an answer to a completion."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILTERED = ("blocked", "rejected", "dropped")
 
 
 class ChatMessage(BaseModel):
-    """One message of a conversation; what is not listed here is left alone."""
+    """One message of a conversation. Fields not listed here are ignored."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -30,14 +30,14 @@ class ChatMessage(BaseModel):
     content: str | Annotated[list[dict[str, Any]], Field(max_length=100)] | None = None
 
     def parts(self) -> list[Part]:
-        """What it says."""
+        """The text of the message."""
         if isinstance(self.content, str):
             return [TextPart(self.content)]
         return [_part(each) for each in self.content or ()]
 
 
 class StreamOptions(BaseModel):
-    """What a streamed answer has beside its text."""
+    """Options of a streamed answer."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -45,7 +45,7 @@ class StreamOptions(BaseModel):
 
 
 class CompletionRequest(BaseModel):
-    """What an OpenAI client sends. The agent has its own tools and options; others are ignored."""
+    """The request of an OpenAI client. The agent has its own tools and options; others are ignored."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -56,7 +56,7 @@ class CompletionRequest(BaseModel):
     user: str | None = Field(default=None, max_length=180)
 
     def latest(self) -> tuple[str, list[Part]]:
-        """What the user said last: everything after the last answer."""
+        """The user's last input: everything after the last answer."""
         last: list[Part] = []
         for message in self.messages:
             if message.role == "user":
@@ -69,7 +69,7 @@ class CompletionRequest(BaseModel):
         return text, [] if all(isinstance(part, TextPart) for part in last) else last
 
     def earlier(self) -> list[dict[str, str]]:
-        """What was said before that, as model messages."""
+        """The conversation before that, as model messages."""
         answers = [i for i, message in enumerate(self.messages) if message.role == "assistant"]
         end = answers[-1] + 1 if answers else 0
         said = [
@@ -109,18 +109,18 @@ def _part(given: dict[str, Any]) -> Part:
 
 
 def usage_of(end: Frame) -> dict[str, int]:
-    """An answer's usage in the words of this API."""
+    """An answer's usage as this API spells it."""
     asked, said = (int(end["usage"].get(name, 0)) for name in ("input_tokens", "output_tokens"))
     return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
 
 
 def finish_reason(end: Frame) -> str:
-    """Why an answer ended, in the words of this API."""
+    """An answer's finish reason as this API spells it."""
     return "content_filter" if end["outcome"] in FILTERED else "stop"
 
 
 def part_text(part: Mapping[str, Any]) -> str:
-    """A part in the text of an answer: text as it is, a picture as Markdown; a recording is none."""
+    """A content part as text of an answer: text as it is, an image as Markdown, nothing for audio."""
     if part["type"] == "text":
         return str(part["text"])
     if part["type"] == "image":
@@ -129,13 +129,13 @@ def part_text(part: Mapping[str, Any]) -> str:
 
 
 def part_audio(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A recording as this API has it."""
+    """Audio as this API encodes it."""
     expires = int(time.time()) + 3600
     return {"id": f"audio_{uuid4().hex}", "data": part["data"], "expires_at": expires, "transcript": ""}
 
 
 def completion(model: str, end: Frame, parts: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """A whole answer with the parts that hooks added; without an answer, the reason."""
+    """A complete answer with the parts that hooks added, or the reason why there is none."""
     texts = [end["text"] or end["reason"] or "", *filter(None, map(part_text, parts))]
     message: dict[str, Any] = {"role": "assistant", "content": "\n\n".join(filter(None, texts))}
     for part in parts:
@@ -158,7 +158,7 @@ def completion(model: str, end: Frame, parts: Sequence[Mapping[str, Any]] = ()) 
 
 
 class ChunkOutbox(Outbox):
-    """Frames as the chunks of a streamed completion."""
+    """Convert frames to the chunks of a streamed completion."""
 
     __slots__ = ("_head", "_said", "_usage")
 
@@ -175,7 +175,7 @@ class ChunkOutbox(Outbox):
         self._said = False
 
     def encode(self, frame: Frame) -> str:
-        """What a client of this API gets to see of a frame: text, added parts, and the end."""
+        """What a client of this API sees of a frame: text, added parts, and the end."""
         kind = frame["type"]
         if kind == "text":
             self._said = True
@@ -195,7 +195,7 @@ class ChunkOutbox(Outbox):
         return last
 
     def begin(self) -> None:
-        """The first chunk says who speaks."""
+        """The first chunk, which names the role."""
         self.write(self._chunk({"role": "assistant", "content": ""}))
 
     def _part(self, part: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Debouncing: messages that one sender sends in quick succession are taken together."""
+"""Debouncing: merges messages that one sender sends in quick succession."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[str, str, str]
 
 
 class Debounce:
-    """Holds a sender's messages until nothing more comes for so many seconds."""
+    """Holds a sender's messages until no other follows for a number of seconds."""
 
     def __init__(
         self, seconds: float, go: Callable[[Envelope], Any], joined: Callable[[Envelope], Any]
@@ -25,7 +25,7 @@ class Debounce:
         self._waiting: dict[Key, tuple[list[Envelope], asyncio.TimerHandle]] = {}
 
     def add(self, message: Envelope) -> None:
-        """Hold a message, and those before it a little longer."""
+        """Hold a message, which extends the wait of the earlier ones."""
         key = key_of_sender(message)
         messages: list[Envelope] = []
         if key in self._waiting:
@@ -35,14 +35,14 @@ class Debounce:
         self._waiting[key] = ([*messages, message], timer)
 
     def pass_by(self, message: Envelope) -> None:
-        """Let a message go at once, after what its sender said before."""
+        """Release a message immediately, after its sender's earlier ones."""
         key = key_of_sender(message)
         if key in self._waiting:
             self._release(key)
         self._go(message)
 
     def flush(self) -> None:
-        """Let everything go now."""
+        """Release everything now."""
         for key in [*self._waiting]:
             self._release(key)
 
@@ -55,16 +55,16 @@ class Debounce:
 
 
 def key_of_sender(message: Envelope) -> Key:
-    """Who sent a message, and where."""
+    """The sender and chat of a message."""
     return (*address_of(message), str(field_of(message, "sender_id") or ""))
 
 
 def together(messages: list[Envelope]) -> Envelope:
-    """The last of the messages, saying what all of them say."""
+    """The last of the messages, with the content of all of them."""
     last = messages[-1]
     if len(messages) == 1:
         return last
-    if isinstance(last, Mapping):  # on the tape, a turn names all the messages that it answers
+    if isinstance(last, Mapping):  # a turn's tape entry names all the messages that it answers
         earlier = (str(field_of(message, "message_id") or "") for message in messages[:-1])
         last = {**cast("Mapping[str, Any]", last), JOINED: "\n".join(earlier)}
     text = "\n".join(filter(None, map(content_of, messages)))

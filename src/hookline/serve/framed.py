@@ -1,4 +1,4 @@
-"""A channel that speaks in frames: the ground of the web, the OpenAI endpoint and stdio."""
+"""A channel that speaks in frames: the base of web, OpenAI endpoint and stdio."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PendingReply:
-    """Who waits for the answer to one message."""
+    """A receiver that waits for the answer to one message."""
 
     id: str
     taker: Taker
     closes: bool
-    """Whether nothing more is for this taker after the answer."""
+    """Whether this receiver gets nothing after the answer."""
 
 
 class FrameChannel(GatewayChannel):
-    """Turns what the gateway says into frames, for who sent a message and who watches its session."""
+    """Converts output to frames, for a message's sender and the watchers of its session."""
 
     live: LiveSessions | None = None
-    """Keeps what happens for those who come later, if the channel has such."""
+    """Keeps current events for late watchers, if the channel supports that."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self._replies: dict[str, PendingReply] = {}
         self._untold: dict[str, Frame] = {}
-        """Messages that those who watch have not been shown yet; they go before their answers."""
+        """Messages that watchers have not seen yet; they are sent before their answers."""
         self._watchers: defaultdict[str, set[Taker]] = defaultdict(set)
         self._handle: Handle = gateway.handle
 
     async def start(self, handle: Handle) -> None:
-        """Take messages from now on."""
+        """Start taking messages."""
         self._handle = handle
 
     async def stop(self) -> None:
-        """Let everybody who still reads end."""
+        """Let all readers end."""
         takers = {taker for watching in self._watchers.values() for taker in watching}
         for taker in takers | {reply.taker for reply in self._replies.values()}:
             taker.close()
@@ -72,11 +72,11 @@ class FrameChannel(GatewayChannel):
         message_id: str | None = None,
         closes: bool = True,
     ) -> str:
-        """Hand a message over for a taker; give the id of its answer. It was accepted then.
+        """Submit a message for a receiver and return the id of its answer. By then it is accepted.
 
-        `session` is the session itself, in the user's namespace. `sender` sets the ids of different
-        senders apart: those of one connection, say. `claimed` is a name that the sender gives for
-        whoever they speak for; nothing is decided by it.
+        `session` is the full session name, in the user's namespace. `sender` separates the ids of
+        different senders, such as connections. `claimed` is the name that the sender gives for the
+        person behind them; nothing is decided by it.
         """
         text, parts = content
         shown = message_id or uuid4().hex[:12]
@@ -112,13 +112,15 @@ class FrameChannel(GatewayChannel):
         return shown
 
     async def watch(self, session: str, taker: Taker) -> None:
-        """Show a taker what happens in a session beside its own messages, and what waits for it."""
+        """Show a receiver what happens in a session besides its own messages, and what waits for it."""
         self._watchers[session].add(taker)
         for pending in await self.gateway.approvals.of(session):
             taker.put(question_frame(pending))
 
     def leave(self, session: str, taker: Taker) -> None:
-        """Show it nothing more. What it asked is still answered: on record, and to who watches."""
+        """Stop showing things to a receiver. Its messages are still answered, on record and to
+        watchers.
+        """
         for key in [key for key, reply in self._replies.items() if reply.taker is taker]:
             del self._replies[key]
         watching = self._watchers[session]
@@ -132,7 +134,7 @@ class FrameChannel(GatewayChannel):
         return self._replies.get(field_of(message, "message_id"))
 
     def _show_message(self, message: Envelope) -> None:
-        """Show a message to the others who watch its session, once, before anything of its answer."""
+        """Show a message to the other watchers of its session, once, before its answer."""
         frame = self._untold.pop(field_of(message, "message_id"), None)
         if frame is not None:
             self._send(address_of(message)[1], frame, None, besides=self._reply(message))
@@ -151,7 +153,7 @@ class FrameChannel(GatewayChannel):
         *,
         besides: PendingReply | None = None,
     ) -> None:
-        """Send a frame to who sent a message, and with its number to who watches the session."""
+        """Send a frame to a message's sender and, with its number, to the watchers of the session."""
         numbered = frame
         if self.live is not None and "id" in frame:
             numbered = self.live.add(session, frame)
@@ -174,7 +176,7 @@ class FrameChannel(GatewayChannel):
             reply.taker.close()
 
     async def send(self, outbound: Envelope) -> bool:
-        """Show an envelope to those who watch its chat."""
+        """Show an envelope to the watchers of its chat."""
         watching = self._watchers.get(address_of(outbound)[1])
         if not watching:
             return False
@@ -184,7 +186,7 @@ class FrameChannel(GatewayChannel):
         return True
 
     async def ask(self, message: Envelope, question: Question) -> str:
-        """Send a question to the sender and to those who watch, and wait for the first answer."""
+        """Send a question to the sender and the watchers, and wait for the first answer."""
 
         def tell(frame: Frame) -> None:
             reply = self._reply(message)
@@ -216,7 +218,7 @@ class FrameReply(Channel):
         self._id = key.partition(":")[2] or key or None
 
     async def send(self, message: Envelope) -> bool:
-        """Send the parts of a message; its content comes with the answer and its end."""
+        """Send a message's parts. Its content comes with the answer and its end."""
         parts: list[Part] = field_of(message, "parts") or []
         for part in parts:
             self._part(part)
@@ -236,7 +238,7 @@ class FrameReply(Channel):
             self._channel.put_for(self._message, frame)
 
     def _end(self, result: TurnResult) -> None:
-        """Send what a plugin rendered beside the answer, then the end or the reason of the failure."""
+        """Send what a plugin rendered besides the answer, then the end or the reason of the failure."""
         if result.outcome == "failed":
             frame: Frame = {"type": "error", "id": self._id, "message": result.stopped}
             self._channel.finish(self._message, frame)
@@ -252,5 +254,5 @@ class FrameReply(Channel):
         self._channel.put_for(self._message, {"type": "note", "text": note.text})
 
     async def ask(self, question: Question) -> str | None:
-        """Ask the sender and those who watch the session."""
+        """Ask the sender and the watchers of the session."""
         return await self._channel.ask(self._message, question)

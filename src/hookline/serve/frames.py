@@ -1,6 +1,6 @@
-"""Frames: the JSON objects that go between the gateway and a page or program.
+"""Frames: the JSON objects that travel between the gateway and a page or program.
 
-What comes in is foreign and is checked; what goes out is a plain dictionary of a known shape.
+Incoming frames are validated; outgoing ones are plain dictionaries of a known shape.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Frame(BaseModel):
 
 
 class PartIn(_Frame):
-    """A recording, a picture or more text, in base 64."""
+    """Audio, an image or more text, in base64."""
 
     type: Literal["text", "audio", "image"]
     text: str | None = None
@@ -51,7 +51,7 @@ class PartIn(_Frame):
     data: str | None = Field(default=None, description="Base 64.")
 
     def part(self) -> Part:
-        """The part that it stands for."""
+        """Convert it to a content part."""
         if self.type == "text":
             if self.text is None:
                 raise BadFrame("a text part needs 'text'")
@@ -68,14 +68,14 @@ class PartIn(_Frame):
 
 
 class MessageIn(_Frame):
-    """What somebody says."""
+    """A message's content."""
 
     text: str = ""
     parts: list[PartIn] = Field(default_factory=list[PartIn], max_length=20)
     id: MessageId | None = Field(default=None, description="Comes back with every frame of the answer.")
 
     def content(self) -> tuple[str, list[Part]]:
-        """The text, and all parts where there are more than the text; something must be there."""
+        """Return the text, and all parts if there are others. One of them must be present."""
         others = [part.part() for part in self.parts]
         said = [part.text for part in others if isinstance(part, TextPart)]
         text = "\n".join(filter(None, [self.text, *said]))
@@ -110,7 +110,7 @@ class AnswerFrame(_Frame):
 
 
 class PingFrame(_Frame):
-    """`{"type": "ping"}`, answered by a pong."""
+    """`{"type": "ping"}`, answered with a pong."""
 
     type: Literal["ping"]
 
@@ -120,15 +120,15 @@ _INCOMING: TypeAdapter[Incoming] = TypeAdapter(Annotated[Incoming, Field(discrim
 
 
 def incoming(text: str | bytes) -> Incoming:
-    """The frame that a text says, or an error that names what is wrong with it."""
+    """Parse a frame, or raise an error that names what is wrong."""
     try:
-        return _INCOMING.validate_json(text)  # which takes no JSON that is nested too deep
+        return _INCOMING.validate_json(text)  # rejects JSON that is nested too deeply
     except ValidationError as error:
         raise BadFrame(faults_of(error)) from None
 
 
 def faults_of(error: ValidationError) -> str:
-    """What is wrong, field by field, without repeating what was sent."""
+    """What is wrong, field by field, without repeating the input."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     lines = (f"{'.'.join(map(str, fault['loc'])) or 'frame'}: {fault['msg']}" for fault in found)
     return "; ".join(lines)
@@ -137,7 +137,7 @@ def faults_of(error: ValidationError) -> str:
 # --- out --------------------------------------------------------------------------------------------
 
 Frame: TypeAlias = dict[str, Any]
-"""One outgoing object; `type` says which."""
+"""One outgoing object; `type` names its kind."""
 
 
 class PartOut(TypedDict, total=False):
@@ -151,7 +151,7 @@ class PartOut(TypedDict, total=False):
 
 
 class EndFrame(TypedDict):
-    """The end of an answer, and what became of the message."""
+    """The end of an answer, with the message's outcome."""
 
     type: Literal["end"]
     id: str | None
@@ -172,7 +172,7 @@ def part_frame(part: Part) -> PartOut:
 
 
 def event_frame(message_id: str | None, event: StreamEvent) -> Frame | None:
-    """What is shown of a piece of an answer; None where it is nothing."""
+    """The frame of a piece of an answer, or None if it shows nothing."""
     kind, data = event.kind, event.data
     if kind in ("text", "reasoning"):
         return {"type": kind, "id": message_id, "delta": data["delta"]}
@@ -197,7 +197,7 @@ def event_frame(message_id: str | None, event: StreamEvent) -> Frame | None:
 
 
 def plain_text(content: Content | Any) -> str:
-    """Content as text; pictures and sounds are named."""
+    """Content as text; images and audio are named."""
     if isinstance(content, str):
         return content
     said = (part.text if isinstance(part, TextPart) else f"[{part.type}]" for part in content)
@@ -218,7 +218,7 @@ def end_frame(message_id: str | None, result: TurnResult) -> EndFrame:
 
 
 def question_frame(pending: Pending) -> Frame:
-    """A question for a person: `approval` has the call, `question` is what a hook asks."""
+    """A question for a person: `approval` contains the call, `question` is what a hook asks."""
     request, question = pending.request, pending.question
     frame: Frame = {
         "type": "approval" if question.is_approval else "question",

@@ -1,4 +1,4 @@
-"""`Gateway`: runs channels, and takes their messages through the app."""
+"""`Gateway`: runs channels and processes their messages through the app."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .commands import ChannelCommands
 from .intake import Intake, with_id
 from .limits import Limiter
 from .message_channel import Outgoing
-from .message_processor import Answering, told
+from .message_processor import MessageProcessor, told
 from .metrics import Metrics
 from .settings import GatewaySettings, has_triggers, settings_of, worker_settings_of
 from .users import Users
@@ -65,7 +65,7 @@ GOING_DOWN = "the gateway is going down; send it again later"
 
 
 class Gateway:
-    """Runs the enabled channels, and takes their messages through the app."""
+    """Runs the enabled channels and processes their messages through the app."""
 
     kept = "the gateway is going down; the message is kept, and answered after the next start"
 
@@ -80,30 +80,31 @@ class Gateway:
         self.app = app
         self.settings = settings or settings_of(app.config)
         self.intake = Intake(app, inbox)
-        """Keeps messages from being accepted to being done with."""
+        """Stores messages from acceptance to outcome."""
         self.approvals = GatewayApprovals(app, self.settings.approvals_per_minute, self.audit)
         self.metrics = Metrics()
         self.limiter = Limiter(self.settings.requests_per_minute, self.settings.burst)
-        """Counts what each user asks, over HTTP and in WebSockets."""
+        """Counts each user's requests, over HTTP and WebSocket."""
         self.routers: list[APIRouter] = []
-        """What others serve to operators beside the channels; add before the server is made."""
+        """Routers for operators, besides the channels'; add them before the server is created."""
         self.open_routes: list[BaseRoute] = []
-        """Routes of triggers, known while the gateway runs. They need no token: each guards itself."""
+        """Routes of triggers, known while the gateway runs. They need no token: each has its own
+        check."""
         self._users: Users | None = None
         self.ready = False
-        """Whether all channels are started and messages are taken."""
+        """Whether all channels have started and messages are accepted."""
         self.leaving = asyncio.Event()
-        """Set when somebody asks the gateway to end, or it cannot go on."""
+        """Set when the gateway should stop, or cannot continue."""
         self.error: HooklineError | None = None
-        """Why it cannot go on."""
+        """Why it cannot continue."""
         self.channels: dict[str, GatewayChannel] = self._collect(enabled)
-        self.answering = Answering(self, self.settings.debounce)
+        self.answering = MessageProcessor(self, self.settings.debounce)
         self.cluster: Cluster | None = None
-        """Where the tapes are in PostgreSQL: the queue by which workers get what is accepted."""
+        """The queue to the workers, if the tapes are in PostgreSQL."""
         self.worker: Worker | None = None
-        """The worker in this process, where there is one."""
+        """The worker in this process, if any."""
         self.triggers: Triggers | None = None
-        """What makes turns that nobody asked for, where something is configured to."""
+        """Runs scheduled and event-driven turns, if any are configured."""
         self._slots = asyncio.Semaphore(self.settings.in_flight)
         self._open = asyncio.Event()
         self._stopping = False
@@ -112,7 +113,7 @@ class Gateway:
 
     @property
     def commands(self) -> ChannelCommands:
-        """What may be asked of the gateway with a slash."""
+        """The slash commands of the gateway."""
         return self.answering.commands
 
     # --- users --------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ class Gateway:
         return self._users
 
     def audit(self, record: dict[str, Any]) -> None:
-        """Write down that someone was refused: to the log, and to the audit log where there is one."""
+        """Record a refused request in the log, and in the audit log if there is one."""
         log.warning("access.denied %s", " ".join(f"{name}={value}" for name, value in record.items()))
         auditor = self.app.safeguards.auditor
         if auditor is not None:
@@ -158,22 +159,22 @@ class Gateway:
             raise ChannelFailed(f"channel {name!r} needs a library that is missing: {error}") from None
 
     def reply_to(self, message: Envelope) -> Channel:
-        """The channel of a message, as its sender has it; `NOWHERE` if it came through none."""
+        """The channel of a message, as its sender has it; `NOWHERE` if it has none."""
         channel = self.channels.get(address_of(message)[0])
         if channel is None:
             return NOWHERE
-        reply_to = getattr(channel, "reply_to", None)  # a plugin's channel may have `send` alone
+        reply_to = getattr(channel, "reply_to", None)  # a plugin's channel may have only `send`
         return reply_to(message) if reply_to is not None else WholeAnswers(channel)
 
     def is_debounced(self, message: Envelope) -> bool:
-        """Whether a message may become one with those that follow quickly."""
+        """Whether a message may be merged with others that follow quickly."""
         return getattr(self.channels.get(address_of(message)[0]), "debounced", True)
 
     # --- the running scope ----------------------------------------------------------------------
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Gateway]:
-        """Run the app and the channels in it."""
+        """Run the app and its channels."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.app.running(Outgoing(self)))
             stack.push_async_callback(self.stop)
@@ -183,7 +184,7 @@ class Gateway:
             yield self
 
     async def _start_triggers(self, stack: AsyncExitStack) -> None:
-        """Start the triggers after the channels that their answers go to; they stop before them."""
+        """Start the triggers after the channels of their answers, and stop them before those."""
         from hookline.ext.triggers import Triggers
 
         triggers = self.triggers = Triggers(self.app)
@@ -193,7 +194,7 @@ class Gateway:
         self.open_routes += triggers.routes()
 
     async def start(self) -> None:
-        """Start the channels; from then on messages are taken. What was left undone comes first."""
+        """Start the channels, then process messages. Unfinished messages come first."""
         app = self.app
         cut: list[tuple[str, CutOffTurn]] = []
         if postgres := postgres_of(app.store()):
@@ -219,7 +220,7 @@ class Gateway:
         self._open.set()
 
     async def _join_cluster(self, store: PostgresStore) -> None:
-        """Accept messages for workers, and be one of them unless the settings say otherwise."""
+        """Accept messages for workers, and run a worker here unless the settings disable it."""
         try:
             from .clustered import Cluster
             from .worker import Worker
@@ -236,7 +237,7 @@ class Gateway:
             await self._attached.enter_async_context(self.worker.running())
 
     async def drain(self) -> None:
-        """Take nothing more; let running turns finish, and park those that take too long."""
+        """Stop accepting messages, let running turns finish, and park those that take too long."""
         if not self._stopping:
             await self._fire("gateway:stop", GatewayStopEvent([*self.channels]))
         self._stopping, self.ready = True, False
@@ -261,11 +262,11 @@ class Gateway:
         await self._attached.aclose()
 
     def leave(self) -> None:
-        """Ask whoever runs the gateway to end it in good order."""
+        """Ask the gateway's runner to stop it gracefully."""
         self.leaving.set()
 
     async def reload(self) -> str:
-        """Read the settings, the generated token and the hook files again; say what came of it."""
+        """Reload the settings, the generated token and the hook files, and return a summary."""
         self.app.config.reload()
         self._users = self.settings.users_of(self.app.home)
         done = str(await self.app.hook_files.reload())
@@ -275,7 +276,9 @@ class Gateway:
     # --- messages -----------------------------------------------------------------------------
 
     async def handle(self, envelope: Envelope) -> bool:
-        """Accept a message; wait where too many are in flight. False where it was accepted before."""
+        """Accept a message, waiting while too many are in flight. Returns False if it was accepted
+        before.
+        """
         message = with_id(check_envelope(envelope))
         await self._open.wait()
         if self._stopping:
@@ -299,25 +302,25 @@ class Gateway:
         return True
 
     def session_of(self, message: Envelope) -> None:
-        """The pipeline finds it out."""
+        """Return nothing: the pipeline resolves the session."""
 
     async def _enter(self) -> None:
-        """Wait until there is room for one more message."""
+        """Wait until there is room for another message."""
         await self._slots.acquire()
         self.metrics.in_flight.inc()
 
     def left(self, message: Envelope) -> None:
-        """There is room for another message."""
+        """Signal that there is room for another message."""
         self.metrics.in_flight.dec()
         self._slots.release()
 
     async def settled(self, message: Envelope, outcome: str, seconds: float) -> None:
-        """A message came to its outcome."""
+        """Record the outcome of a message."""
         self.note(message, outcome, seconds)
         await self.intake.settle(message, outcome)
 
     def note(self, message: Envelope, outcome: str, seconds: float) -> None:
-        """Count a message that came to its outcome, and log it."""
+        """Count and log the outcome of a message."""
         name, chat_id = address_of(message)
         self.metrics.message(name, outcome, seconds)
         if log.isEnabledFor(logging.INFO):
@@ -325,25 +328,25 @@ class Gateway:
             log.info("message.done channel=%s outcome=%s", name, outcome, extra={"fields": said})
 
     async def keeps(self, message: Envelope, error: Exception) -> bool:
-        """A gateway that makes its turns itself has nobody to leave one to."""
+        """Return False: a gateway that runs its own turns has no one to leave a message to."""
         return False
 
     async def deliver(self, outbound: Envelope) -> bool:
-        """Hand an outbound envelope to its channel; whether it was sent."""
+        """Pass an outbound envelope to its channel. Returns whether it was sent."""
         outbound = await to_session(self.app, outbound)
         channel = self.channels.get(address_of(outbound)[0])
         return channel is not None and await channel.send(outbound)
 
     async def notify(self, to: Envelope, note: Note) -> None:
-        """Show a note in the chat that an address names."""
+        """Show a note in the chat of an address."""
         await finished(self.reply_to(to).notify(note))
 
     async def ask(self, to: Envelope, question: Question) -> str | None:
-        """Ask in the chat that an address names."""
+        """Ask in the chat of an address."""
         return await self.reply_to(to).ask(question)
 
     async def cancel(self, session_id: str, channel: str = "", chat_id: str = "") -> bool:
-        """Stop a session's running turn; whether there was one."""
+        """Stop a session's running turn. Returns whether there was one."""
         if self.cluster is not None:
             cancelled = await self.cluster.queue.cancel(session_id)
         else:
@@ -355,11 +358,11 @@ class Gateway:
     # --- cut-off turns ----------------------------------------------------------------------------
 
     async def _cut_off_turns(self) -> list[tuple[str, CutOffTurn]]:
-        """The turns that were cut off while one of these channels had them, the latest first."""
+        """The interrupted turns of these channels, latest first."""
         found: list[tuple[str, CutOffTurn]] = []
         since = time.time() - self.settings.resume * 3600
         store = self.app.store()
-        # On tapes that other machines share, a turn without an end may be running there.
+        # On tapes shared with other machines, a turn without an end may still be running there.
         looked_for = self.settings.resume and self.intake.is_with_the_tape
         for info in await self.app.sessions.list() if looked_for else ():
             if info.updated < since:
@@ -375,7 +378,7 @@ class Gateway:
         return found
 
     async def _catch_up(self, resumed: set[str]) -> None:
-        """Give every message that an earlier process accepted what is still owed to it."""
+        """Finish every message that an earlier process accepted."""
         fates: dict[str, dict[str, Fate]] = {}
         async for waiting in self.intake.backlog():
             is_ours = address_of(waiting.envelope)[0] in self.channels
@@ -390,7 +393,7 @@ class Gateway:
     # --- events ---------------------------------------------------------------------------------
 
     async def failed(self, channel: str, error: Exception) -> None:
-        """Tell of something that failed; the rest goes on."""
+        """Report a failure; everything else continues."""
         log.error("message.failed channel=%s error=%s", channel, told(error))
         log.debug("message.failed", exc_info=error)
         self.metrics.failed(channel)

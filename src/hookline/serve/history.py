@@ -21,7 +21,7 @@ class HistoryCall(BaseModel):
 
 
 class HistoryItem(BaseModel):
-    """One thing that was said."""
+    """One message of the history."""
 
     id: str
     time: float
@@ -33,12 +33,12 @@ class HistoryItem(BaseModel):
     name: str | None = None
     is_error: bool = False
     outcome: Literal["", "cancelled", "failed", "blocked", "dropped"] = ""
-    """What became of a message that has no complete answer; `text` has what was shown of one."""
+    """The outcome of a message without a complete answer; `text` has the part that was shown."""
     reason: str = ""
 
 
 def history_of(entries: list[Entry]) -> list[HistoryItem]:
-    """What was said on a branch."""
+    """The messages of a branch."""
     return [item for entry in entries if (item := _item(entry)) is not None]
 
 
@@ -71,7 +71,7 @@ def _item(entry: Entry) -> HistoryItem | None:
 
 
 def _unanswered(entry: Entry) -> HistoryItem | None:
-    """A turn that was stopped or failed, or a message that had none."""
+    """A turn that was stopped or failed, or a message without a turn."""
     payload = entry.payload
     envelope: dict[str, Any] = payload.get("envelope") or {}
     if entry.kind == TURN and payload.get("status") in ("cancelled", "failed"):

@@ -1,4 +1,4 @@
-"""The inspector alone: the page on this machine, with the gateway's rules and without its channels.
+"""The inspector alone: its page on this machine, under the gateway's rules, without channels.
 
 await serve_inspector(app, inspector_settings(app.config, port=0), started=print)
 """
@@ -34,12 +34,12 @@ PORT: Final = 8766
 
 
 def inspector_settings(config: Config, *, port: int | None = None) -> GatewaySettings:
-    """`[gateway]` of the settings, on this machine alone."""
+    """`[gateway]` of the settings, restricted to this machine."""
     return settings_of(config, host="127.0.0.1", port=PORT if port is None else port)
 
 
 def create_inspector(app: Hookline, settings: GatewaySettings, leaving: asyncio.Event) -> FastAPI:
-    """The page and what it reads, for any ASGI server while the app runs."""
+    """The page and its data, for any ASGI server while the app runs."""
     users, levels = settings.users_of(app.home), Levels()
     guard = Middleware(
         Security,
@@ -68,11 +68,11 @@ async def serve_inspector(
     leaving: asyncio.Event | None = None,
     started: Callable[[str], Any] | None = None,
 ) -> None:
-    """Serve until SIGTERM, SIGINT or `leaving`; `started` is told the page's address."""
+    """Serve until SIGTERM, SIGINT or `leaving`. `started` is called with the page's address."""
     settings.check()
     listening = listen(settings.host, settings.port)
     leave_servers_alone(app)
-    app.tracing.wanted = False  # who only looks leaves no trace
+    app.tracing.wanted = False  # inspecting records nothing
     leaving = leaving or asyncio.Event()
     with _signals(leaving.set):
         await _serve(app, settings, listening, leaving, started)

@@ -1,7 +1,7 @@
-"""The intake: every message is in the inbox before it is acknowledged, and leaves it once it is done.
+"""The intake: a message is in the inbox before it is acknowledged, and leaves it once settled.
 
-While a backlog of earlier processes is worked off, new messages only go into the inbox and are taken
-from there in their order, so that no session's messages overtake each other.
+While the backlog of earlier processes is processed, new messages only enter the inbox and are taken
+from there in order, so that messages of one session never overtake each other.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from hookline.tape import SQLiteStore
 
 REMEMBERED = 7 * 86400.0
-"""Seconds for which the key of a message is known after it is done with."""
+"""Seconds for which a settled message's key is kept."""
 FORGET_EVERY = 10_000
-"""Messages after which keys that are old enough are forgotten."""
+"""Messages between two deletions of old keys."""
 _PAGE = 100
 
 
@@ -37,7 +37,7 @@ class Intake:
         self._inbox: Inbox | None = None
         self._file: SQLiteStore | None = None
         self.owner = uuid4().hex
-        """The name under which this process has messages."""
+        """The name of this process as owner of messages."""
         self._alive = self._lock_of(self.owner)
         self._last = 0
         self._count = 0
@@ -52,33 +52,33 @@ class Intake:
 
     @property
     def inbox(self) -> Inbox:
-        """Where the messages are; a gateway that never started has none."""
+        """The inbox. A gateway that never started has none."""
         assert self._inbox is not None, "the intake is not open"
         return self._inbox
 
     @property
     def is_with_the_tape(self) -> bool:
-        """Whether everybody who writes on these tapes sees this inbox too."""
+        """Whether every writer of these tapes also uses this inbox."""
         return self._file is None
 
     # --- the running scope --------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Take over what processes left that are gone."""
+        """Take over the messages of dead processes."""
         self._alive.acquire()
         self._inbox = self._given or self._beside_the_tape()
         await self._inbox.forget(time.time() - REMEMBERED)
         self.catching_up = await self._inbox.take_over(self.owner, self._is_alive) > 0
 
     async def close(self) -> None:
-        """Let go of everything; what is not done with waits for the next start."""
+        """Release everything. Unsettled messages wait for the next start."""
         self._alive.release(forget=True)
         if self._file is not None:
             await self._file.close()
             self._file = None
 
     def _beside_the_tape(self) -> Inbox:
-        """An inbox in the tape's own file, or in one of its own where a plugin keeps the tapes."""
+        """An inbox in the tape's file, or in a separate one if a plugin provides the tapes."""
         store: Any = self._app.store()
         if hasattr(store, "using"):
             return SQLiteInbox(store)
@@ -91,7 +91,7 @@ class Intake:
     # --- messages -----------------------------------------------------------------------------
 
     async def accept(self, envelope: Envelope) -> bool:
-        """Keep a message; False where it was accepted before."""
+        """Store a message. Returns False if it was accepted before."""
         accepted = await self.inbox.accept(envelope, self.owner)
         if accepted.duplicate:
             return False
@@ -99,32 +99,32 @@ class Intake:
         return True
 
     async def settle(self, envelope: Envelope, outcome: str) -> None:
-        """Note what became of a message."""
+        """Record the outcome of a message."""
         await self.inbox.settle(envelope, outcome)
         self._count += 1
         if self._count % FORGET_EVERY == 0:
             await self.inbox.forget(time.time() - REMEMBERED)
 
     async def is_elsewhere(self, envelope: Envelope) -> bool:
-        """Whether another process has a message, and lives."""
+        """Whether another live process owns a message."""
         owner = await self.inbox.owner_of(envelope)
         return owner is not None and owner != self.owner and self._is_alive(owner)
 
     async def backlog(self) -> AsyncGenerator[QueuedMessage]:
-        """What waits from earlier processes, and what comes meanwhile, in order."""
+        """Messages waiting from earlier processes, and those that arrive meanwhile, in order."""
         after = 0
         while self.catching_up:
             page = await self.inbox.waiting(self.owner, after=after, limit=_PAGE)
             for waiting in page:
                 after = waiting.number
                 yield waiting
-            # Nothing is accepted between this look and the change: both are one step of the loop.
+            # Nothing is accepted between this check and the change: both run in one step of the loop.
             if not page and after >= self._last:
                 self.catching_up = False
 
 
 def with_id(message: Envelope) -> Envelope:
-    """The message, with an id by which it is found again."""
+    """Return the message with an id by which it is found again."""
     if field_of(message, "message_id"):
         return message
     name = uuid4().hex
@@ -133,7 +133,10 @@ def with_id(message: Envelope) -> Envelope:
         return cast("Envelope", message)
     try:
         message.message_id = name
-    except (AttributeError, TypeError):  # an object that takes no fields: its own go on as a mapping
+    except (
+        AttributeError,
+        TypeError,
+    ):  # an object that accepts no fields: pass its fields on as a mapping
         fields = {field: field_of(message, field) for field in field_names(message)}
         return {**fields, "message_id": name}
     return message

@@ -1,4 +1,4 @@
-"""How often someone may ask, and how often they may be wrong."""
+"""Rate limits: requests per minute, and failed attempts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hookline.errors import TooManyRequests
 TOO_MANY = 4429
 """Closes a WebSocket that sends too many frames."""
 MOST_KEYS = 10_000
-"""How many keys a limiter remembers. What fills up again is forgotten first."""
+"""How many keys a limiter remembers. Keys whose allowance is full again are dropped first."""
 
 
 class Limiter:
-    """So many requests a minute for each key, with a few at once. 0 a minute: no limit."""
+    """A number of requests a minute per key, with bursts. 0 means no limit."""
 
     def __init__(
         self, per_minute: int, burst: int, clock: Callable[[], float] = time.monotonic
@@ -23,7 +23,7 @@ class Limiter:
         self._left: dict[str, tuple[float, float]] = {}
 
     def check(self, key: str) -> None:
-        """Count one request, or refuse it with `TooManyRequests`."""
+        """Count one request, or raise `TooManyRequests`."""
         if not self._rate:
             return
         left, now = self._now(key)
@@ -39,7 +39,7 @@ class Limiter:
         return min(float(self._burst), left + (now - since) * self._rate), now
 
     def _forget(self, now: float) -> None:
-        """Drop what is full again; where nothing is, the oldest half."""
+        """Drop keys whose allowance is full; if there are none, the oldest half."""
         self._drop_full(now)
         if len(self._left) >= MOST_KEYS:
             for key in sorted(self._left, key=lambda key: self._left[key][1])[: MOST_KEYS // 2]:

@@ -1,7 +1,7 @@
-"""What happens in a session now: for a page that is opened in the middle of it.
+"""What is happening in a session, for a page opened in the middle of a turn.
 
-A turn is complete on the tape when it is over. Until then the frames that were sent since the session
-was idle are kept, so that a page can show the tape up to there, and the frames from there on.
+The tape has a complete turn when it is over. Until then the frames sent since the session was idle are
+kept, so that a page can show the tape up to that point and the frames after it.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from .frames import Frame
 from .outbox import shown_in
 
 LARGEST = 4_000_000
-"""Characters that are kept of one session; of more than that a page shows what is on the tape."""
+"""Characters kept for one session. Beyond that, a page shows only what is on the tape."""
 GROWING = ("text", "reasoning")
 LARGE = ("content", "part", "text", "arguments")
 """Fields that may be large."""
 
 
 class LiveSession:
-    """The frames of one session since it was idle. Pieces of one text are kept as one frame."""
+    """The frames of one session since it was idle. Consecutive pieces of text are merged into one
+    frame.
+    """
 
     __slots__ = ("_frames", "_pending", "_size", "base")
 
     def __init__(self) -> None:
         self.base: str | None = new_id()
-        """Entries of the tape after this one are in the frames; None: too much happened to keep it."""
+        """The tape entry after which the frames begin; None if there was too much to keep."""
         self._frames: list[tuple[Frame, list[str]]] = []
         self._pending: set[Any] = set()
         self._size = 0
@@ -63,15 +65,15 @@ class LiveSession:
 
 
 class LiveSessions:
-    """The sessions of a channel in which something happens."""
+    """The active sessions of a channel."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, LiveSession] = {}
         self.number = 0
-        """How many frames there were. A page leaves out the frames that it was given already."""
+        """The number of frames so far. A page skips frames that it already has."""
 
     def add(self, session: str, frame: Frame) -> Frame:
-        """Keep a frame, and give it with its number."""
+        """Keep a frame, and return it with its number."""
         self.number += 1
         live = self._sessions.get(session)
         if live is None:
@@ -82,5 +84,5 @@ class LiveSessions:
         return {**frame, "n": self.number}
 
     def of(self, session: str) -> LiveSession | None:
-        """What happens in a session; None if it is idle."""
+        """The frames of a session, or None if it is idle."""
         return self._sessions.get(session)

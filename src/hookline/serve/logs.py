@@ -10,7 +10,7 @@ from typing import Any
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON: time, level, logger, message, and its own fields."""
+    """Formats a record as one line of JSON: time, level, logger, message, and its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record."""
@@ -27,7 +27,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_stderr(*, as_json: bool) -> None:
-    """Log from now on what the gateway and its server do."""
+    """Configure logging for the gateway and its server."""
     handler = logging.StreamHandler(sys.stderr)
     plain = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(JsonLines() if as_json else plain)

@@ -1,4 +1,4 @@
-"""The channels that the gateway gives to the app: of one message, and of what has none."""
+"""The channels that the gateway gives to the app: for one message, and for everything else."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ class Post(Protocol):
     app: Hookline
 
     def reply_to(self, message: Envelope) -> Channel:
-        """The channel of a message, as its sender has it; `NOWHERE` if it came through none."""
+        """The channel of a message, as its sender has it; `NOWHERE` if it has none."""
         ...
 
     async def deliver(self, outbound: Envelope) -> bool:
-        """Hand an outbound envelope to its channel; whether it was sent."""
+        """Pass an outbound envelope to its channel. Returns whether it was sent."""
         ...
 
     async def notify(self, to: Envelope, note: Note) -> None:
-        """Show a note in the chat that an address names."""
+        """Show a note in the chat of an address."""
         ...
 
     async def ask(self, to: Envelope, question: Question) -> str | None:
-        """Ask in the chat that an address names."""
+        """Ask in the chat of an address."""
         ...
 
     async def failed(self, channel: str, error: Exception) -> None:
-        """Something of a channel failed; the rest goes on."""
+        """Report a failure of a channel; everything else continues."""
         ...
 
 
 class Outgoing(Router):
-    """The channel of what happens outside of messages: an envelope goes where its address says."""
+    """The channel for everything outside of messages: an envelope goes to its address."""
 
     def __init__(self, post: Post) -> None:
         self._post = post
@@ -56,9 +56,10 @@ class Outgoing(Router):
 
 
 class MessageChannel(Channel):
-    """The channel of one message. A turn goes on if its channel fails: it is recorded.
+    """The channel of one message.
 
-    Notes and questions of a turn without a sender go to the people of its session.
+    A turn continues if its channel fails, because it is recorded. Notes and questions of a turn
+    without a sender go to the people of its session.
     """
 
     def __init__(self, post: Post, message: Envelope) -> None:
@@ -70,7 +71,7 @@ class MessageChannel(Channel):
 
     @property
     def streams(self) -> bool:
-        """Whether the sender sees the answer as it comes."""
+        """Whether the sender sees the answer while it is generated."""
         return self._reply.streams
 
     @property
@@ -79,7 +80,7 @@ class MessageChannel(Channel):
         return self._reply.asks or not self._has_sender
 
     async def send(self, message: Envelope) -> bool:
-        """Send the answer to the sender; any other message goes where its address says."""
+        """Send the answer to the sender. Any other message goes to its address."""
         is_answer = address_of(message) == address_of(self._message)
         if self._reply is NOWHERE or not is_answer or field_of(message, "unprompted"):
             return await self._post.deliver(message)
@@ -100,7 +101,7 @@ class MessageChannel(Channel):
             await self._post.failed(self._name, error)
 
     async def end(self, result: TurnResult) -> None:
-        """Mark the end of a message that no turn ends."""
+        """Mark the end of a message that gets no turn of its own."""
         await finished(self.stream(StreamEvent("end", {"result": result})))
 
     async def fail(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""What the gateway counts, for Prometheus."""
+"""The gateway's metrics, for Prometheus."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Metrics:
         )
 
     def message(self, channel: str, outcome: str, seconds: float) -> None:
-        """A message was done with."""
+        """Count a settled message."""
         self._messages.labels(channel, outcome).inc()
         self._seconds.labels(channel).observe(seconds)
 
     def failed(self, channel: str) -> None:
-        """A message could not be processed."""
+        """Count a message that could not be processed."""
         self._errors.labels(channel).inc()
 
     def request(self, method: str, status: int) -> None:
-        """An HTTP request was answered."""
+        """Count an HTTP response."""
         self._requests.labels(method, str(status)).inc()
 
     def text(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The OpenAI channel: `/v1`, so that any OpenAI client talks to the agent."""
+"""The OpenAI channel: `/v1`, so that any OpenAI client can talk to the agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .framed import FrameChannel, FrameReply
 
 
 class OpenAIChannel(FrameChannel):
-    """Programs that know no more of the agent than a model's API. Nobody there can be asked."""
+    """Programs that use the agent as a model. No one there can be asked."""
 
     name = "openai"
     debounced = False
@@ -28,13 +28,13 @@ class OpenAIChannel(FrameChannel):
 
 
 class UnaskedReply(FrameReply):
-    """The channel of a message whose sender cannot be asked: an approval is denied."""
+    """The channel of a message whose sender cannot be asked: approvals are denied."""
 
     @property
     def asks(self) -> bool:
-        """No one is there."""
+        """Whether someone can be asked: never here."""
         return False
 
     async def ask(self, question: Question) -> str | None:
-        """Leave the question to its default."""
+        """Return None, so that the question's default counts."""
         return None

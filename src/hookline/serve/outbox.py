@@ -1,4 +1,4 @@
-"""An outbox: what is on its way to one reader, never more than it may hold."""
+"""An outbox: frames on their way to one reader, limited in size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .frames import Frame
 
 def encode(frame: Frame) -> str:
     """A frame as JSON."""
-    if "delta" in frame:  # a piece of an answer: these are most of all frames
+    if "delta" in frame:  # a piece of an answer: most frames are
         delta = frame["delta"]
         if type(delta) is str and delta.isascii():
             name = "null" if frame["id"] is None else quoted(frame["id"])
@@ -23,34 +23,34 @@ def encode(frame: Frame) -> str:
             return f'{{"type":"{frame["type"]}","id":{name},"delta":{quoted(delta)}{number}}}'
     try:
         return to_json(frame, fallback=str).decode()
-    except PydanticSerializationError:  # half a surrogate pair, from a tool's output say
+    except PydanticSerializationError:  # half a surrogate pair, for example from a tool's output
         return json.dumps(frame, default=str)
 
 
 def shown_in(namespace: str, frame: Frame) -> Frame:
-    """A frame with its session as a user of a namespace calls it."""
+    """A frame with its session named as the user of a namespace knows it."""
     if not namespace or "session_id" not in frame:
         return frame
     return {**frame, "session_id": frame["session_id"].removeprefix(namespace)}
 
 
 class Taker(Protocol):
-    """Whoever takes the frames of an answer."""
+    """A receiver of the frames of an answer."""
 
     def put(self, frame: Frame) -> None:
         """Take one frame; never waits."""
         ...
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Signal the end."""
         ...
 
 
 class Outbox:
-    """Frames, encoded, in order. A reader takes all that wait at once.
+    """Encoded frames, in order. A reader takes everything that waits at once.
 
-    When more waits than the limit the reader is too slow: what follows is dropped and `overflowed`
-    says so. One frame may be larger than the limit.
+    If more waits than the limit, the reader is too slow: later frames are dropped and `overflowed` is
+    set. One frame may be larger than the limit.
     """
 
     __slots__ = (
@@ -79,7 +79,7 @@ class Outbox:
         self.overflowed = False
 
     def encode(self, frame: Frame) -> str:
-        """A frame as it goes out."""
+        """Encode a frame."""
         return encode(frame)
 
     def put(self, frame: Frame) -> None:
@@ -95,13 +95,13 @@ class Outbox:
         self.write(self.encode(shown_in(self._namespace, frame)))
 
     def write(self, text: str) -> None:
-        """Add what is encoded already."""
+        """Add an encoded frame."""
         self._frames.append(text)
         self._size += len(text)
         self._wake()
 
     def close(self) -> None:
-        """Let the reader end when it has read what waits."""
+        """Let the reader end once it has read what waits."""
         self._closed = True
         self._wake()
 
@@ -111,7 +111,7 @@ class Outbox:
             waiter.set_result(None)
 
     async def take(self) -> list[str]:
-        """Everything that waits, when something does; nothing at the end."""
+        """Wait for frames and return them all; returns nothing at the end."""
         while not self._frames and not self._closed:
             self._waiter = self._loop.create_future()
             try:
@@ -133,7 +133,7 @@ class EventOutbox(Outbox):
 
 
 class Gathered:
-    """Keeps the end of an answer and the parts that came before it, for one who waits for them."""
+    """Keeps the end of an answer and its parts, for a caller that waits for the whole."""
 
     def __init__(self, *, namespace: str = "") -> None:
         self._namespace = namespace
@@ -141,11 +141,11 @@ class Gathered:
         self.done: Future[Frame] = get_running_loop().create_future()
 
     def put(self, frame: Frame) -> None:
-        """Keep what matters of a frame."""
+        """Keep the relevant parts of a frame."""
         if frame["type"] == "part":
             self.parts.append(frame["part"])
         elif frame["type"] in ("end", "error") and not self.done.done():
             self.done.set_result(shown_in(self._namespace, frame))
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Signal the end."""

@@ -1,4 +1,4 @@
-"""The past of a message: how its turn ended, told to a sender who has not heard of it yet."""
+"""The outcome of an earlier message: how its turn ended, for a sender who was not told yet."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _OUTCOMES: dict[str, Outcome] = {
     "cancelled": "cancelled",
     "noted": "handled",
     "steered": "steered",
-    "answered": "answered",  # an outcome stays what it is
+    "answered": "answered",  # an outcome never changes
 }
 
 
 def outcome_of(fate: str) -> str:
-    """What became of a message whose turn ended so."""
+    """The outcome of a message whose turn ended like this."""
     return _OUTCOMES.get(fate, fate)
 
 
 async def ending_of(
     channel: Channel, store: TapeStore, session_id: str, message: Envelope, fate: str
 ) -> None:
-    """Tell a channel how a message ended, of which only the tape knows."""
+    """Tell a channel how a message ended that only the tape knows about."""
     entries = await _turn_of(store, session_id, message)
     if fate == "failed":
         ended = [e for e in entries if e.kind == TURN and e.payload["status"] == "failed"]
@@ -50,14 +50,14 @@ async def ending_of(
 
 
 async def give_up(tape: Tape, message: Envelope, why: str) -> None:
-    """Note on the tape that the turn of a message, which was cut off, does not go on."""
+    """Record on the tape that the interrupted turn of a message will not continue."""
     cut = await cut_off_turn(tape)
     if cut is not None and key_of(message) in keys_of(cut.envelope or {}):
         await TapeJournal(tape).finish(cut.turn_id, "failed", why)
 
 
 async def _turn_of(store: TapeStore, session_id: str, message: Envelope) -> list[Entry]:
-    """The entries of a message's turn, the latest first."""
+    """The entries of a message's turn, latest first."""
     name = field_of(message, "message_id")
     found: list[Entry] = []
     for entry in await store.entries(
@@ -73,7 +73,7 @@ async def _turn_of(store: TapeStore, session_id: str, message: Envelope) -> list
 
 
 def _answer(entries: list[Entry]) -> str:
-    """What was said last in a turn."""
+    """The last text of a turn."""
     for entry in entries:
         if entry.kind == MESSAGE and entry.payload["message"]["role"] == "assistant":
             content: Any = entry.payload["message"].get("content") or ""

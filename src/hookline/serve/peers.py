@@ -1,7 +1,7 @@
-"""Peers: who is at the other end of a connection, as the system knows it and not as they say.
+"""Peers: the other end of a connection, as the operating system knows it.
 
-A header such as `X-Forwarded-For` can say anything. What a connection is counted by, and whether a
-process of the agent's own holds it, comes from the socket.
+A header such as `X-Forwarded-For` can claim anything. The key for rate limits, and whether one of the
+agent's own processes is connecting, come from the socket.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ SCOPE: Final = "hookline.peer"
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """One connection's other end."""
+    """The other end of one connection."""
 
     host: str
     """The address; for a Unix socket, `unix`."""
     port: int = 0
     pid: int | None = None
     uid: int | None = None
-    """Of the process at a Unix socket."""
+    """The credentials of the process at a Unix socket."""
     client: str = ""
-    """The address that a trusted proxy gives for whoever it speaks for."""
+    """The client address that a trusted proxy reports."""
     user: User | None = None
-    """Who sent a right token on this connection."""
+    """The user whose token was accepted on this connection."""
     known: Callable[[], Any] | None = None
-    """Is called when someone did."""
+    """Called when a token is accepted."""
 
     def admit(self, user: User) -> None:
-        """A right token came."""
+        """Record an accepted token."""
         if self.user is None and self.known is not None:
             self.known()
         self.user = user
 
     @property
     def is_unix(self) -> bool:
-        """Whether it came over the Unix socket."""
+        """Whether the connection uses the Unix socket."""
         return self.host == "unix"
 
     def key(self) -> str:
-        """What wrong tokens are counted by: the address; on this machine, the user there as well.
+        """The key for counting wrong tokens: the address and, on this machine, the user.
 
-        So one user of a machine cannot lock the others out.
+        So one user of a machine cannot lock out the others.
         """
         if self.is_unix:
             return f"unix {self.uid}"
@@ -62,10 +62,10 @@ class Peer:
         return self.host if row is None else f"{self.host} {row[0]}"
 
     async def suspect(self) -> dict[str, Any] | None:
-        """Why a process of an agent's may be at the other end; None where none is.
+        """Why one of the agent's processes may be connecting, or None.
 
-        A process on this machine that cannot be identified is suspect: one that ends as soon as it has
-        sent a request, or hides what it has open, is not let through for that.
+        A local process that cannot be identified is suspect: one that exits right after its request,
+        or hides its open files, is rejected.
         """
         if not processes.is_known:
             return None
@@ -75,8 +75,8 @@ class Peer:
                 return None
             return {"pid": self.pid or 0} if is_alive else {"process": "unknown"}
         if self.client and processes.is_own_address(self.client):
-            return {"process": "unknown"}  # it could have come without the proxy, and been seen
-        # Every descriptor of every process may have to be looked at.
+            return {"process": "unknown"}  # it could have connected directly, and been seen
+        # Every descriptor of every process may have to be checked.
         pid = await asyncio.to_thread(processes.connected_from_below, self.host, self.port)
         if pid is None:
             return None
@@ -84,7 +84,7 @@ class Peer:
 
 
 def peer_of(scope: Scope) -> Peer:
-    """The peer of a request; without our own protocol below, what the server says."""
+    """The peer of a request; without our protocol underneath, what the server reports."""
     found: Peer | None = scope.get(SCOPE)
     if found is None:
         host, port = scope.get("client") or ("", 0)
@@ -103,7 +103,7 @@ def peer_at(transport: Any) -> Peer:
 
 
 def unix_peer(connection: Any) -> tuple[int, int] | None:
-    """The process and user at a Unix socket; uvloop hands out a socket of its own kind."""
+    """The process and user at a Unix socket; uvloop has its own kind of socket."""
     try:
         with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as same:
             return processes.peer_of(same)
@@ -112,26 +112,26 @@ def unix_peer(connection: Any) -> tuple[int, int] | None:
 
 
 def is_own_user(peer: Peer) -> bool:
-    """Whether the process at a Unix socket belongs to the user who runs the gateway, or to root."""
+    """Whether the process at a Unix socket runs as the gateway's user or as root."""
     return peer.uid is not None and peer.uid in (os.getuid(), 0)
 
 
 class Strangers:
-    """How many connections each address has on which no token was sent yet."""
+    """Counts the connections of each address on which no token was sent yet."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._open: Counter[str] = Counter()
 
     def enter(self, peer: Peer) -> bool:
-        """Count a connection; False where its address has too many."""
+        """Count a connection. Returns False if its address has too many."""
         if self._open[peer.host] >= self._most:
             return False
         self._open[peer.host] += 1
         return True
 
     def leave(self, peer: Peer) -> None:
-        """A connection ended, or a token came on it."""
+        """Stop counting a connection that ended or sent a token."""
         self._open[peer.host] -= 1
         if self._open[peer.host] <= 0:
             del self._open[peer.host]

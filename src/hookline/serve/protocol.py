@@ -1,8 +1,8 @@
-"""The server's protocols, with limits on what a connection may do before anyone knows whose it is.
+"""The server's protocols, with limits on what an unauthenticated connection may do.
 
-uvicorn waits for the head and the body of a request as long as the client likes, and takes as much of a
-head as is sent. These protocols do not: see `header_seconds`, `body_seconds`, `max_header`,
-`max_headers` and `connections` in `[gateway]`.
+uvicorn waits indefinitely for the head and body of a request, and accepts a head of any size. These
+protocols do not: see `header_seconds`, `body_seconds`, `max_header`, `max_headers` and `connections`
+in `[gateway]`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .peers import SCOPE, Peer, Strangers, is_own_user, peer_at
 from .settings import GatewaySettings
 
 STEP = 4096
-"""Bytes from a WebSocket that are parsed at once."""
+"""Bytes of a WebSocket that are parsed at once."""
 PROGRESS = 16_384
-"""Bytes of a body that must come in `body_seconds`."""
+"""Bytes of a body that must arrive within `body_seconds`."""
 REASONS = {
     408: "the request was not complete in time",
     431: "the head of the request is too large",
@@ -35,7 +35,7 @@ PHRASES = {408: "Request Timeout", 431: "Request Header Fields Too Large", 503: 
 
 
 async def with_peer(app: ASGIApp, peer: Peer, scope: Scope, receive: Receive, send: Send) -> None:
-    """The app, with the peer in the scope."""
+    """Wraps the app so that the scope has the peer."""
     scope[SCOPE] = peer
     await app(scope, receive, send)
 
@@ -48,11 +48,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     peer: Peer
     _head: int = 0
-    """Bytes of the head that is being read."""
+    """Bytes of the head read so far."""
     _body: int = 0
-    """Bytes of the body that came since the last look."""
+    """Bytes of the body since the last check."""
     _trailer: int = 0
-    """Bytes that came after the body and belong to the request."""
+    """Bytes after the body that belong to the request."""
     _in_body: bool = False
     _timer: asyncio.TimerHandle | None = None
     _counted: bool = False
@@ -79,13 +79,13 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _uncount(self) -> None:
-        """A token came, or the connection ended: it counts no more."""
+        """Stop counting a connection that sent a token or ended."""
         if self._counted:
             self._counted = False
             self.strangers.leave(self.peer)
 
     def data_received(self, data: bytes) -> None:
-        """Read, as long as the limits allow."""
+        """Read data within the limits."""
         if self.transport.is_closing():
             return
         if not self._in_body:
@@ -99,13 +99,13 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         before = self._body
         super().data_received(data)
-        # What is no body is a trailer, which the parser gathers like a head.
+        # Data that is not body is a trailer, which the parser collects like a head.
         self._trailer = self._trailer + len(data) if self._in_body and self._body == before else 0
         if self._trailer > self.settings.max_header:
             self._refuse(431)
 
     def _fits(self, data: bytes) -> bool:
-        """Whether the head ends in what came, before it is too large: the rest is body."""
+        """Whether the head ends in this data before it is too large; the rest is body."""
         before = self._head - len(data)
         end = data.find(b"\r\n\r\n")
         return end >= 0 and before + end <= self.settings.max_header
@@ -117,7 +117,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(431)
 
     def on_headers_complete(self) -> None:
-        """The head is there; the body must keep coming."""
+        """The head is complete; the body must keep coming."""
         self._head = 0
         self._stop_timer()
         if self.transport.is_closing():
@@ -134,14 +134,14 @@ class GuardedProtocol(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is whole; the next one may take its time to begin."""
+        """The request is complete; the next one may take its time to start."""
         self._in_body = False
         self._stop_timer()
         if not self.transport.is_closing():
             super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection over to the WebSocket's protocol, which goes on counting it."""
+        """Hand the connection to the WebSocket protocol, which keeps counting it."""
         self._stop_timer()
         if not self.transport.is_closing():
             super().handle_websocket_upgrade()
@@ -155,7 +155,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(self.settings.header_seconds, self._refuse, 408)
 
     def _look_at_body(self) -> None:
-        """End a request whose body trickles, unless it is the app that does not read."""
+        """End a request whose body is too slow, unless the app is not reading."""
         paused = getattr(self.flow, "read_paused", False)
         if self._body < PROGRESS and not paused:
             self._refuse(408)
@@ -169,7 +169,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, status: int) -> None:
-        """Say why, where nothing was said yet, and hang up."""
+        """Respond with the reason if nothing was sent yet, and close the connection."""
         self._stop_timer()
         if self.transport.is_closing():
             return
@@ -184,15 +184,15 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 class GuardedWebSocket(WebSocketsSansIOProtocol):
-    """One WebSocket, with a limit on its frames: messages, their fragments, pings and pongs."""
+    """One WebSocket, with a limit on its frames: messages, fragments, pings and pongs."""
 
     frames_per_minute: ClassVar[int]
 
     ended: Callable[[], None] | None = None
-    """Is called when the connection is lost."""
+    """Called when the connection is lost."""
 
     def connection_made(self, transport: Any) -> None:
-        """Let the app know who is there."""
+        """Tell the app who is connecting."""
         super().connection_made(transport)
         self._frames = Limiter(self.frames_per_minute, self.frames_per_minute)
         before: Any = transport.get_protocol()
@@ -200,14 +200,14 @@ class GuardedWebSocket(WebSocketsSansIOProtocol):
             self.app: Any = partial(with_peer, self.app, before.peer)
 
     def data_received(self, data: bytes) -> None:
-        """Read in steps: a frame can be as short as 6 bytes, and each takes time to parse."""
+        """Parse in steps: a frame can be as short as 6 bytes, and each takes time."""
         for start in range(0, len(data), STEP):
             if self.transport.is_closing():
                 return
             super().data_received(data[start : start + STEP])
 
     def handle_events(self) -> None:
-        """Take the frames that came, or hang up if they are too many."""
+        """Process the frames, or close the connection if there are too many."""
         try:
             for _ in self.conn.events:
                 self._frames.check("")

@@ -1,4 +1,4 @@
-"""A reply of a worker: stands for the channel of a message whose sender another process has."""
+"""A worker's channel to a sender who is connected to another process."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ log = logging.getLogger("hookline.worker")
 
 
 class RemoteChannel(Channel):
-    """The answer to one message, on its way to the gateway that has the sender.
+    """The answer to one message, on its way to the gateway of its sender.
 
-    Pieces are shown as they come. What must not be lost, the end and all that goes with it, is held
-    until the message is settled: then both are one transaction.
+    Pieces are sent as they come. What must not be lost, the end and everything with it, is held until
+    the message is settled: both are one transaction.
     """
 
     def __init__(self, relay: Relay, gathering: Gathering, queued: Queued) -> None:
@@ -41,14 +41,14 @@ class RemoteChannel(Channel):
         return self._ending is not None
 
     def stream(self, event: StreamEvent) -> None:
-        """Show a piece of the answer, or keep its end."""
+        """Send a piece of the answer, or keep its end."""
         if event.kind == "end":
             self._ending = end_item(event.data["result"])
         elif event.kind != "error":
             self._show(stream_item(event))
 
     async def send(self, message: Envelope) -> bool:
-        """Send a message to where this one came from, with its end."""
+        """Send a message to the place this one came from, with its end."""
         self._held.append(("send", packed(message)))
         return True
 
@@ -57,7 +57,7 @@ class RemoteChannel(Channel):
         self._show(("notify", [note.text, note.session_id]))
 
     async def ask(self, question: Question) -> str | None:
-        """Have the sender asked. The answer is kept with the question, where any process finds it."""
+        """Ask the sender. The answer is stored with the question, where any process finds it."""
         await self._hand(("ask", dict(question.request or {})))
         try:
             await asyncio.Event().wait()
@@ -65,7 +65,7 @@ class RemoteChannel(Channel):
             self._show(("asked", question.id))
 
     async def closed(self) -> End:
-        """What is left to be delivered, when nothing more comes."""
+        """What remains to be delivered at the end."""
         pieces = await self._gathering.rest(self._pieces)
         ending = [] if self._ending is None else [self._ending]
         bundle = Bundle(self.to, [*pieces, *self._held, *ending])
@@ -75,7 +75,7 @@ class RemoteChannel(Channel):
         self._gathering.show(self._pieces, item)
 
     async def _hand(self, item: Item) -> None:
-        """Send something that the gateway must not miss, after what it was shown."""
+        """Send an item that the gateway must not miss, after the pieces."""
         bundle = Bundle(self.to, [*await self._gathering.rest(self._pieces), item])
         try:
             await self._relay.hand(self.gateway, self.name, bundle)

@@ -1,9 +1,8 @@
-"""Who may come in, how often, and with how much: one layer around everything that is served.
+"""Authentication and limits: one layer around everything that is served.
 
-Which route will answer decides what a request needs: nothing, a token, or an operator's token. Each
-route is declared as one of these when the server is made, and a route that is not declared needs an
-operator. The router matches a request once more in the same way, so that no spelling of a path is one
-thing here and another thing there.
+The matched route decides what a request needs: nothing, a token, or an operator's token. Each route is
+declared when the server is created; an undeclared route needs an operator. The router matches a
+request again in the same way, so that no spelling of a path means one thing here and another there.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ USER: Final = "hookline.user"
 
 
 class RequestRefused(Exception):
-    """A request that gets no further, and the answer that it gets."""
+    """A refused request, with its response."""
 
     def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -67,23 +66,23 @@ class RequestRefused(Exception):
 
 
 class Levels:
-    """What each route needs; an operator, where nothing is said."""
+    """What each route needs; an operator if undeclared."""
 
     def __init__(self) -> None:
         self._routes: list[BaseRoute] = []
         self._of: dict[int, Level] = {}
 
     def serve(self, routes: list[BaseRoute]) -> None:
-        """The routes of the server, in the order in which they are asked."""
+        """The routes of the server, in matching order."""
         self._routes = routes
 
     def declare(self, level: Level, routes: Iterable[BaseRoute]) -> None:
-        """Say what routes need."""
+        """Declare what routes need."""
         for route in routes:
             self._of[id(route)] = level
 
     def needed(self, scope: Scope) -> Level:
-        """What the route needs that will answer a request."""
+        """What the matching route of a request needs."""
         for route in self._routes:
             match, _ = route.matches(scope)
             if match is Match.FULL:
@@ -116,7 +115,7 @@ class Security:
         self._hosts = {host.lower() for host in (*LOCAL_NAMES, *settings.hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, with its user in the scope, or answer it here."""
+        """Pass a request on with its user in the scope, or respond to it here."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -145,7 +144,7 @@ class Security:
     # --- who ----------------------------------------------------------------------------------
 
     def _check_host(self, scope: Scope, headers: Headers) -> None:
-        """A page of another site that made its own name point here must not get in."""
+        """Reject a page of another site whose name was pointed at this address (DNS rebinding)."""
         is_local = self._settings.is_local
         if peer_of(scope).is_unix or (not is_local and not self._settings.hosts):
             return  # any name may lead here, and a token is needed
@@ -154,7 +153,7 @@ class Security:
             raise RequestRefused(421, "this gateway is not called by that name; see hosts in [gateway]")
 
     def _check_origin(self, headers: Headers) -> None:
-        """A page of another site must not talk with the gateway in its visitor's name."""
+        """Reject a page of another site that acts in its visitor's name."""
         origin = headers.get("origin")
         if origin is None or origin in self._settings.cors:
             return
@@ -164,7 +163,7 @@ class Security:
             )
 
     async def _admitted(self, scope: Scope, headers: Headers, level: Level) -> User | None:
-        """The user of a request that may go on; None on a public route without a token."""
+        """The user of an allowed request; None on a public route without a token."""
         user = await self._user(scope, headers, level)
         if level == "public" or (user is None and self._is_preflight(scope, headers)):
             return user
@@ -188,19 +187,19 @@ class Security:
             if level == "public":
                 return None
             raise RequestRefused(401, WRONG, {"www-authenticate": "Bearer", "connection": "close"})
-        # A right token is always let in. Otherwise whoever sends wrong ones would lock out everyone
-        # at the same address: a child of the agent, say, its owner.
+        # A correct token always gets in. Otherwise someone sending wrong ones could lock out everyone
+        # at the same address: a child of the agent could lock out its owner.
         peer.admit(user)
         return user
 
     def _note_client(self, scope: Scope) -> None:
-        """Remember the client that a trusted proxy names."""
+        """Remember the client that a trusted proxy reports."""
         if self._settings.proxies and (client := scope.get("client")):
             peer = peer_of(scope)
             peer.client = "" if tuple(client) == (peer.host, peer.port) else str(client[0])
 
     def _key(self, peer: Peer) -> str:
-        """What mistakes are counted by: the peer, or the client that a trusted proxy names."""
+        """The key for counting mistakes: the peer, or the client that a trusted proxy reports."""
         return peer.client or peer.key()
 
     def _count_wrong(self, key: str) -> None:
@@ -212,7 +211,7 @@ class Security:
             raise RequestRefused(429, detail, headers) from None
 
     async def _owner(self, peer: Peer) -> User:
-        """Whoever reaches the Unix socket is the owner, unless the agent started it."""
+        """Treat a connection to the Unix socket as the owner's, unless the agent started it."""
         suspect = await peer.suspect()
         if suspect is not None:
             await self._denied({"what": "unix socket", **suspect})
@@ -227,7 +226,7 @@ class Security:
             await asyncio.to_thread(self._audit, record)
 
     def _is_preflight(self, scope: Scope, headers: Headers) -> bool:
-        """A browser's question about an origin that may call; the CORS layer answers it."""
+        """A browser's preflight request for an allowed origin; the CORS layer answers it."""
         return (
             scope.get("method") == "OPTIONS"
             and headers.get("origin") in self._settings.cors
@@ -237,7 +236,7 @@ class Security:
     # --- how much -----------------------------------------------------------------------------
 
     def _check_rate(self, user: User, path: str) -> None:
-        """Count a request. The inspector's page asks for many small things: it has its own limit."""
+        """Count a request. The inspector's page sends many small ones and has its own limit."""
         limiter = self._inspector if path.startswith(f"{PAGE}/") else self._limiter
         try:
             limiter.check(user.name)
@@ -245,7 +244,7 @@ class Security:
             raise RequestRefused(429, str(error), {"retry-after": str(error.retry_after)}) from None
 
     def _measured(self, headers: Headers, receive: Receive) -> Receive:
-        """Refuse a body that is too large, by what it says or by what comes."""
+        """Reject a body that is too large, by its declared or its actual size."""
         most = self._settings.max_body
         told = f"the body is larger than {most:,} bytes; see max_body in [gateway]"
         said = headers.get("content-length", "")
@@ -264,7 +263,7 @@ class Security:
         return measured
 
     def _dressed(self, scope: Scope, send: Send) -> Send:
-        """Add the headers that keep browsers safe, and count."""
+        """Add security headers, and count the response."""
         count = self._count
 
         async def dressed(message: Message) -> None:
@@ -288,7 +287,7 @@ async def _refuse(response: JSONResponse, scope: Scope, receive: Receive, send: 
 
 
 def user_of(scope: Scope) -> User:
-    """Who sent a request that needed a token."""
+    """The sender of a request that needed a token."""
     user: User | None = scope.get(USER)
     if user is None:
         raise RequestRefused(401, NEEDED, {"www-authenticate": "Bearer"})
@@ -312,9 +311,9 @@ def _is_address(name: str) -> bool:
 
 
 def _token(scope: Scope, headers: Headers) -> str:
-    """The token of a request: in its header, or, for a browser's WebSocket, in its protocols.
+    """The token of a request: from its header or, for a browser's WebSocket, its protocols.
 
-    A page cannot set headers on a WebSocket. A token in an address would be in logs; it is not read.
+    A page cannot set headers on a WebSocket. A token in the URL would end up in logs; it is not read.
     """
     given = headers.getlist("authorization")
     if len(given) > 1:

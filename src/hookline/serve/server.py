@@ -59,19 +59,19 @@ STATUS: dict[type[HooklineError], int] = {
 UNUSABLE: tuple[type[HooklineError], ...] = (
     TapeFull, TapeLocked, TapeReadOnly, TapeUnavailable, StoreLocked, StoreUnavailable
 )  # fmt: skip
-"""Why nothing can be kept or read; whoever looks after the gateway finds the reason in its log."""
+"""What clients see when a store fails; the log has the reason."""
 TRY_AGAIN = "the gateway cannot keep or read this now; try again later"
 HANG_UP = 5
-"""Seconds that connections get to close after the last turn ended."""
+"""Seconds for connections to close after the last turn."""
 BACKLOG = 4096
-"""Connections that may wait to be taken."""
+"""Connections that may wait to be accepted."""
 
 
 def create_app(gateway: Gateway) -> FastAPI:
-    """Everything that the gateway serves; its lifespan runs the gateway."""
+    """The ASGI app of a gateway; its lifespan runs the gateway."""
     settings = gateway.settings
     settings.check()
-    gateway.users()  # a token is generated now, or what is wrong with the one that there is, is told
+    gateway.users()  # generates a token now, or reports what is wrong with the existing one
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -105,7 +105,7 @@ def create_app(gateway: Gateway) -> FastAPI:
         version=version("hookline"),
         lifespan=lifespan,
         middleware=guards,
-        docs_url=None,  # they would load their scripts from elsewhere
+        docs_url=None,  # they would load their scripts from other hosts
         redoc_url=None,
     )
     for kind, status in STATUS.items():
@@ -123,17 +123,15 @@ def create_app(gateway: Gateway) -> FastAPI:
 def _add_routes(
     app: FastAPI, gateway: Gateway, levels: Levels
 ) -> Callable[[], AbstractContextManager[None]]:
-    """Everything that is served, each with what it needs; gives what mounts the routes of triggers.
+    """Add all routes with their requirements. Returns a function that mounts the triggers' routes.
 
-    Triggers bring their routes when the gateway starts. That is later than this where another server
-    runs the app.
-
-    Routes are taken as they are: `include_router` would make each once more, which takes half of a
-    start, and the copies would not be those that were declared.
+    Triggers bring their routes when the gateway starts, which is later if another server runs the app.
+    Routes are added as they are: `include_router` would copy each one, which takes half of the
+    start-up time, and the copies would not be the declared ones.
     """
     from .routes.health import health_routes
 
-    levels.declare("user", app.router.routes)  # the description of all this
+    levels.declare("user", app.router.routes)  # the API description
     probes, metrics = health_routes(gateway)
     levels.declare("public", probes.routes)
     levels.declare("user", metrics.routes)
@@ -189,26 +187,26 @@ def _answer(status: int) -> Callable[[Request, Exception], Any]:
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    """A request that its route refuses."""
+    """A request refused by its route."""
     assert isinstance(error, RequestRefused)
     return JSONResponse(_problem(request, error.detail), error.status, error.headers)
 
 
 async def _unusable(request: Request, error: Exception) -> JSONResponse:
-    """A request that no store could be used for: no fault of whoever sent it."""
+    """A request that failed because of a store, not because of its sender."""
     log.error("request.unusable path=%s error=%s", request.url.path, error)
     return JSONResponse(_problem(request, TRY_AGAIN), 503, headers={"retry-after": "5"})
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
-    """What is wrong with a request, field by field, without repeating what was sent."""
+    """What is wrong with a request, field by field, without repeating the input."""
     assert isinstance(error, RequestValidationError)
     found = [{name: fault[name] for name in ("type", "loc", "msg")} for fault in error.errors()]
     return JSONResponse(_problem(request, found), 422)
 
 
 def _problem(request: Request, detail: Any) -> dict[str, Any]:
-    """A problem, without secrets; for OpenAI clients also where they look for it."""
+    """A problem, without secrets; for OpenAI clients also in their format."""
     detail = without_secrets(detail) if isinstance(detail, str) else detail
     if not request.url.path.startswith("/v1/"):
         return {"detail": detail}
@@ -218,7 +216,7 @@ def _problem(request: Request, detail: Any) -> dict[str, Any]:
 
 
 def direct(app: ASGIApp) -> ASGIApp:
-    """The app, with the server's own `send` at hand for the pieces of a stream."""
+    """The app with the server's own `send`, for the pieces of a stream."""
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         scope["hookline.send"] = send
@@ -228,16 +226,16 @@ def direct(app: ASGIApp) -> ASGIApp:
 
 
 class UvicornServer(uvicorn.Server):
-    """uvicorn, with signals left to whoever runs it."""
+    """uvicorn, without its signal handlers."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Capture none."""
+        """Install no signal handlers."""
         yield
 
 
 def server_of(app: ASGIApp, settings: GatewaySettings) -> UvicornServer:
-    """A server of an app, with the limits of the settings."""
+    """Create a server for an app, with the limits of the settings."""
     http, websocket = protocols(settings)
     return UvicornServer(
         uvicorn.Config(
@@ -260,7 +258,7 @@ def server_of(app: ASGIApp, settings: GatewaySettings) -> UvicornServer:
 
 
 def make_server(gateway: Gateway) -> UvicornServer:
-    """A server of a gateway that runs already."""
+    """Create a server for a running gateway."""
     return server_of(direct(create_app(gateway)), gateway.settings)
 
 
@@ -272,11 +270,9 @@ async def serve(
 ) -> None:
     """Run the gateway until SIGTERM, SIGINT or a channel ends it; SIGHUP reloads.
 
-    A second SIGTERM or SIGINT ends the process at once, whatever still runs.
-
-    HTTP is served when something needs it: channels with routes, `gateway.routers`, a trigger's routes.
-    `started` is told the address. With `changed`, hook files are loaded anew when they change, and it
-    is told what came of it.
+    A second SIGTERM or SIGINT ends the process immediately. HTTP is served if something needs it:
+    channels with routes, `gateway.routers`, a trigger's routes. `started` is called with the address.
+    With `changed`, hook files are reloaded when they change, and it is called with a summary.
     """
     gateway.settings.check()
     with signals(gateway):
@@ -314,7 +310,7 @@ async def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens, or an error that says why it cannot."""
+    """Return a listening socket, or raise an error that says why it cannot listen."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -327,15 +323,15 @@ def listen(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def unix_socket(path: Path) -> Generator[socket.socket]:
-    """A Unix socket that only this user can open; it is removed at the end."""
+    """Return a Unix socket that only this user can open; it is removed at the end."""
     if not hasattr(socket, "AF_UNIX"):
         raise CannotListen("this system has no Unix sockets; take socket out of [gateway]")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     listening = socket.socket(socket.AF_UNIX)
     try:
         if path.is_socket():
-            path.unlink()  # of a process that ended without removing it
-        before = os.umask(0o177)  # the file must never be open to others, not even for a moment
+            path.unlink()  # left by a process that ended without removing it
+        before = os.umask(0o177)  # the file must never be open to others, even for a moment
         try:
             listening.bind(str(path))
         finally:
@@ -364,7 +360,7 @@ async def _serve_http(
             host, port = listening[0].getsockname()[:2]
             started(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         await asyncio.wait([serving, leaving], return_when=asyncio.FIRST_COMPLETED)
-        await gateway.drain()  # answers that are on their way still reach their readers
+        await gateway.drain()  # answers in progress still reach their readers
     finally:
         leaving.cancel()
         server.should_exit = True

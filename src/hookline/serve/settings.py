@@ -1,4 +1,4 @@
-"""`[gateway]`: where the gateway listens, who may come in, and how much it takes."""
+"""`[gateway]`: where the gateway listens, who may use it, and its limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def settings_of(config: Config, **given: Any) -> GatewaySettings:
-    """`[gateway]` of the settings, with what was given on the command line over it."""
+    """`[gateway]` of the settings, overridden by the command line."""
     config.declare("gateway", GatewaySettings)
     said = config.settings("gateway", GatewaySettings).model_dump(exclude_unset=True)
     wanted = {**said, **{name: value for name, value in given.items() if value is not None}}
@@ -32,7 +32,7 @@ def settings_of(config: Config, **given: Any) -> GatewaySettings:
 
 
 class UserSettings(BaseModel):
-    """`[gateway.users.<name>]`: someone else who has a token."""
+    """`[gateway.users.<name>]`: another user with a token."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -40,7 +40,7 @@ class UserSettings(BaseModel):
     role: Role = "user"
     """`user`: their own sessions. `operator`: everything, as the owner of the gateway."""
     approves: bool = True
-    """Whether a `user` may answer the questions of their own sessions; operators always may."""
+    """Whether a `user` may answer questions of their own sessions. Operators always may."""
 
     @field_validator("token")
     @classmethod
@@ -50,51 +50,52 @@ class UserSettings(BaseModel):
 
 
 class GatewaySettings(BaseModel):
-    """What `[gateway]` says; `hookline gateway` has options for the first few."""
+    """The `[gateway]` settings; `hookline gateway` has options for some of them."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     host: str = "127.0.0.1"
     port: int = Field(default=8765, ge=0, le=65535)
-    """0: any free one."""
+    """0 means any free port."""
     channels: list[str] | None = None
-    """The enabled ones; by default `web`, `openai`, what plugins bring, and every shipped one that has
-    a table `[channels.<name>]`."""
+    """The enabled channels; by default `web`, `openai`, those of plugins, and every shipped one with a
+    table `[channels.<name>]`."""
     token: SecretStr | None = None
-    """The owner's, who is an operator. Without one, a token is generated and kept in the home; where
-    the host is not this machine's own, one must be set."""
+    """The token of the owner, who is an operator. Without one, a token is generated and stored in the
+    home. If the host is not the local machine, a token must be set."""
     users: dict[str, UserSettings] = Field(default_factory=dict[str, UserSettings])
-    """Others who have a token, by name. A text alone is the token of a `user`."""
+    """Other users with a token, by name. A plain string is the token of a `user`."""
     socket: Path | None = None
-    """A Unix socket to listen on as well. Its owner needs no token there."""
+    """A Unix socket to listen on as well. Its owner needs no token."""
     models: list[str] = Field(default_factory=list)
-    """Models that `/model` may choose, beside the default and those of `[agents]`."""
+    """Models that `/model` may choose, besides the default and those of `[agents]`."""
     hosts: list[str] = Field(default_factory=list)
-    """Names by which the gateway may be called, beside this machine's own."""
+    """Host names of the gateway, besides those of the local machine."""
     cors: list[str] = Field(default_factory=list)
-    """Origins of other sites that may call it."""
+    """Origins of other sites that may call the gateway."""
     proxies: list[str] = Field(default_factory=list)
-    """Addresses of reverse proxies whose `X-Forwarded-For` is believed."""
+    """Addresses of reverse proxies whose `X-Forwarded-For` is trusted."""
     inspector: bool = True
     """Whether `/inspect` shows sessions, hooks and decisions to operators."""
     requests_per_minute: int = Field(default=600, ge=0)
-    """For each user; 0: no limit."""
+    """Requests a minute for each user; 0 means no limit."""
     burst: int = Field(default=60, ge=1)
-    """How many requests may come at once before the limit counts."""
+    """How many requests may come at once before the limit applies."""
     wrong_tokens: int = Field(default=10, ge=1)
-    """Wrong tokens that one address may send in a minute; further ones get 429."""
+    """Wrong tokens a minute from one address; further ones get 429."""
     approvals_per_minute: int = Field(default=60, ge=1)
-    """Answers to questions, right or wrong, for each user."""
+    """Answers to questions a minute for each user, right or wrong."""
     frames_per_minute: int = Field(default=1200, ge=1)
-    """Frames on one WebSocket, with fragments and pings; a connection that sends more is closed."""
+    """Frames a minute on one WebSocket, with fragments and pings; a connection that sends more is
+    closed."""
     connections: int = Field(default=1024, ge=1)
     """Connections from one address on which no token was sent yet."""
     header_seconds: float = Field(default=10.0, gt=0)
     """Seconds in which the head of a request must be complete."""
     body_seconds: float = Field(default=20.0, gt=0)
-    """Seconds in which a body must be complete, or at least another 16 kB of it must come."""
+    """Seconds in which a body must be complete, or at least another 16 kB of it must arrive."""
     max_header: int = Field(default=32_768, ge=1024)
-    """Bytes of the head of a request: its address and all its headers."""
+    """Bytes of the head of a request: its URL and all its headers."""
     max_headers: int = Field(default=100, ge=10)
     """How many headers a request may have."""
     max_body: int = Field(default=20_000_000, ge=1)
@@ -102,17 +103,17 @@ class GatewaySettings(BaseModel):
     in_flight: int = Field(default=4096, ge=1)
     """Messages being processed or waiting; further ones wait outside."""
     debounce: float = Field(default=0.0, ge=0)
-    """Seconds in which further messages of one sender are taken together; 0: off."""
+    """Seconds in which further messages of one sender are merged; 0 turns it off."""
     drain: float = Field(default=20.0, ge=0)
-    """Seconds that running turns get to finish on shutdown; what is left is parked."""
+    """Seconds for running turns to finish at shutdown; the rest are parked."""
     resume: float = Field(default=24.0, ge=0)
-    """Hours back in which cut-off turns are looked for at the start; 0: none."""
+    """Hours back in which to look for interrupted turns at startup; 0 means none."""
     backlog: int = Field(default=1_000_000, ge=1)
     """Characters that may wait for a slow reader before it is disconnected."""
     worker: bool = True
-    """In a cluster: whether this process makes turns too, or leaves all of them to workers."""
+    """In a cluster: whether this process runs turns too, or leaves all of them to workers."""
     ping: float = Field(default=20.0, gt=0)
-    """Seconds between pings of a WebSocket, and that an answer to one may take."""
+    """Seconds between pings of a WebSocket, and for their answers."""
 
     @field_validator("token")
     @classmethod
@@ -176,7 +177,7 @@ class GatewaySettings(BaseModel):
             return False
 
     def users_of(self, home: Path) -> Users:
-        """Everyone who has a token; the owner's is generated where none is set."""
+        """Everyone with a token; the owner's is generated if none is set."""
         own = self.token.get_secret_value() if self.token is not None else own_token(home)[0]
         return Users(
             [
@@ -189,7 +190,7 @@ class GatewaySettings(BaseModel):
         )
 
     def check(self) -> None:
-        """Refuse to listen on the network with a token that only this machine's log knows."""
+        """Refuse to listen on the network with a generated token that only the local log knows."""
         if not self.is_local and self.token is None and not self.users:
             raise UnsafeBinding(
                 f"the gateway would listen on {self.host} for everybody: set a token "
@@ -198,22 +199,22 @@ class GatewaySettings(BaseModel):
 
 
 class WorkerSettings(BaseModel):
-    """What `[worker]` says: how a process makes the turns of a cluster."""
+    """The `[worker]` settings: how a process runs the turns of a cluster."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     concurrency: int = Field(default=32, ge=1)
-    """How many sessions have their turn at the same time."""
+    """How many sessions run a turn at the same time."""
     drain: float = Field(default=20.0, ge=0)
-    """Seconds that running turns get to finish on shutdown; another worker goes on with the rest."""
+    """Seconds for running turns to finish at shutdown; another worker continues the rest."""
     heartbeat: float = Field(default=5.0, gt=0)
-    """Seconds between two signs of life, and between two looks for workers that give none."""
+    """Seconds between heartbeats, and between checks for workers without one."""
     silence: float = Field(default=30.0, gt=0)
-    """Seconds without a sign of life after which others go on with a worker's turns."""
+    """Seconds without a heartbeat after which other workers continue a worker's turns."""
     poll: float = Field(default=1.0, gt=0)
-    """Seconds between two looks for work of which no notice came."""
+    """Seconds between polls for work without a notification."""
     deaths: int = Field(default=5, ge=1)
-    """How many workers may end in the middle of one message, before it is taken for what ends them."""
+    """How many workers may die while processing one message before it is given up."""
 
     @model_validator(mode="after")
     def _is_patient(self) -> WorkerSettings:

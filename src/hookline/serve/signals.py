@@ -1,4 +1,4 @@
-"""What signals mean to a gateway and to a worker."""
+"""Signals of a gateway and a worker."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ log = logging.getLogger("hookline.serve")
 
 
 def force(number: int) -> NoReturn:
-    """End the process as a signal would: what is accepted is kept, and goes on at the next start."""
+    """End the process as a signal would. Accepted messages continue at the next start."""
     log.warning("ended at once; what was under way goes on at the next start")
     sys.stderr.flush()
     os._exit(128 + number)
 
 
 class Stoppable(Protocol):
-    """What signals are for: a gateway or a worker."""
+    """What signals control: a gateway or a worker."""
 
     def leave(self) -> None:
-        """End in good order."""
+        """Stop gracefully."""
         ...
 
     async def reload(self) -> str:
-        """Read the settings and the hook files again."""
+        """Reload the settings and the hook files."""
         ...
 
 
 @contextmanager
-def signals(house: Stoppable) -> Generator[None]:
-    """SIGTERM and SIGINT end it in good order, and the second time at once; SIGHUP reloads."""
+def signals(host: Stoppable) -> Generator[None]:
+    """SIGTERM and SIGINT stop it gracefully, the second time immediately; SIGHUP reloads."""
     loop = asyncio.get_running_loop()
     if sys.platform == "win32":
         yield
@@ -46,7 +46,7 @@ def signals(house: Stoppable) -> Generator[None]:
 
     async def reload() -> None:
         try:
-            log.info("reloaded: %s", await house.reload())
+            log.info("reloaded: %s", await host.reload())
         except Exception as error:
             log.error("not reloaded: %s", told(error))
 
@@ -61,7 +61,7 @@ def signals(house: Stoppable) -> Generator[None]:
         if asked:
             force(number)
         asked.append(number)
-        house.leave()
+        host.leave()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_end, number)

@@ -1,4 +1,4 @@
-"""Server-Sent Events: an answer as it comes, over plain HTTP."""
+"""Server-Sent Events: a streamed answer over plain HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from .outbox import Outbox
 
 BEAT = 15.0
-"""Seconds between comments that keep proxies from thinking that nobody is there."""
+"""Seconds between comments that keep proxies from closing an idle connection."""
 COMMENT = ": still here\n\n"
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -20,10 +20,10 @@ HEADERS = [
 
 
 class EventStream(Response):
-    """Sends what comes out of an outbox until it is closed.
+    """Sends the contents of an outbox until it is closed.
 
-    A reader that is gone is not noticed, and need not be: the turn is not its own, and what is
-    written to it goes nowhere.
+    A disconnected reader is not noticed, and need not be: the turn continues, and what is written to
+    the reader goes nowhere.
     """
 
     media_type = "text/event-stream"
@@ -39,7 +39,7 @@ class EventStream(Response):
         beating = _Beat(outbox)
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            # The layers in between have seen all they want: pieces go straight to the server.
+            # The layers in between have seen the headers: pieces go straight to the server.
             send = scope.get("hookline.send", send)
             while events := await outbox.take():
                 body = "".join(events).encode()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .gateway import Gateway
 
 USER = User("stdio", "operator")
-"""The program that started the gateway, and has its pipes."""
+"""The program that started the gateway, connected by its pipes."""
 
 
 class StdioChannel(FrameChannel):
@@ -41,13 +41,13 @@ class StdioChannel(FrameChannel):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(gateway)
         self._session = gateway.app.sessions.project_session("stdio")
-        self._sender = uuid4().hex[:12]  # the other program's ids begin anew with each process
+        self._sender = uuid4().hex[:12]  # the other program's ids start again with each process
         self._reading: asyncio.Task[None] | None = None
         self._out: int | None = None
         self._writer: asyncio.StreamWriter | None = None
 
     async def start(self, handle: Handle) -> None:
-        """Take standard input and output over."""
+        """Take over standard input and output."""
         await super().start(handle)
         loop = asyncio.get_running_loop()
         sys.stdout.flush()
@@ -64,7 +64,7 @@ class StdioChannel(FrameChannel):
         self._reading = asyncio.create_task(self._read(reader))
 
     async def stop(self) -> None:
-        """Write what is left, and give standard output back."""
+        """Write the rest, and restore standard output."""
         if self._reading is not None:
             self._reading.cancel()
         if self._writer is not None:
@@ -72,7 +72,7 @@ class StdioChannel(FrameChannel):
             try:
                 await self._writer.drain()
             except OSError:
-                pass  # nobody reads any more
+                pass  # the reader is gone
         if self._out is not None:
             os.dup2(self._out, 1)
             os.close(self._out)
@@ -86,15 +86,15 @@ class StdioChannel(FrameChannel):
             self._writer.write(line.encode() + b"\n")
 
     def close(self) -> None:
-        """The pipe stays open until the end of input."""
+        """Do nothing: the pipe stays open until the end of input."""
 
     async def drain(self) -> None:
-        """Wait until what was written is on its way; one who reads slowly slows the turn."""
+        """Wait until everything is written; a slow reader slows the turn."""
         if self._writer is not None:
             try:
                 await self._writer.drain()
             except OSError:
-                pass  # nobody reads; the turn is recorded
+                pass  # the reader is gone; the turn is recorded
 
     def reply_to(self, message: Envelope) -> Channel:
         """The channel of a message."""
@@ -151,7 +151,7 @@ class StdioChannel(FrameChannel):
                 self.put({"type": "pong"})
 
     async def ask(self, message: Envelope, question: Question) -> str:
-        """Ask the program, until it is gone: then the default counts."""
+        """Ask the program. If it is gone, the default counts."""
         if self._reading is None or self._reading.done():
             raise EOFError
         asking = asyncio.ensure_future(super().ask(message, question))
@@ -178,7 +178,7 @@ class StdioReply(FrameReply):
         return self._pipe.drain()
 
     async def ask(self, question: Question) -> str | None:
-        """Ask the program; None when it is gone."""
+        """Ask the program; None if it is gone."""
         try:
             return await super().ask(question)
         except EOFError:

@@ -1,4 +1,4 @@
-"""The gateway's own token: generated at the first start, and kept where only its owner can read it."""
+"""The gateway's token: generated at the first start, and readable only by its owner."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hookline.errors import TokenError
 
 FILE: Final = "gateway.token"
 SHORTEST: Final = 16
-"""Characters of a token at least: fewer can be guessed."""
+"""The minimum length of a token; shorter ones can be guessed."""
 LONGEST: Final = 512
 
 
 def check_token(token: str) -> str:
-    """Give a token back, or say what is wrong with it."""
+    """Return a valid token, or raise an error that says what is wrong with it."""
     if not token.strip():
         raise TokenError(
             "the token is empty, which would let anyone in; set one, or leave the setting out. "
@@ -37,12 +37,12 @@ def check_token(token: str) -> str:
 
 
 def token_file(home: Path) -> Path:
-    """Where the generated token is kept."""
+    """The file of the generated token."""
     return home / FILE
 
 
 def read_token(home: Path) -> str | None:
-    """The token that was generated before; None where there is none yet."""
+    """The generated token, or None if there is none yet."""
     path = token_file(home)
     try:
         about = path.lstat()
@@ -66,7 +66,7 @@ def read_token(home: Path) -> str | None:
 
 
 def make_token(home: Path) -> str:
-    """Generate a token, in place of the one that there was."""
+    """Generate a token, replacing any other."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     token, path = secrets.token_urlsafe(32), token_file(home)
     beside = path.with_name(f".{FILE}.{secrets.token_hex(8)}")
@@ -82,6 +82,6 @@ def make_token(home: Path) -> str:
 
 
 def own_token(home: Path) -> tuple[str, bool]:
-    """The generated token, and whether it was generated just now."""
+    """The generated token, and whether it is new."""
     known = read_token(home)
     return (known, False) if known is not None else (make_token(home), True)

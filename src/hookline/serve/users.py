@@ -1,8 +1,8 @@
-"""The users of a gateway: whose token is whose, and which sessions each may reach.
+"""The users of a gateway: their tokens, and the sessions each may reach.
 
-An operator sees and does everything. A user reaches the sessions of their own namespace and nothing
-else: the session that user `ada` calls `web:garden` is `user:ada:web:garden` for everyone else. No
-name that a client can send leads out of the namespace, so no check can be forgotten.
+An operator sees and does everything. A user reaches only the sessions of their own namespace: the
+session that user `ada` calls `web:garden` is `user:ada:web:garden` for everyone else. No name that a
+client can send leads out of the namespace, so no check can be forgotten.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final, Literal, TypeAlias
 Role: TypeAlias = Literal["user", "operator"]
 
 NAME: Final = re.compile(r"[A-Za-z0-9_.@-]{1,64}")
-"""What a user may be called. Without colons, two namespaces cannot overlap."""
+"""The pattern of user names. Without colons, two namespaces cannot overlap."""
 OWNER: Final = "owner"
-"""The user who has `[gateway] token`, or the token that was generated."""
+"""The user of `[gateway] token`, or of the generated token."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Someone who presented a token, or who connects over the Unix socket."""
+    """Someone who sent a token, or who connects over the Unix socket."""
 
     name: str
     role: Role = "user"
@@ -32,7 +32,7 @@ class User:
 
     @property
     def is_operator(self) -> bool:
-        """Whether every session and every command is theirs."""
+        """Whether every session and command is theirs."""
         return self.role == "operator"
 
     @property
@@ -41,11 +41,11 @@ class User:
         return "" if self.is_operator else f"user:{self.name}:"
 
     def session(self, name: str) -> str:
-        """The session that they mean by a name."""
+        """The full name of a session that they name."""
         return f"{self.namespace}{name}"
 
     def shown(self, session_id: str) -> str:
-        """A session of theirs as they call it."""
+        """The name of a session as they know it."""
         return session_id.removeprefix(self.namespace)
 
     def reaches(self, session_id: str) -> bool:
@@ -65,7 +65,7 @@ class Users:
             raise ValueError("every user needs a token, and there must be at least one user")
 
     def find(self, given: str) -> User | None:
-        """The user who has a token. Takes the same time whichever token is nearly right."""
+        """The user of a token. Takes the same time however similar a wrong token is."""
         sent = given.encode("utf-8", "surrogatepass")
         found = [user for user, token in self._tokens if hmac.compare_digest(token, sent)]
         return found[0] if found else None

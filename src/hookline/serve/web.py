@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class WebChannel(FrameChannel):
-    """Browsers and programs that speak HTTP."""
+    """Browsers and programs that use HTTP."""
 
     name = "web"
 

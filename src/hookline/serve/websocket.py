@@ -1,4 +1,4 @@
-"""WebSocket: one connection talks with one session, both ways at once."""
+"""WebSocket: one connection talks to one session, in both directions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .web import WebChannel
 
 BAD_SESSION, TOO_SLOW, GOING_AWAY = 4400, 4408, 1001
-"""Why a connection is closed: its session has no possible name, it reads too slowly, we go down."""
+"""Why a connection is closed: an invalid session name, a slow reader, or shutdown."""
 
 _SESSION: TypeAdapter[str] = TypeAdapter(SessionId)
 
@@ -65,7 +65,7 @@ class WebSocketConnection:
         self._writer: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Read until the other side goes; write what comes for it."""
+        """Read until the client disconnects, and write what comes for it."""
         app = self._gateway.app
         model = app.sessions.model_of(self._session)
         self._outbox.put({"type": "session", "session_id": self._session, "model": model})
@@ -131,7 +131,7 @@ class WebSocketConnection:
             if not outbox.overflowed:
                 await socket.close(GOING_AWAY, "the gateway is going down")
         except (RuntimeError, OSError):
-            pass  # the other side is gone, which the reader learns as well
+            pass  # the client is gone; the reader notices too
 
     def _overflowed(self) -> None:
         if self._writer is not None:
@@ -139,7 +139,7 @@ class WebSocketConnection:
             self._writer = asyncio.create_task(self._close_slow())
 
     async def _close_slow(self) -> None:
-        # Waits until the reader reads again; one that never does is ended by the missing pong.
+        # Waits until the reader reads again; a missing pong ends one that never does.
         try:
             await self._socket.close(TOO_SLOW, "you read too slowly; the answer is on record")
         except (RuntimeError, OSError):

@@ -1,4 +1,4 @@
-"""`Worker`: takes jobs from a cluster's queue, gives signs of life, and takes over from who is gone."""
+"""`Worker`: takes jobs from a cluster's queue, sends heartbeats, and replaces dead workers."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 log = logging.getLogger("hookline.worker")
 
 LONGEST_REST: Final = 2.0
-"""Seconds at most before a job is given back that could not be done."""
+"""Seconds at most before a failed job is given back."""
 
 
 class _Again(BaseRetryStrategy):
-    """Every job that ends with an error is taken again: what is done of it is on record."""
+    """Every job that ends with an error is retried: what it did is on record."""
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
         return RetryDecision(retry_at=LONG_AGO)
 
 
 class Worker:
-    """Makes the turns of a cluster's messages, many sessions at once."""
+    """Runs the turns of a cluster's messages, many sessions at once."""
 
     def __init__(self, app: Hookline, settings: WorkerSettings, *, debounce: float = 0.0) -> None:
         self.app = app
         self.settings = settings
         self._debounce = debounce
         self.leaving = asyncio.Event()
-        """Set when somebody asks the worker to end, or it cannot go on."""
+        """Set when the worker should stop, or cannot continue."""
         self.error: HooklineError | None = None
-        """Why it cannot go on."""
+        """Why it cannot continue."""
         self._lost: set[int] = set()
         self._jobs: set[int] = set()
         self._stopping: set[asyncio.Task[None]] = set()
@@ -66,7 +66,7 @@ class Worker:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Worker]:
-        """Work, inside the app's running scope; drain at the end."""
+        """Work inside the app's running scope, and drain at the end."""
         store = postgres_of(self.app.store())
         if store is None:
             raise NotClustered(
@@ -109,7 +109,7 @@ class Worker:
         return asyncio.get_running_loop().create_task(work)
 
     async def _work(self) -> None:
-        """Take jobs until told to stop; where the database goes away, wait for it."""
+        """Take jobs until told to stop. While the database is away, wait for it."""
         pause = 0.1
         while not self.lines.draining:
             queues = [queue_of(self._store, form) for form in range(1, FORMAT + 1)]
@@ -119,11 +119,11 @@ class Worker:
                 name="hookline",
                 concurrency=self.settings.concurrency,
                 fetch_job_polling_interval=self.settings.poll,
-                abort_job_polling_interval=3600.0,  # a turn is stopped by its own means
+                abort_job_polling_interval=3600.0,  # a turn is stopped by other means
                 delete_jobs="successful",
                 install_signal_handlers=False,
                 update_heartbeat_interval=self.settings.heartbeat,
-                stalled_worker_timeout=10 * self.settings.silence,  # only tidies up
+                stalled_worker_timeout=10 * self.settings.silence,  # only cleans up
             )
             control = self._start(self._controlled(engine))
             try:
@@ -138,7 +138,7 @@ class Worker:
                 pause = min(2 * pause, 2.0)
 
     async def drain(self) -> None:
-        """Take no more jobs; let turns finish, and leave to others what takes too long."""
+        """Take no more jobs, let turns finish, and leave to others what takes too long."""
         self.lines.draining = True
         if self._engine is not None:
             self._engine.stop()
@@ -148,15 +148,15 @@ class Worker:
 
     @property
     def place(self) -> str:
-        """Where the work comes from."""
+        """The queue of the cluster."""
         return self._store.place
 
     def leave(self) -> None:
-        """Ask whoever runs the worker to end it in good order."""
+        """Ask the worker's runner to stop it gracefully."""
         self.leaving.set()
 
     async def reload(self) -> str:
-        """Read the settings and the hook files again; say what came of it."""
+        """Reload the settings and the hook files, and return a summary."""
         self.app.config.reload()
         done = str(await self.app.hook_files.reload())
         self.lines.answering.commands.forget()
@@ -165,7 +165,7 @@ class Worker:
     # --- what others ask ------------------------------------------------------------------------
 
     async def _controlled(self, engine: Engine) -> None:
-        """Hear what gateways say to this worker, as long as one engine runs."""
+        """Listen to gateways while one engine runs."""
         while engine.worker_id is None:
             await asyncio.sleep(0.01)
         await self._all_jobs.update_heartbeat(engine.worker_id)
@@ -173,7 +173,7 @@ class Worker:
         await listen(self._store, [channel], self._heard, opened=self._listens)
 
     async def _listens(self) -> None:
-        """See what was said while nobody listened."""
+        """Read what was sent while no one listened."""
         await self.lines.look()
         await self._stop_turns(self.lines.sessions)
         await self._all_jobs.look()
@@ -183,12 +183,12 @@ class Worker:
         if "jobs" in said:
             await self._new_jobs(said["jobs"])
         if "arrived" in said and not await self.lines.arrived(said["arrived"]):
-            await self._all_jobs.look()  # the session was had here, and is free now
+            await self._all_jobs.look()  # the session was claimed here, and is free now
         if "cancel" in said:
             await self._stop_turns([said["cancel"]])
 
     async def _new_jobs(self, told: Sequence[int]) -> None:
-        """Take new jobs, or have them taken by workers that have less to do and were not told yet."""
+        """Take new jobs, or pass them to workers with less to do that were not notified."""
         if len(self._jobs) < self.settings.concurrency:
             await self._all_jobs.look()
         elif self._engine is not None and self._engine.worker_id is not None:
@@ -197,7 +197,7 @@ class Worker:
 
     async def _stop_turns(self, sessions: Sequence[str]) -> None:
         for session_id in await self.queue.cancelled(sessions):
-            stopping = self._start(self._stop_turn(session_id))  # which may take its time
+            stopping = self._start(self._stop_turn(session_id))  # which may take a while
             self._stopping.add(stopping)
             stopping.add_done_callback(self._stopping.discard)
 
@@ -205,7 +205,7 @@ class Worker:
         await self.app.cancel(session_id)
 
     async def _sweeping(self) -> None:
-        """Notice workers that are gone, jobs that got lost, and tables that are newer than this."""
+        """Detect dead workers, lost jobs, and tables that are newer than this version."""
         clock = asyncio.get_running_loop().time
         heartbeat, silence = self.settings.heartbeat, self.settings.silence
         looked, since = clock(), -silence
@@ -215,7 +215,7 @@ class Worker:
                 await checked(self._store)
                 now = clock()
                 if now - looked > max(silence - heartbeat, 1.5 * heartbeat):
-                    since = now  # the database was away, or this process: the others may be well
+                    since = now  # the database or this process was away: the others may be alive
                 looked = now
                 if now - since >= silence:
                     await self._take_over()
@@ -227,7 +227,7 @@ class Worker:
                 log.warning("worker.sweep_failed error=%s", error)
 
     async def _take_over(self) -> None:
-        """Have the jobs of silent workers taken by others."""
+        """Let others take the jobs of silent workers."""
         for job in await self._all_jobs.get_stalled_jobs(seconds_since_heartbeat=self.settings.silence):
             if await self._all_jobs.take_over(job):
                 log.warning("worker.takes_over job=%s session=%s", job.id, job.lock)
@@ -237,7 +237,7 @@ class Worker:
         return cast("Jobs", self.queue.engine.job_manager)
 
     async def _find_lost(self) -> None:
-        """Give back jobs that this worker was given and never got: the answer was lost."""
+        """Give back jobs assigned to this worker whose assignment never arrived."""
         engine = self._engine
         if engine is None or engine.worker_id is None:
             return
@@ -250,7 +250,7 @@ class Worker:
     # --- jobs -----------------------------------------------------------------------------------
 
     async def _job(self, context: JobContext) -> None:
-        """Have a session until no message of it waits."""
+        """Own a session until no message of it waits."""
         job = context.job
         assert job.id is not None
         self._jobs.add(job.id)
@@ -258,7 +258,7 @@ class Worker:
             if await self.lines.have(job):
                 self._all_jobs.finished.add(job.id)
         except Exception:
-            if not self.lines.draining:  # what could not be done may not be possible yet
+            if not self.lines.draining:  # what failed may not be possible yet
                 await asyncio.sleep(min(0.05 * 2 ** min(job.attempts, 10), LONGEST_REST))
             raise
         finally:

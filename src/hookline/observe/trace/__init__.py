@@ -15,9 +15,9 @@
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from hookline.errors import TraceError
+from hookline.errors import TraceError
 
+if TYPE_CHECKING:
     from .coverage import Coverage, cover
     from .record import HandlerRecord, TraceRecord
     from .settings import OtelSettings, TraceSettings
@@ -36,7 +36,6 @@ else:
         "SQLiteTraces": "store",
         "Stats": "stats",
         "Trace": "store",
-        "TraceError": "errors",
         "TraceRecord": "record",
         "TraceSettings": "settings",
         "TraceStore": "store",

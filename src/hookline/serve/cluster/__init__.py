@@ -1,7 +1,7 @@
-"""Several machines on one PostgreSQL: gateways accept messages, workers make their turns.
+"""Several machines on one PostgreSQL database: gateways accept messages, workers run their turns.
 
-The engine is procrastinate: it keeps the order of each session, gives every job to one worker, and
-notices workers that die. What a turn has done is on the tape, so another goes on with it.
+The engine is procrastinate. It keeps the order of each session, gives every job to one worker and
+detects dead workers. What a turn has done is on the tape, so another worker can continue it.
 """
 
 from .items import Bundle

@@ -1,7 +1,7 @@
-"""Gathering: the pieces of all answers that a worker makes go to their gateways together.
+"""Batches of answer pieces: everything a worker streams goes to the gateways together.
 
-PostgreSQL wakes everybody who listens, for every notice that somebody sends. So the pieces of many
-answers go as one, and the busier the database is, the more are gathered.
+PostgreSQL wakes every listener for every notification. So the pieces of many answers share one, and a
+busier database gets larger batches.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from .items import Bundle, Item, together
 from .relay import Relay
 
 PAUSE: Final = 0.02
-"""Seconds for which pieces are gathered before they are sent on their way."""
+"""Seconds to collect pieces before sending them."""
 LONGEST_PAUSE: Final = 0.5
 SHARE: Final = 5
-"""How many times longer than the last sending took pieces are gathered."""
+"""How many times the duration of the last send to wait before the next."""
 
 
 @dataclass(eq=False, slots=True)
 class Pieces:
-    """What is shown of one answer, and is not on its way yet."""
+    """The unsent pieces of one answer."""
 
     gateway: str
     to: dict[str, Any]
-    """The message that is answered."""
+    """The message being answered."""
     items: list[Item] = field(default_factory=list[Item])
 
 
 class Gathering:
-    """Sends the pieces of answers, those of one answer in their order."""
+    """Sends pieces of answers, keeping the order within each answer."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -42,14 +42,14 @@ class Gathering:
         self._pause = PAUSE
 
     def show(self, pieces: Pieces, item: Item) -> None:
-        """Show something more of an answer soon."""
+        """Queue a piece of an answer."""
         pieces.items.append(item)
         self._waiting[pieces] = None
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     async def rest(self, pieces: Pieces) -> list[Item]:
-        """What was not sent, when all that was is on its way: whoever asks sends it."""
+        """Wait for the sends in progress and return the unsent pieces; the caller sends them."""
         while pieces in self._leaving:
             await self._sent.wait()
         self._waiting.pop(pieces, None)

@@ -1,7 +1,7 @@
-"""Procrastinate on the tape's database: its connections are the tape's, and so are its errors.
+"""Procrastinate on the tape's database, with the tape's connections and errors.
 
-Two homes in one database have schemas of their own. PostgreSQL's notices know neither schemas nor
-privileges, so the names of queues and channels contain a key that is kept in the schema.
+Two homes in one database have separate schemas. PostgreSQL notifications know neither schemas nor
+privileges, so the names of queues and channels contain a key stored in the schema.
 """
 
 from __future__ import annotations
@@ -30,49 +30,51 @@ from .jobs import Jobs
 log = logging.getLogger("hookline.serve.cluster")
 
 FORMAT: Final = 1
-"""The form of jobs and of the inbox. A worker takes the jobs of its form and of earlier ones."""
+"""The version of jobs and of the inbox. A worker takes jobs of its version and earlier ones."""
 _TRIES: Final = 3
 QUIET: Final = 30.0
-"""Seconds of silence after which a connection that only listens is asked whether it is there."""
+"""Seconds of silence after which a listening connection is checked."""
 
 
 def name_of(store: PostgresStore, kind: str) -> str:
-    """The name of a queue or channel of this schema, which another home cannot guess."""
+    """The name of a queue or notification channel of this schema. Another home cannot guess it."""
     return f"hookline_{store.channel_key[:16]}_{kind}"
 
 
 def queue_of(store: PostgresStore, form: int = FORMAT) -> str:
-    """The queue of jobs of one form."""
+    """The queue of jobs of one version."""
     return name_of(store, f"turns{form}")
 
 
 class Connector(BaseAsyncConnector):
-    """Procrastinate's statements, on the tape's pool."""
+    """Runs procrastinate's statements on the tape's pool."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store
 
     async def open_async(self, pool: Any = None) -> None:
-        """The store is open."""
+        """Do nothing: the store is already open."""
 
     async def close_async(self) -> None:
-        """The store closes itself."""
+        """Do nothing: the store closes itself."""
 
     async def execute_query_async(self, query: str, **arguments: Any) -> None:
         """Run a statement."""
         await self._rows(query, arguments)
 
     async def execute_query_one_async(self, query: str, **arguments: Any) -> dict[str, Any]:
-        """The first row of a statement."""
+        """Return the first row of a statement."""
         for _ in range(_TRIES):
             try:
                 return _first(await self._rows(query, arguments))
-            except UniqueViolation:  # two workers took jobs of one session at once: one was faster
+            except (
+                UniqueViolation
+            ):  # two workers took jobs of one session at once, and the other was faster
                 continue
         return _first(await self._rows(query, arguments))
 
     async def execute_query_all_async(self, query: str, **arguments: Any) -> list[dict[str, Any]]:
-        """The rows of a statement."""
+        """Return the rows of a statement."""
         return await self._rows(query, arguments)
 
     async def _rows(self, query: Any, arguments: dict[str, Any]) -> list[dict[str, Any]]:
@@ -100,9 +102,9 @@ async def listen(
     *,
     opened: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Listen until cancelled, on a connection of its own that is made anew when it is lost.
+    """Listen until cancelled, on a separate connection that is reopened when it is lost.
 
-    `opened` is called whenever the connection is new: what was said while there was none is lost.
+    `opened` is called for each new connection: notifications sent before it are lost.
     """
     pause = 0.05
     while True:
@@ -133,7 +135,7 @@ async def _listening(store: PostgresStore, channels: list[str]) -> AsyncGenerato
 
 
 def engine(store: PostgresStore) -> App:
-    """Procrastinate, for one store."""
+    """Procrastinate for one store."""
     logging.getLogger("procrastinate").setLevel(logging.WARNING)
     made = App(connector=Connector(store))
     made.job_manager = Jobs(made.connector)
@@ -147,7 +149,7 @@ def _first(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _sent(value: Any) -> Any:
-    """Objects go as JSON, also those within a list of rows."""
+    """Convert objects to JSON, including those in a list of rows."""
     if isinstance(value, dict):
         return Jsonb(value)
     if isinstance(value, list):

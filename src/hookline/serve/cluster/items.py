@@ -33,18 +33,18 @@ class Bundle:
     items: list[Item] = field(default_factory=list[Item])
 
     def encode(self) -> str:
-        """The bundle as JSON."""
+        """Encode the bundle as JSON."""
         return json.dumps([self.to, self.items], separators=(",", ":"))
 
     @classmethod
     def decode(cls, text: str) -> Bundle:
-        """The bundle that JSON stands for."""
+        """Decode a bundle from JSON."""
         to, items = json.loads(text)
         return cls(to, [(kind, said) for kind, said in items])
 
 
 def address(message: Envelope) -> dict[str, Any]:
-    """Where a message came from: all of it but what it says."""
+    """Where a message came from: its fields without its content."""
     found = plain_envelope(message) or {}
     return {name: value for name, value in found.items() if name != "content"}
 
@@ -55,7 +55,7 @@ def stream_item(event: StreamEvent) -> Item:
 
 
 def event_of(said: Any) -> StreamEvent:
-    """The piece that an item stands for."""
+    """Decode a piece."""
     kind, data = said
     if isinstance(data.get("content"), list):
         data["content"] = [part_of(part) for part in data["content"]]
@@ -75,12 +75,12 @@ def end_item(result: TurnResult) -> Item:
 
 
 def result_of(said: dict[str, Any]) -> TurnResult:
-    """The end that an item stands for."""
+    """Decode an end."""
     return TurnResult(**said)
 
 
 def together(items: list[Item]) -> list[Item]:
-    """The same, with pieces of text that follow each other as one."""
+    """Merge consecutive pieces of text."""
     joined: list[Item] = []
     for kind, said in items:
         last = joined[-1] if joined else None

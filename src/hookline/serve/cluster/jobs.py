@@ -1,7 +1,7 @@
-"""The jobs of a cluster, each its worker's alone, over every loss of the database.
+"""The jobs of a cluster, each owned by one worker, through any loss of the database.
 
-A worker that was silent for too long may have been replaced, and not know it. So whoever ends a job or
-gives it back says whose it is: what has become another's is left alone.
+A worker that was silent too long may have been replaced without knowing. So ending a job or giving it
+back names its owner, and a job that now belongs to another worker is left alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from procrastinate.manager import JobManager, NotificationCallback
 log = logging.getLogger("hookline.serve.cluster")
 
 LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""When a job is due that is due at once, whatever the clocks of the machines say."""
+"""A due time in the past, so that the clocks of the machines do not matter."""
 
 _MINE: Final = """
     WITH mine AS MATERIALIZED (
@@ -30,8 +30,8 @@ _MINE: Final = """
         FOR UPDATE
     )
 """
-# Whoever takes a job or ends it need not wait for the disk. What a turn does is on the tape, which is
-# waited for; where the database loses what was before that, the job is there again and nothing is done.
+# Taking or ending a job need not wait for the disk. The tape is durable; if the database loses an
+# update from before a crash, the job comes back and finds nothing to do.
 _UNHURRIED: Final = "set_config('synchronous_commit', 'off', true)"
 _FETCH: Final = f"""
     SELECT {_UNHURRIED}, id, status, task_name, priority, lock, queueing_lock, args, scheduled_at,
@@ -46,8 +46,7 @@ _FINISH: Final = f"""
     ) FROM mine
 """
 _RETRY: Final = f"{_MINE} SELECT procrastinate_retry_job_v2(id, %(at)s, NULL, NULL, NULL) FROM mine"
-# Messages have their turns in their order: the first that is not done with is the one that the worker
-# had in hand.
+# Messages get their turns in order, so the first unfinished one is the one the worker was processing.
 _TAKE_OVER: Final = f"""
     {_MINE}, counted AS (
         UPDATE inbox SET deaths = deaths + 1 WHERE id = (
@@ -58,7 +57,7 @@ _TAKE_OVER: Final = f"""
     SELECT procrastinate_retry_job_v2(id, %(at)s, NULL, NULL, NULL),
         coalesce((SELECT max(deaths) FROM counted), 0) AS deaths FROM mine
 """
-# Whoever was silent for long is no longer on the list of workers: it is put there again.
+# A worker that was silent for long has been removed from the list: add it again.
 _ALIVE: Final = """
     INSERT INTO procrastinate_workers (id) OVERRIDING SYSTEM VALUE VALUES (%(worker)s)
     ON CONFLICT (id) DO UPDATE SET last_heartbeat = now()
@@ -72,32 +71,34 @@ _PASS_ON: Final = """
     ) AS next
 """
 PASSED_ON: Final = 0.5
-"""Seconds in which a worker that has enough to do passes on one notice of jobs."""
+"""Seconds in which a busy worker passes on at most one notification of jobs."""
 
 
 class Jobs(JobManager):
-    """Procrastinate's jobs. Where the database is away, a worker waits for it, and ends nothing."""
+    """Procrastinate's jobs. While the database is away, a worker waits and ends nothing."""
 
     def __init__(self, connector: BaseConnector) -> None:
         super().__init__(connector)
         self.silence = 30.0
-        """Seconds without a sign of life after which a worker is not counted on."""
+        """Seconds of silence after which a worker counts as dead."""
         self.finished: set[int] = set()
-        """Jobs that were ended with the last message in them."""
+        """Jobs that ended with their last message."""
         self._tell: NotificationCallback | None = None
         self._is_asking = False
         self._has_missed = False
         self._has_more = True
-        """Whether there may be a job beside the one that was taken last."""
+        """Whether there may be more jobs after the one just taken."""
         self._told: set[int] | None = None
-        """Workers that were told of the jobs of which another is about to be told."""
+        """Workers already notified of the jobs that another worker is about to be notified of."""
         self._passed_on = -PASSED_ON
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def listen_for_jobs(
         self, *, on_notification: NotificationCallback, queues: Iterable[str] | None = None
     ) -> None:
-        """Have the engine told of jobs, until cancelled: of each, one worker hears, by `look`."""
+        """Notify the engine of jobs until cancelled. `look` is called for each notification sent to
+        this worker.
+        """
         self._tell = on_notification
         try:
             await asyncio.Event().wait()
@@ -105,14 +106,16 @@ class Jobs(JobManager):
             self._tell = None
 
     async def look(self) -> None:
-        """Have the engine ask for jobs. It forgets what it hears while it asks: that is told again."""
+        """Make the engine ask for jobs. It forgets notifications that arrive while it asks, so repeat
+        them.
+        """
         self._has_missed = self._is_asking
         self._has_more = True
         if self._tell is not None:
             await self._tell(channel="", notification={"type": "job_inserted", "job_id": 0})
 
     def pass_on(self, channel: str, told: Iterable[int], worker_id: int) -> None:
-        """Have another worker look for jobs, where this one and some others have enough to do."""
+        """Let another worker look for jobs while this one and some others are busy."""
         if self._told is not None:
             self._told &= {*told, worker_id}
             return
@@ -133,8 +136,8 @@ class Jobs(JobManager):
         await self._patiently(_PASS_ON, **values)
 
     async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
-        """The next job for a worker; None where there is none, or no telling."""
-        if not self._has_more:  # whoever took a job asks for the next at once
+        """Return the next job for a worker, or None."""
+        if not self._has_more:  # a worker that got a job asks for the next one immediately
             self._has_more = True
             return None
         self._is_asking, self._has_missed = True, False
@@ -162,11 +165,11 @@ class Jobs(JobManager):
         task.add_done_callback(self._tasks.discard)
 
     async def update_heartbeat(self, worker_id: int) -> None:
-        """Give a sign of life."""
+        """Record a heartbeat."""
         await self._patiently(_ALIVE, worker=worker_id)
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
-        """End a job, unless it has become another's or was ended already."""
+        """End a job, unless it belongs to another worker or has already ended."""
         if job.id in self.finished:
             self.finished.discard(job.id)
             return
@@ -182,16 +185,16 @@ class Jobs(JobManager):
         queue: str | None = None,
         lock: str | None = None,
     ) -> None:
-        """Give a job back, unless it has become another's."""
+        """Give a job back, unless it belongs to another worker."""
         await self._patiently(_RETRY, job=job.id, worker=job.worker_id, at=LONG_AGO)
 
     async def take_over(self, job: Job) -> bool:
-        """Have the job of a worker that is gone taken by another; False where somebody did already."""
+        """Let another worker take the job of a dead one. Returns False if that already happened."""
         values: dict[str, Any] = {"job": job.id, "worker": job.worker_id, "at": LONG_AGO}
         return bool(await self.connector.execute_query_all_async(_TAKE_OVER, **values))
 
     async def _patiently(self, query: LiteralString, **values: Any) -> list[dict[str, Any]]:
-        """Say something of a job; where it cannot be said, others find out that it was not."""
+        """Update a job. If that fails, other workers will notice."""
         try:
             return await self.connector.execute_query_all_async(query, **values)
         except ConnectorException as error:

@@ -1,9 +1,9 @@
-"""The queue of a cluster: messages that were accepted, and the jobs by which workers take them.
+"""The queue of a cluster: accepted messages, and the jobs by which workers take them.
 
-A job stands for a session: whoever takes it makes the turns of all its messages that wait. Jobs of one
-session have one lock, so that they are taken one at a time, whoever takes them. A message is kept and
-has a job in one transaction; where a job of its session waits already, that is its job too. So the
-queue is as long as there are sessions that wait, however much was said in them.
+A job stands for a session: its worker runs the turns of all waiting messages. Jobs of one session
+share a lock, so that only one runs at a time. A message is stored and gets its job in one transaction;
+if a job of its session already waits, the message needs no other. So the queue is as long as the
+number of waiting sessions, however many messages they have.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from hookline.types import Envelope, EnvelopeError
 from .engine import engine, name_of, queue_of
 
 TASK: Final = "hookline.runtime.turn"
-"""The name of the jobs' task."""
+"""The name of the task of these jobs."""
 _ACCEPT: Final = """
     SELECT {schema}.hookline_accept(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
-# What is asked of a turn is kept until its worker took it: a notice may find nobody who listens.
+# Orders for a turn are stored until its worker reads them: a notification may find no listener.
 _CANCEL: Final = """
     WITH had AS (
         SELECT lock, worker_id FROM {schema}.procrastinate_jobs
@@ -43,9 +43,9 @@ _FOLLOWING: Final = f"""
     SELECT {_COLUMNS} FROM {{schema}}.inbox
     WHERE session_id = %s AND outcome IS NULL AND number > %s ORDER BY number LIMIT %s
 """
-# Only the worker that has the session's job may settle. One that was silent for too long, and is told
-# so by this, may have been replaced: it notes nothing and delivers nothing. With the last message that
-# waits, the job is done as well.
+# Only the owner of the session's job may settle. A worker that was silent too long may have been
+# replaced: this tells it so, and it records and delivers nothing. Settling the last waiting message
+# also ends the job.
 _SETTLE: Final = """
     WITH mine AS MATERIALIZED (
         SELECT id FROM {schema}.procrastinate_jobs
@@ -80,40 +80,40 @@ _FORGET: Final = """
 """
 _WAITING: Final = "SELECT count(*) FROM {schema}.inbox WHERE outcome IS NULL"
 MOST_BYTES: Final = 7500
-"""What a notice may carry; PostgreSQL's own limit is 8000."""
+"""Bytes of one notification; PostgreSQL's own limit is 8000."""
 Settled: TypeAlias = Literal["settled", "over", "too late"]
-"""Whether a message is settled, with its session's job perhaps; or was before, or is another's now."""
+"""The result of settling: done (perhaps with the job), settled before, or owned by another worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A message that is not done with."""
+    """A message that is not settled."""
 
     id: str
     number: int
     session_id: str
     gateway: str
-    """The gateway that accepted it, and has its sender."""
+    """The gateway that accepted it and is connected to its sender."""
     alone: bool
-    """Whether it is never taken together with others."""
+    """Whether it is never merged with others."""
     accepted: float
     deaths: int
-    """How many workers ended in the middle of it."""
+    """How many workers died while processing it."""
     envelope: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of an answer, for the gateway that has its sender."""
+    """The end of an answer, for the gateway that is connected to the sender."""
 
     gateway: str
     channel: str
     item: str
-    """A bundle, encoded."""
+    """An encoded bundle."""
 
 
 class Queue:
-    """Accepts messages, gives them to workers, and keeps what became of them."""
+    """Accepts messages, hands them to workers, and stores their outcomes."""
 
     def __init__(self, store: PostgresStore) -> None:
         self.store = store
@@ -122,7 +122,7 @@ class Queue:
         self._worker = name_of(store, "w")
         self._gateway = name_of(store, "g")
         self.silence = 30.0
-        """Seconds without a sign of life after which a worker is not told of messages."""
+        """Seconds of silence after which a worker is no longer notified."""
         statements = (
             _ACCEPT,
             _CANCEL,
@@ -136,11 +136,11 @@ class Queue:
         self._sql = {text: within(text, store.schema) for text in statements}
 
     def worker_channel(self, worker: int | str) -> str:
-        """What a worker listens to; for `""`, how that begins."""
+        """The notification channel of a worker; for `""`, the common prefix."""
         return f"{self._worker}{worker}"
 
     def gateway_channel(self, gateway: str) -> str:
-        """What a gateway listens to."""
+        """The notification channel of a gateway."""
         return f"{self._gateway}{gateway}"
 
     # --- in -----------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class Queue:
     async def accept(
         self, envelope: Envelope, session_id: str, gateway: str, *, alone: bool = False
     ) -> bool:
-        """Keep a message and have it taken; False where it was accepted before."""
+        """Store a message and create its job. Returns False if it was accepted before."""
         key, ticket, said = key_of(envelope), uuid4().hex, packed(envelope)
         _check("channel, chat_id or message_id", key)
         _check("session", session_id)
@@ -157,18 +157,18 @@ class Queue:
         return (await self._fetch(_ACCEPT, (*message, *told), "keep a message in"))[0][0]
 
     async def cancel(self, session_id: str) -> bool:
-        """Ask whoever runs a session's turn to stop it; whether there is one."""
+        """Ask the worker of a session to stop its turn. Returns whether the session has one."""
         values = {"session": session_id, "channel": self._worker}
         return bool(await self._fetch(_CANCEL, values, "stop a turn in"))
 
     async def cancelled(self, sessions: Sequence[str]) -> list[str]:
-        """Which of these sessions are to have their turns stopped; each is told of once."""
+        """Return which of these sessions should stop their turns, each one once."""
         return [name for (name,) in await self._fetch(_ORDERS, ([*sessions],))] if sessions else []
 
     # --- out ----------------------------------------------------------------------------------
 
     async def following(self, session_id: str, number: int, limit: int) -> list[Queued]:
-        """A session's messages after one, in order."""
+        """A session's messages after a given number, in order."""
         return [_queued(row) for row in await self._fetch(_FOLLOWING, (session_id, number, limit))]
 
     async def settle(
@@ -181,10 +181,11 @@ class Queue:
         ends: Sequence[End],
         alone: bool = False,
     ) -> Settled:
-        """Note what became of a message and of those in it, and send their ends on their way.
+        """Record the outcome of a message and of those merged into it, and send the ends of their
+        answers.
 
-        With `alone` nothing else is being done in the session: where nothing waits either, its job is
-        done with this.
+        With `alone`, nothing else is in progress in the session: if nothing waits either, its job ends
+        too.
         """
         values: dict[str, Any] = {
             "outcome": outcome,
@@ -204,16 +205,16 @@ class Queue:
         return "over" if rows[0][0] else "settled"
 
     async def outcome_of(self, envelope: Envelope) -> str | None:
-        """What became of a message; None as long as it is not known."""
+        """The outcome of a message, or None while it is unknown."""
         rows = await self._fetch(_OUTCOME, (key_of(envelope),))
         return rows[0][0] if rows else None
 
     async def waiting(self) -> int:
-        """How many messages are not done with."""
+        """The number of unsettled messages."""
         return (await self._fetch(_WAITING, ()))[0][0]
 
     async def forget(self, seconds: float) -> None:
-        """Forget the keys of messages that were done with so long ago."""
+        """Delete the keys of messages settled longer ago than this."""
 
         async def drop(connection: Connection) -> None:
             await connection.execute(self._sql[_FORGET], (seconds,))
@@ -230,7 +231,7 @@ class Queue:
 
 
 def _check(what: str, text: str) -> None:
-    """Refuse what PostgreSQL cannot keep as text."""
+    """Reject text that PostgreSQL cannot store."""
     try:
         text.encode()
     except UnicodeEncodeError:

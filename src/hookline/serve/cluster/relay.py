@@ -1,8 +1,8 @@
-"""The relay: how an answer gets from the worker that makes it to the gateway that has its sender.
+"""The relay: carries answers from the worker that produces them to the gateway of their sender.
 
-Pieces go as notices of PostgreSQL, or through a table where they are too large for one; a gateway that
-is gone does not get them. The end of an answer is kept until a gateway has delivered it: the one that
-has the sender, or, where that is gone, another with the same channel.
+Pieces travel as PostgreSQL notifications, or through a table if they are too large; a dead gateway
+misses them. The end of an answer is stored until a gateway delivers it: the sender's own, or, if that
+one is dead, another with the same channel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .queue import MOST_BYTES, Queue
 
 log = logging.getLogger("hookline.serve.cluster")
 
-# Pieces are worth no wait for the disk; and what is forgotten as delivered is only sent again.
+# Pieces need no durable write. A lost record of a delivery only means that it is sent again.
 _SHOW: Final = """
     SELECT set_config('synchronous_commit', 'off', true), pg_notify(channel, piece)
     FROM unnest(%s::text[], %s::text[]) AS pieces (channel, piece)
@@ -59,27 +59,27 @@ _FORGET_DELIVERIES: Final = """
     DELETE FROM {schema}.deliveries WHERE made < extract(epoch FROM clock_timestamp()) - %s
 """
 EVERYBODY: Final = "gateways"
-"""What all gateways listen to: something is there for whoever has its channel."""
+"""The notification channel of all gateways: something waits for the owner of a channel."""
 MISSED: Final = 1.5 * LONGEST_PAUSE
-"""Seconds after which a gateway that is not there is taken for gone."""
+"""Seconds after which a missing gateway counts as dead."""
 NOTED: Final = 2.0
-"""Seconds that the note of what was delivered may take at the end."""
+"""Seconds to record deliveries at shutdown."""
 UNREAD: Final = 300.0
-"""Seconds after which a piece that nobody took is thrown away."""
+"""Seconds after which an undelivered piece is deleted."""
 UNDELIVERED: Final = 7 * 86400.0
 """Seconds for which an end waits for a gateway with its channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Items for a gateway; where they have a number, they are kept until they were delivered."""
+    """Items for a gateway. Items with a number are stored until delivered."""
 
     number: int | None
     bundle: Bundle
 
 
 class Relay:
-    """Both ends of the way back."""
+    """Both ends of the relay."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -90,14 +90,14 @@ class Relay:
         )  # fmt: skip
         self._sql = {text: within(text, self._store.schema) for text in statements}
         self._missed: dict[str, float] = {}
-        """Gateways that have something to deliver and are not there, with since when."""
+        """Missing gateways that have something to deliver, with the time since when."""
         self._delivered: list[int] = []
         self._noting: asyncio.Task[None] | None = None
 
     # --- a worker's end -----------------------------------------------------------------------
 
     async def show(self, shown: Iterable[tuple[str, Bundle]]) -> None:
-        """Send pieces on their way to gateways; where the database is away, they are lost."""
+        """Send pieces to gateways. If the database is away, they are lost."""
         small: list[tuple[str, str]] = []
         try:
             for gateway, bundle in shown:
@@ -112,18 +112,18 @@ class Relay:
             log.warning("relay.pieces_lost error=%s", error)
 
     async def hand(self, gateway: str, channel: str, bundle: Bundle) -> None:
-        """Keep items for a gateway, until it or another that has the channel delivered them."""
+        """Store items for a gateway until it, or another with the channel, delivers them."""
         to = self._queue.gateway_channel(gateway)
         await self._run(_HAND, (gateway, channel, bundle.encode(), to))
 
     async def send(self, channel: str, bundle: Bundle) -> None:
-        """Keep items for a channel, until a gateway that has it delivered them."""
+        """Store items for a channel until a gateway that has it delivers them."""
         await self._run(_SEND, ("", channel, bundle.encode(), name_of(self._store, EVERYBODY)))
 
     # --- a gateway's end ----------------------------------------------------------------------
 
     async def read(self, notice: str) -> Parcel | None:
-        """What a notice carries or names; None where somebody else has it."""
+        """Return what a notification carries or refers to, or None if another gateway took it."""
         kind, rest = notice[:1], notice[1:]
         if kind == "s":
             return Parcel(None, Bundle.decode(rest))
@@ -139,7 +139,7 @@ class Relay:
         return Parcel(int(number), Bundle.decode(item))
 
     async def undelivered(self, gateway: str, channels: Iterable[str]) -> list[Parcel]:
-        """What this gateway missed, and what gateways left for its channels that are gone."""
+        """Return what this gateway missed, and what dead gateways left for its channels."""
         names = [*channels]
         others = [other for (other,) in await self._run(_OTHERS, (gateway, names))]
         self._missed = {name: at for name, at in self._missed.items() if name in others}
@@ -150,7 +150,7 @@ class Relay:
         return [Parcel(number, Bundle.decode(item)) for number, item in rows]
 
     async def _is_gone(self, gateway: str) -> bool:
-        """Whether a gateway was missed for longer than one needs that only lost the database."""
+        """Whether a gateway has been missing longer than a lost database connection explains."""
         if await is_present(self._store, gateway):
             self._missed.pop(gateway, None)
             return False
@@ -158,13 +158,13 @@ class Relay:
         return now - self._missed.setdefault(gateway, now) >= MISSED
 
     def delivered(self, number: int) -> None:
-        """It need not be kept any more. What is told while that is being noted is noted together."""
+        """Mark an item as delivered. Items marked during a write are written together next."""
         self._delivered.append(number)
         if self._noting is None:
             self._noting = asyncio.get_running_loop().create_task(self._note())
 
     async def close(self) -> None:
-        """Note what was delivered, where the database is there."""
+        """Record deliveries, if the database is there."""
         if self._noting is not None:
             await asyncio.wait([self._noting], timeout=NOTED)
         if self._noting is not None:
@@ -175,13 +175,13 @@ class Relay:
             while self._delivered:
                 numbers, self._delivered = self._delivered, []
                 await self._run(_DELIVERED, (numbers,))
-        except TapeError as error:  # they are sent again by whoever comes after this gateway
+        except TapeError as error:  # the next gateway sends them again
             log.warning("relay.not_noted error=%s", error)
         finally:
             self._noting = None
 
     async def forget(self) -> None:
-        """Throw away what nobody took."""
+        """Delete undelivered pieces."""
         await self._run(_FORGET, (UNREAD,))
         await self._run(_FORGET_DELIVERIES, (UNDELIVERED,))
 

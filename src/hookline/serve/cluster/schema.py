@@ -23,9 +23,9 @@ from hookline.tape.postgres.tables import within
 
 PART: Final = "cluster"
 
-# A lock is looked for among all that wait, for every job that is taken: with a long backlog that needs
-# an index of its own, which procrastinate does not bring. The planner is told to use it: before the
-# server has looked at a queue that grew quickly, it takes it for a short one, and would read all of it.
+# Taking a job looks for its lock among all waiting jobs. With a long backlog that needs an index that
+# procrastinate does not have. The planner gets a hint: before it has statistics of a queue that grew
+# quickly, it assumes a short one and would read all of it.
 _ENGINE: Final = """
     SET LOCAL search_path TO {{schema}};
     {engine}
@@ -35,9 +35,9 @@ _ENGINE: Final = """
         SET enable_sort = off;
 """
 
-# `id` is what a channel knows a message by, `number` the order in which they were accepted. `ticket`
-# tells whoever accepts a message and loses the answer that the row is its own. `deaths` is how many
-# workers ended in the middle of it.
+# `id` is the channel's id of a message, `number` the order of acceptance. `ticket` lets a gateway that
+# lost the database's reply recognise its own row. `deaths` counts workers that died while processing
+# it.
 _INBOX: Final = """
     CREATE TABLE {schema}.inbox (
         id text COLLATE "C" PRIMARY KEY,
@@ -69,10 +69,10 @@ _INBOX: Final = """
     );
 """
 
-# A message is kept and gets a job by one statement. Who is told of it is chosen there: the worker that
-# has the session, or one of those that gave a sign of life, each in its turn. So the engine need not
-# wake all of them. Nor need it keep the history of its jobs, which are deleted when they are done.
-# `orders` are what people ask of a turn, until the worker that has the session took them.
+# One statement stores a message and creates its job. It also chooses whom to notify: the worker that
+# owns the session, or one of the live workers in turn, so that not all of them wake up. Finished jobs
+# are deleted, so there is no history. `orders` are requests to a running turn until its worker reads
+# them.
 _ONE_IS_TOLD: Final = """
     ALTER TABLE {schema}.procrastinate_jobs
         DISABLE TRIGGER procrastinate_jobs_notify_queue_job_inserted_v1,
@@ -126,20 +126,21 @@ _ONE_IS_TOLD: Final = """
 
 @cache
 def _engine() -> str:
-    """Procrastinate's own tables; the braces in them are no places of ours."""
+    """Procrastinate's own tables. Braces in them are not placeholders."""
     text = SchemaManager.get_schema().replace("{", "{{").replace("}", "}}")
     return _ENGINE.format(engine=text)
 
 
 def steps() -> list[str]:
-    """What leads from each version of these tables to the next. Never change one that was released."""
+    """Migrations from each version of these tables to the next. Never change a released one."""
     return [_engine() + _INBOX, _ONE_IS_TOLD]
 
 
 async def prepare(store: PostgresStore, *, allowed: bool = False) -> Version:
-    """Make the tables where there are none, and refuse those of another version.
+    """Create missing tables and reject those of another version.
 
-    With `allowed`, older ones are brought up to date. A replica is refused: all that follows writes.
+    With `allowed`, older ones are migrated. A replica is rejected, because everything after this
+    writes.
     """
     async with private(store.database) as connection:
         await check_writable(connection, store.database.place)
@@ -152,12 +153,12 @@ async def prepare(store: PostgresStore, *, allowed: bool = False) -> Version:
 
 
 async def present(connection: Connection, schema: str) -> Version:
-    """Which version the tables have."""
+    """Return the version of the tables."""
     return await version_of(connection, schema, PART, steps())
 
 
 async def checked(store: PostgresStore) -> None:
-    """Refuse to go on where somebody has brought the tables to a newer version."""
+    """Raise if another process has migrated the tables to a newer version."""
     statement = within("SELECT part, version FROM {schema}.versions", store.schema)
 
     async def look(connection: Connection) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What is served over HTTP, a module for each thing."""
+"""The HTTP routes, one module per subject."""
 
 from typing import Any, Final
 
@@ -6,13 +6,14 @@ from pydantic import BaseModel, Field
 
 
 class ProblemBody(BaseModel):
-    """Why a request was not carried out."""
+    """Why a request was refused."""
 
     detail: str | list[Any] = Field(description="One sentence, or what is wrong field by field.")
 
 
 def _said(text: str) -> dict[str, Any]:
-    # A reference, not the model: FastAPI would make a validator of it for each answer of each route.
+    # A reference, not the model: FastAPI would build a validator of it for each response of each
+    # route.
     schema = {"$ref": f"#/components/schemas/{ProblemBody.__name__}"}
     return {"description": text, "content": {"application/json": {"schema": schema}}}
 
@@ -29,7 +30,7 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     429: _said("Too many requests or wrong tokens; `Retry-After` says when to come back."),
     431: _said("The head of the request is larger than the gateway takes."),
 }
-"""What any request may be told."""
+"""Responses that any request may get."""
 
 BUSY: Final = {
     503: _said("The gateway is going down and takes no more messages, or has no room to keep one.")

@@ -1,4 +1,4 @@
-"""`/api/approvals`: the questions that wait for a person, and their answers."""
+"""`/api/approvals`: open questions and their answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class WaitingQuestion(BaseModel):
-    """A question that waits: an approval, or what a hook asks."""
+    """An open question: an approval, or what a hook asks."""
 
     type: Literal["approval", "question"]
     id: str
@@ -31,27 +31,27 @@ class WaitingQuestion(BaseModel):
     choices: list[dict[Literal["answer", "label"], str]]
     """The possible answers, each with its label; none: any text."""
     default: str | None
-    """The answer if nobody gives one."""
+    """The answer if no one gives one."""
     tool: str | None = None
     arguments: dict[str, Any] | None = None
-    """The whole arguments of the call that runs."""
+    """All arguments of the call."""
     diff: str | None = None
     hash: str
-    """Of the tool and its arguments, or of the question: what an answer is bound to."""
+    """The hash of the tool and its arguments, or of the question. An answer is bound to it."""
 
 
 class AnswerIn(BaseModel):
-    """What a person says to it."""
+    """A person's answer."""
 
     model_config = ConfigDict(extra="forbid")
 
     answer: str = Field(max_length=10_000)
-    """One of the choices. `session` approves, and goes on approving the same call in the session."""
+    """One of the choices. `session` approves, and keeps approving the same call in the session."""
     hash: str | None = Field(default=None, max_length=100, description=SEEN)
 
 
 class Answered(BaseModel):
-    """The answer was taken."""
+    """The answer was accepted."""
 
     id: str
     answer: str
@@ -63,7 +63,7 @@ def approval_routes(gateway: Gateway) -> APIRouter:
 
     @router.get("/api/approvals", responses=PROBLEMS)
     async def approvals(request: Request) -> list[WaitingQuestion]:
-        """List what waits for an answer in the user's sessions; for an operator, in all."""
+        """List the open questions of the user's sessions; an operator sees all."""
         user = user_of(request.scope)
         pending = [e for e in gateway.approvals.pending.values() if user.reaches(e.session_id)]
         return [
@@ -73,7 +73,7 @@ def approval_routes(gateway: Gateway) -> APIRouter:
 
     @router.post("/api/approvals/{id}", responses={**PROBLEMS, **MISSING, **REFUSED})
     async def answer(id: str, body: AnswerIn, request: Request) -> Answered:  # noqa: A002
-        """Answer a question; only the first answer counts."""
+        """Answer a question. Only the first answer counts."""
         user, peer = user_of(request.scope), peer_of(request.scope)
         try:
             why = await gateway.approvals.answer_as(user, id, body.answer, peer=peer, shown=body.hash)

@@ -1,4 +1,4 @@
-"""Bodies: JSON that a client sends, nested no deeper than anyone who walks through it can bear."""
+"""Request bodies: JSON with limited nesting."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hookline.text.foreign_json import ForeignJsonError, parse_json
 
 
 class JsonRequest(Request):
-    """A request whose JSON is bounded."""
+    """A request with bounded JSON."""
 
     async def json(self) -> Any:
-        """The body as JSON; one that is nested too deep is refused."""
+        """The body as JSON. Nesting that is too deep is refused."""
         try:
             return parse_json(await self.body())
         except ForeignJsonError as error:
@@ -23,10 +23,10 @@ class JsonRequest(Request):
 
 
 class JsonRoute(APIRoute):
-    """A route that takes such a body."""
+    """A route with such a body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Hand the request on with a bounded body."""
+        """Pass the request on with a bounded body."""
         handle = super().get_route_handler()
 
         async def handled(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""`/api/commands`: what may follow a slash."""
+"""`/api/commands`: the slash commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command_routes(gateway: Gateway) -> APIRouter:
 
     @router.get("/api/commands", responses=PROBLEMS)
     async def commands(request: Request) -> list[CommandLine]:
-        """List what the user may ask with a slash: `/name …` as a message."""
+        """List the commands available to the user: `/name …` as a message."""
         role = user_of(request.scope).role
         return [CommandLine(name=name, help=text) for name, text in gateway.commands.names(role)]
 

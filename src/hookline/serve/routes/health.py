@@ -1,4 +1,4 @@
-"""`/health`, `/ready` and `/metrics`: for whoever keeps the gateway running."""
+"""`/health`, `/ready` and `/metrics`, for operators."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 class HealthBody(BaseModel):
-    """The process is there."""
+    """The process is alive."""
 
     status: Literal["ok"] = "ok"
 
 
 class Readiness(BaseModel):
-    """Messages are taken."""
+    """Messages are accepted."""
 
     status: Literal["ready"] = "ready"
 
 
 def health_routes(gateway: Gateway) -> tuple[APIRouter, APIRouter]:
-    """The routes that say how the gateway is: the probes, which are for anyone, and the metrics."""
+    """The health routes: public probes, and the metrics."""
     router, counters = APIRouter(tags=["serving"]), APIRouter(tags=["serving"])
     called: dict[int | str, dict[str, Any]] = {code: PROBLEMS[code] for code in (403, 421)}
 
     @router.get("/health", responses=called)
     async def health() -> HealthBody:
-        """Say that the process is alive."""
+        """Report that the process is alive."""
         return HealthBody()
 
     @router.get(
@@ -42,7 +42,7 @@ def health_routes(gateway: Gateway) -> tuple[APIRouter, APIRouter]:
         responses={**called, 503: {"model": ProblemBody, "description": "Not yet, or not any more."}},
     )
     async def ready(response: Response) -> Readiness | Response:
-        """Say whether messages are taken."""
+        """Report whether messages are accepted."""
         if not gateway.ready:
             problem = ProblemBody(detail="the channels are not started, or going down")
             return Response(problem.model_dump_json(), 503, media_type="application/json")
@@ -54,7 +54,7 @@ def health_routes(gateway: Gateway) -> tuple[APIRouter, APIRouter]:
         responses={**PROBLEMS, 200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )
     async def metrics() -> Response:
-        """Give the counters to Prometheus."""
+        """Return the counters for Prometheus."""
         return Response(gateway.metrics.text(), media_type=CONTENT_TYPE)
 
     return router, counters

@@ -1,4 +1,4 @@
-"""`POST /api/sessions/{session}/messages`: say something, and get the answer as it comes or whole."""
+"""`POST /api/sessions/{session}/messages`: send a message and get the answer, streamed or whole."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def message_routes(channel: WebChannel) -> APIRouter:
         request: Request,
         idempotency_key: Annotated[str, Header(max_length=200, description=ONCE)] = "",
     ) -> Any:
-        """Say something in a session, which begins with its first message."""
+        """Send a message to a session. The first message starts it."""
         content = message.content()
         user = user_of(request.scope)
-        # Keys of different users are different keys.
+        # Keys are separate for each user.
         keyed = f"{user.name}:{idempotency_key}"
         once = sha256(keyed.encode()).hexdigest()[:32] if idempotency_key else ""
         name, place = message.id or once or None, user.session(session)

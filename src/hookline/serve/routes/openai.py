@@ -1,4 +1,4 @@
-"""`/v1`: models and chat completions, as OpenAI clients know them."""
+"""`/v1`: models and chat completions for OpenAI clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STREAMED = "The completion; with `stream`, its chunks as Server-Sent Events, the
 
 
 class ModelLine(BaseModel):
-    """A name under which the agent answers."""
+    """A model name for the agent."""
 
     id: str
     object: str = "model"
@@ -39,14 +39,14 @@ class ModelLine(BaseModel):
 
 
 class ModelList(BaseModel):
-    """The names under which the agent answers."""
+    """The model names of the agent."""
 
     object: str = "list"
     data: list[ModelLine]
 
 
 class ApiError(BaseModel):
-    """An error as OpenAI clients expect it."""
+    """An error in the format of OpenAI clients."""
 
     error: dict[str, Any]
 
@@ -61,7 +61,7 @@ def openai_routes(channel: OpenAIChannel) -> APIRouter:
 
     @router.get("/v1/models", responses=PROBLEMS)
     async def models() -> ModelList:
-        """List the names under which the agent answers; all are the same agent."""
+        """List the model names. All are the same agent."""
         return ModelList(data=[ModelLine(id=name) for name in names()])
 
     @router.post(
@@ -86,8 +86,9 @@ def openai_routes(channel: OpenAIChannel) -> APIRouter:
     ) -> Any:
         """Answer a conversation.
 
-        With the header `X-Hookline-Session`, or `user`, the agent remembers: only what the user said
-        last counts. Without, every request is a conversation of its own, with all its messages.
+        With the header `X-Hookline-Session`, or `user`, the agent remembers the conversation, and only
+        the user's last input counts. Without it, every request is a separate conversation with all its
+        messages.
         """
         if body.model not in names():
             return _problem(
@@ -117,7 +118,7 @@ def openai_routes(channel: OpenAIChannel) -> APIRouter:
 
 
 def _plain(user: str) -> str:
-    """A name as part of a session's; two names are never the same part."""
+    """A name as part of a session name. Different names give different parts."""
     if re.fullmatch(r"[\w.@+-]+", user, re.ASCII):
         return user
     return f"#{sha256(user.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

@@ -1,4 +1,4 @@
-"""The page at `/`, a route for each of its files: what is not one of them is not served."""
+"""The page at `/`, with one route for each of its files. Other files are not served."""
 
 from __future__ import annotations
 
@@ -24,5 +24,8 @@ def page_routes() -> list[Route]:
 
         return Route(path, serve, methods=["GET"], include_in_schema=False)
 
-    named = [route("/", INDEX), route("/favicon.ico", "icon.svg")]  # browsers ask for it by this name
+    named = [
+        route("/", INDEX),
+        route("/favicon.ico", "icon.svg"),
+    ]  # browsers request it under this name
     return [*named, *(route(f"/{name}", name) for name in names)]

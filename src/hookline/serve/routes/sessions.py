@@ -1,4 +1,4 @@
-"""`/api/sessions`: which there are, what was said in one, and stopping it."""
+"""`/api/sessions`: list, history and stop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SessionLine(BaseModel):
 
 
 class SessionPage(BaseModel):
-    """A session and what was said in it, oldest first."""
+    """A session with its messages, oldest first."""
 
     id: str
     model: str
@@ -40,11 +40,11 @@ class SessionPage(BaseModel):
     waiting: int
     """Messages that wait for their turn."""
     messages: list[HistoryItem]
-    """Up to where the session was idle last."""
+    """The tape entry at which the session was last idle."""
     live: list[dict[str, Any]]
-    """The frames of what happened since: messages and their answers, as far as they came."""
+    """The frames since then: messages and their answers so far."""
     n: int
-    """The number of the last of these. Frames up to this number that come over a WebSocket are old."""
+    """The number of the last frame. Frames up to it that arrive over a WebSocket are duplicates."""
 
 
 class CancelAnswer(BaseModel):
@@ -61,7 +61,7 @@ def session_routes(channel: WebChannel) -> APIRouter:
 
     @router.get("/api/sessions", responses=PROBLEMS)
     async def sessions(request: Request, limit: Limit = 100) -> list[SessionLine]:
-        """List the user's sessions, the latest first; an operator's are all."""
+        """List the user's sessions, latest first; an operator sees all."""
         user = user_of(request.scope)
         found = [info for info in await app.sessions.list() if user.reaches(info.id)][:limit]
         return [
@@ -80,14 +80,14 @@ def session_routes(channel: WebChannel) -> APIRouter:
     async def session(
         session: Annotated[SessionId, Path()], request: Request, limit: Limit = 200
     ) -> SessionPage:
-        """Show what was said in a session last."""
+        """Return the latest messages of a session."""
         user = user_of(request.scope)
         name = user.session(session)
         happens, entries = live.of(name), list[Entry]()
         while True:
             if happens is None or await app.store().leaf(name) is not None:
                 entries = await (await app.sessions.tape(name)).branch()
-            if happens is live.of(name):  # nothing began or ended while the tape was read
+            if happens is live.of(name):  # nothing started or ended while the tape was read
                 break
             happens = live.of(name)
         if happens is not None and happens.base is not None:
@@ -108,7 +108,7 @@ def session_routes(channel: WebChannel) -> APIRouter:
         """Stop a session's running turn, with its tools."""
         name = user_of(request.scope).session(session)
         if name not in app.runs:
-            await app.sessions.tape(name)  # an unknown one says so
+            await app.sessions.tape(name)  # an unknown one raises
         return CancelAnswer(cancelled=await gateway.cancel(name, channel.name, name))
 
     return router

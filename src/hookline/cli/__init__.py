@@ -22,7 +22,7 @@ FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 
 def entered(app: Hookline) -> None:
-    """Tell what is inert in the project, for every command that loads its files."""
+    """Report which parts of the project are inactive, for every command that loads its files."""
     from .project import enter
 
     enter(app)
@@ -34,9 +34,9 @@ def beside(text: object) -> None:
 
 
 def main() -> None:
-    """Run `hookline`; an error that a user can mend is told in a line or two, without a traceback."""
+    """Run `hookline`. An error that the user can fix is printed without a traceback."""
     settle()
-    gc.disable()  # what is loaded now stays: looking for garbage in it only costs time
+    gc.disable()  # loaded modules stay: searching them for garbage only costs time
     from .terminal import guarded
 
     with guarded(), ExitStack() as stack:
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def execute(stack: ExitStack) -> None:
-    """Run the command that the arguments name; errors are told while the guards are in place."""
+    """Run the command that the arguments name, and print errors while redaction is active."""
     from hookline.hooks import HooklineError
     from hookline.runtime.app import Hookline
 

@@ -1,4 +1,4 @@
-"""`hookline policy approvals` and its relatives: what waits for a person, and what was allowed."""
+"""`hookline policy approvals` and related commands: open questions and granted approvals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def list_approvals(app: Hookline, *, everything: bool = False, as_json: bool = False) -> None:
-    """What waits for a person, then what is allowed."""
+    """List the open questions, then the granted approvals."""
     with closing(app.approvals) as approvals:
         pending, grants = approvals.pending(), approvals.list(everything=everything)
     if as_json:

@@ -113,7 +113,7 @@ def verify_log(
 def check_signatures(
     report: ChainReport, key: Path, witness: Path | None, path: Path, *, complete: bool
 ) -> None:
-    """Check the last signature, which covers every line before it, and what a witness noted."""
+    """Check the last signature, which covers every earlier line, and compare it with a witness."""
     from hookline.policy.signature import statement, verifier, witnessed
 
     holds = verifier(key)

@@ -1,4 +1,4 @@
-"""The commands for those who write and choose plugins: `hookline hooks` and `hookline plugins`."""
+"""Commands for plugin authors: `hookline hooks` and `hookline plugins`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ShowUnlessNamed(TyperGroup):
     """A group whose command `show` is meant wherever no other is named: `hookline hooks NAME`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `show` in front of what is no command of this group."""
+        """Insert `show` before an argument that is not a command of this group."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = ["show", *args]
         return super().parse_args(ctx, args)

@@ -36,7 +36,7 @@ def add_bench(cli: typer.Typer, app: Hookline) -> None:
 def run_bench(
     app: Hookline, turns: int, concurrency: int, message: str | None, *, as_json: bool
 ) -> None:
-    """Measure, and print what was found; exit code 1 when a turn failed."""
+    """Measure and print the results; exit with status 1 if a turn failed."""
     import asyncio
 
     from .bench_turn import MESSAGE, bench

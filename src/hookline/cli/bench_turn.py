@@ -40,7 +40,7 @@ class NothingToMeasure(HooklineError, ValueError):
 
 @dataclass(slots=True)
 class BenchResult:
-    """What was measured; times are in seconds."""
+    """The measurements; times are in seconds."""
 
     model: str
     turns: int
@@ -74,7 +74,7 @@ class _Spent:
 async def bench(
     app: Hookline, *, turns: int = 100, concurrency: int = 1, message: str = MESSAGE
 ) -> BenchResult:
-    """Make so many turns, so many at once, and measure them."""
+    """Run a number of turns, some of them concurrently, and measure them."""
     if turns < 1 or concurrency < 1:
         raise NothingToMeasure("turns and concurrency must be at least 1")
     spent = _Spent()
@@ -177,7 +177,7 @@ class _Tape:
 
     @hookimpl
     async def provide_tape_store(self) -> AsyncIterator[Any]:
-        """A file beside the home's tape: on the same disk."""
+        """A file next to the home's tape, on the same disk."""
         from hookline.tape import SQLiteStore
 
         private_folder(self._app.home)

@@ -24,7 +24,7 @@ ServerName = Annotated[str | None, typer.Argument(help="Only this server.")]
 
 
 def register(cli: typer.Typer, app: Hookline) -> None:
-    """Attach the builtin commands; what a command needs is imported when it runs."""
+    """Add the builtin commands; their modules are imported when they run."""
 
     @cli.command()
     def run(

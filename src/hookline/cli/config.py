@@ -29,7 +29,7 @@ MODEL = re.compile(r"model|agents\.[^.]+\.model")
 
 
 def show(app: Hookline, section: str | None = None, *, as_json: bool = False) -> None:
-    """Print every setting with where it stands; what is wrong follows on standard error."""
+    """Print every setting and its source; errors follow on standard error."""
     config = app.config
     top = (section or "").partition(".")[0]
     if section and top not in config.known() and config.get(top) is None:
@@ -51,7 +51,7 @@ def show(app: Hookline, section: str | None = None, *, as_json: bool = False) ->
 
 
 def defaults(app: Hookline, section: str | None) -> dict[str, Any]:
-    """What holds where nothing is set."""
+    """The value if nothing is set."""
     from hookline.agent.run import Limits
     from hookline.config.schema import LimitsSettings
     from hookline.models import DEFAULT_MODEL
@@ -233,7 +233,7 @@ def check_provider(app: Hookline, name: str, table: dict[str, Any]) -> None:
         if near := suggestion(name, known):
             raise ConfigError(f"unknown provider {name!r}{near}")
         return
-    # What a reference stands for is judged when it is used.
+    # A reference is checked when it is used.
     plain = {at: value for at, value in table.items() if "${" not in str(value)}
     tables = [(f"any:{at}/MODEL", {name: {at: each}}) for at, each in plain.items()]
     model = "MODEL" if "base_url" in plain or name != "openai-compatible" else "http://localhost#MODEL"
@@ -244,4 +244,4 @@ def check_provider(app: Hookline, name: str, table: dict[str, Any]) -> None:
         except BadSetting as error:
             raise ConfigError(f"providers.{name}: {error}") from None
         except ModelError:
-            continue  # not set up yet, which is another matter
+            continue  # not configured yet, which is a different matter

@@ -1,4 +1,4 @@
-"""The console of rich, for tables and the chat: what it is given to show cannot steer the terminal."""
+"""The rich console, for tables and the chat; the text that it shows cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class GuardedConsole(Console):
 
     @property
     def file(self) -> IO[str]:
-        """Where it writes."""
+        """Its output stream."""
         return unguarded(super().file)
 
     @file.setter

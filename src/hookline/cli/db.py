@@ -56,7 +56,7 @@ def show_status(app: Hookline) -> None:
 
 
 def parts() -> dict[str, list[str]]:
-    """The tables beside the tape's, each with what leads from one version to the next."""
+    """The tables besides the tape's, each with its migrations."""
     from hookline.ext.triggers import postgres_ledger
     from hookline.observe.trace import postgres as trace
     from hookline.policy import postgres_approvals
@@ -68,7 +68,7 @@ def parts() -> dict[str, list[str]]:
     }
     try:
         from hookline.serve.cluster import schema
-    except ImportError:  # a plain tape: whoever runs workers has what they need
+    except ImportError:  # a plain tape: those who run workers have what they need
         return found
     return {schema.PART: schema.steps(), **found}
 
@@ -119,7 +119,7 @@ def show_roles(app: Hookline, url: str | None) -> None:
 
 
 def show_role_sql(app: Hookline, owner: str, role: str) -> None:
-    """Print what an administrator runs to separate the owner from the role that appends."""
+    """Print the statements with which an administrator separates the owner from the appending role."""
     try:
         from psycopg.conninfo import conninfo_to_dict
 

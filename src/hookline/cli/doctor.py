@@ -1,4 +1,4 @@
-"""`hookline doctor`: what works here and what does not, with what to do about it."""
+"""`hookline doctor`: what works here, what does not, and how to fix it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def examine(app: Hookline) -> None:
 
 
 def check_absences(app: Hookline) -> None:
-    """Say what a run would go on without, and by whose word."""
+    """Say what a run would omit, and because of which setting."""
     absences = app.absences
     for name in sorted(absences.without):
         say("plugin", f"{name} takes no part: --without leaves it out", good=None)
@@ -105,7 +105,7 @@ def check_absences(app: Hookline) -> None:
 
 
 def check_access(app: Hookline) -> None:
-    """Close the home to other users, and say what was open."""
+    """Restrict the home to its owner, and say what was open."""
     opened = prepare_home(app.home)
     mode = f" ({mode_of(app.home)})" if app.home.is_dir() else ", made when something is kept"
     say("home", f"{app.home}{mode}")
@@ -128,7 +128,7 @@ def check_servers(app: Hookline) -> None:
 
 
 def check_channels(app: Hookline) -> str | None:
-    """Make the channels, where the settings name some; what is wrong with them, if anything."""
+    """Create the configured channels. Returns what is wrong with them, if anything."""
     if not app.config.section("channels"):
         return None
     try:
@@ -147,7 +147,7 @@ def check_channels(app: Hookline) -> str | None:
 
 
 def check_policy(app: Hookline) -> str | None:
-    """Load the policy and tell what is in use; what is wrong with it, if anything."""
+    """Load the policy and print what is in use. Returns what is wrong with it, if anything."""
     try:
         policy = app.policy
     except Exception as error:
@@ -162,7 +162,9 @@ def check_policy(app: Hookline) -> str | None:
 
 
 def check_sandbox(app: Hookline) -> str | None:
-    """Say which sandbox confines children, or why there is none; what is wrong with its settings."""
+    """Print which sandbox confines child processes, or why there is none. Returns errors in its
+    settings.
+    """
     try:
         sandbox = app.sandbox
         if sandbox.active:
@@ -180,7 +182,7 @@ def check_sandbox(app: Hookline) -> str | None:
 
 
 def check_interceptors(app: Hookline) -> str | None:
-    """Make the interceptors that `[agent_hooks]` names; what is wrong with them, if anything."""
+    """Create the interceptors of `[agent_hooks]`. Returns what is wrong with them, if anything."""
     if not app.config.section("agent_hooks"):
         return None
     from hookline.ext.interceptors.host import load
@@ -197,7 +199,7 @@ def check_interceptors(app: Hookline) -> str | None:
 
 
 async def check_tape(app: Hookline) -> str | None:
-    """Open the tape; what is wrong with it, if anything."""
+    """Open the tape. Returns what is wrong with it, if anything."""
     leave_servers_alone(app)
     app.absences.enforced = False
     try:
@@ -241,6 +243,6 @@ MARKS = {True: ("ok", "green"), False: ("!!", "red"), None: ("--", "yellow")}
 
 
 def say(what: str, text: str, *, good: bool | None = True) -> None:
-    """One line of the report: what works, what is broken, what is not set up."""
+    """One line of the report: what works, what is broken, what is not configured."""
     mark, colour = MARKS[good]
     typer.echo(f"{style(mark, colour)}  {what:<9} {text}")

@@ -1,4 +1,4 @@
-"""What stands before the command: it decides which plugins load, so it is read before all else."""
+"""Options before the command: they decide which plugins load, so they are read first."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ HOW = "hookline: `hookline gateway --print-token` shows the link with the token"
 
 @dataclass(frozen=True, slots=True)
 class GatewayOptions:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     channels: list[str] | None = None
     host: str | None = None
@@ -69,8 +69,8 @@ def run_gateway(app: Hookline, service: GatewayOptions) -> None:
 
 
 def run_loop(main: Any) -> None:
-    """Run on uvloop where it is installed, in a process that does nothing else."""
-    gc.freeze()  # what is loaded stays
+    """Run on uvloop if it is installed, in a process that does nothing else."""
+    gc.freeze()  # loaded modules stay
     gc.set_threshold(20_000, 50, 50)  # thousands of open turns are no garbage: look more seldom
     try:
         from uvloop import new_event_loop

@@ -108,7 +108,7 @@ def grid(console: Console, hooks: HookRegistry, specs: list[HookSpec]) -> None:
 
 
 def pairs(console: Console, hooks: HookRegistry, specs: list[HookSpec]) -> None:
-    """Print two lines for each hook: its rules, and below them what it is for."""
+    """Print two lines for each hook: its rules, and its purpose."""
     from rich.padding import Padding
 
     def line(*cells: str) -> str:
@@ -165,7 +165,7 @@ def detail(hooks: HookRegistry, spec: HookSpec) -> None:
 
 
 def check_file(hooks: HookRegistry, file: Path, trust: Trust) -> None:
-    """Check a plugin or hook file: a line for each problem, and exit code 2 where there are any."""
+    """Check a plugin or hook file: a line for each problem, and exit code 2 if there are any."""
     from hookline.plugins.check import check
 
     from . import REFUSED

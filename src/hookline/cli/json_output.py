@@ -16,7 +16,7 @@ from .terminal import GuardedStream, unguarded
 
 
 class ReservedStream(GuardedStream):
-    """Standard output while it is reserved for JSON: what is written here goes to standard error."""
+    """Standard output while it is reserved for JSON: other output goes to standard error."""
 
     def __init__(self, errors: TextIO, output: TextIO) -> None:
         super().__init__(errors)
@@ -84,7 +84,7 @@ def _descriptor(stream: Any) -> int | None:
 
 
 def _chosen(value: bool) -> bool:
-    # Not undone at the end: what is printed while the process exits is no JSON either.
+    # Not undone at the end: output while the process exits is not JSON either.
     if value:
         reserve()
     return value

@@ -1,4 +1,4 @@
-"""`hookline mcp`: the servers, what they bring, and whether they answer."""
+"""`hookline mcp`: the servers, what they provide, and whether they respond."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def described(server: McpServer) -> dict[str, str]:
 
 
 def list_tools(app: Hookline, name: str | None, *, as_json: bool = False) -> None:
-    """Connect, and print what the servers bring; leave with 1 where one cannot be reached."""
+    """Connect and print what the servers provide; exit with status 1 if one cannot be reached."""
     connections = asyncio.run(look(app, name))
     tools = [tool for connection in connections for tool in connection.tools]
     if as_json:
@@ -76,12 +76,12 @@ def list_tools(app: Hookline, name: str | None, *, as_json: bool = False) -> Non
 
 
 def check_servers(app: Hookline, name: str | None) -> None:
-    """Connect, and say how each server is; leave with 1 where one is not as it should be."""
+    """Connect and report the state of each server; exit with status 1 if one is not working."""
     leave(asyncio.run(look(app, name)))
 
 
 async def look(app: Hookline, name: str | None = None) -> list[ServerConnection]:
-    """Connect to the servers, see what they bring, and disconnect."""
+    """Connect to the servers, list what they provide, and disconnect."""
     plugin = plugin_of(app)
     servers = {server.name: server for server in plugin.servers()}
     if name is not None and name not in servers:
@@ -108,7 +108,7 @@ def report(connection: ServerConnection) -> tuple[bool, str]:
 
 
 def leave(connections: list[ServerConnection], *, quiet: bool = False) -> None:
-    """Print the reports, or only the bad ones; exit code 1 where there is one."""
+    """Print the reports, or only the bad ones; exit with status 1 if there is one."""
     reports = [report(connection) for connection in connections]
     for good, text in reports:
         if not good or not quiet:

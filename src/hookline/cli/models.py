@@ -1,4 +1,4 @@
-"""`hookline models`: what can answer here."""
+"""`hookline models`: the available models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STEPS = {"download": "fetching the local model, once", "unpack": "unpacking the 
 
 
 class DownloadProgress:
-    """Shows how far a download has come, on one line where that is possible."""
+    """Shows the progress of a download, on one line if possible."""
 
     def __init__(self) -> None:
         self._step = ""

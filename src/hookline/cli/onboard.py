@@ -33,7 +33,7 @@ KEYLESS = ("local", "scripted")
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What was given on the command line in place of answers."""
+    """Answers given on the command line."""
 
     model: str | None = None
     base_url: str | None = None
@@ -44,7 +44,7 @@ class Answers:
 
 
 def onboard(app: Hookline, given: Answers) -> None:
-    """Ask, test, write; what is interrupted has written nothing."""
+    """Ask, test, write. If interrupted, nothing is written."""
     if not given.yes and not (sys.stdin and sys.stdin.isatty()):
         raise BadInput(
             "onboard asks questions, and standard input is no terminal: "
@@ -86,7 +86,7 @@ def answered(app: Hookline, given: Answers, before: Mapping[str, Any]) -> dict[s
             return changes
         except HooklineError as error:
             typer.echo(f"  {error}", err=True)
-            given = Answers(test=given.test)  # what was given with the command did not help
+            given = Answers(test=given.test)  # the command's options did not help
 
 
 def of_options(app: Hookline, given: Answers, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def table_of(model: str) -> str:
 
 
 def checked(app: Hookline, changes: dict[str, Any]) -> dict[str, Any]:
-    """The settings, each of which means something."""
+    """The settings, without empty ones."""
     for dotted, value in leaves(changes):
         check(app, dotted, value)
     return changes

@@ -1,6 +1,6 @@
-"""Orphans: what an agent starts stays below it in the process tree, also when it forks twice.
+"""Orphans: processes that an agent starts stay below it in the process tree, even after a double fork.
 
-By this the answers to approvals that come from an agent's own processes are told from a person's.
+This distinguishes answers to approvals by an agent's own processes from those of a person.
 """
 
 from __future__ import annotations

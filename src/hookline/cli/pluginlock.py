@@ -1,4 +1,4 @@
-"""`hookline plugins verify` and `hookline plugins lock`: what is installed, against the lock file."""
+"""`hookline plugins verify` and `lock`: compare installed plugins with the lock file."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def every_state(app: Hookline) -> list[PluginState]:
 
 
 def brought(app: Hookline) -> dict[str, list[str]]:
-    """The names of all that plugins bring; whoever fails to bring it is among the failures then."""
+    """The names of everything that plugins provide. A plugin that fails is then among the failures."""
     from .chat.commands import plugin_commands
 
     app.plugins.find_gone()

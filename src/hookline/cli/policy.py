@@ -31,7 +31,7 @@ COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
 
 
 def check_policy(app: Hookline, names: list[str] | None) -> None:
-    """Check packs and the floor, tell every fault, and leave with 1 where there is one."""
+    """Check packs and the floor, print every error, and exit with status 1 if there is one."""
     settings = settings_of(app)
     registered = {spec.id: spec.manifest_path.parent for spec in app.plugins.pack_specs}
     wanted = [(name, Path.cwd()) for name in names or ()] or [
@@ -80,7 +80,7 @@ def say(good: bool, text: str) -> None:
 
 
 def test_policy(app: Hookline, file: Path, packs: list[str]) -> None:
-    """Run a table of cases, print each that fails, and leave with 1 where one does."""
+    """Run a table of cases, print each failure, and exit with status 1 if there is one."""
     from hookline.policy.cases import read_cases, run_cases
 
     cases = read_cases(file)
@@ -123,7 +123,7 @@ def explain_call(
     *,
     as_json: bool,
 ) -> None:
-    """Say what would become of a call of a user; nothing is run and nobody is asked."""
+    """Explain what would happen to a user's call. Nothing runs and no one is asked."""
     if tool is None:
         raise BadInput('name a tool: hookline policy explain shell \'{"command": "ls"}\'')
     from hookline.tools.arguments import parse

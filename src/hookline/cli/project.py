@@ -1,4 +1,4 @@
-"""Entering a project: what it brings that is not trusted is shown, and a person decides."""
+"""Entering a project: untrusted content is shown, and the person decides."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 WIDTH = 78
 LINES = 14
-"""Lines for what a project brings: with the rest of the notice they fit on a terminal of 24 lines."""
+"""Lines for the contents of a project: with the rest of the notice they fit on 24 lines."""
 
 _ORDER = ("config", "settings", "hook file", "skill")
 
 
 def enter(app: Hookline, *, ask: bool = False) -> None:
-    """Tell what of the project is inert, once; with `ask` on a terminal, let the person decide."""
+    """Report inactive parts of the project once; with `ask` on a terminal, let the person decide."""
     files = app.hook_files
     if files.announced is not None or not app.project:
         return
@@ -41,7 +41,7 @@ def enter(app: Hookline, *, ask: bool = False) -> None:
 
 
 def decide(app: Hookline, pending: list[TrustItem], *, err: bool) -> bool:
-    """Show what a project brings and ask; a yes counts only after all of it was on the screen."""
+    """Show the contents of a project and ask. A yes counts only after all of it was on the screen."""
     lines, complete = notice(app, pending)
     typer.echo("\n".join(lines), err=err)
     if not complete:
@@ -54,7 +54,7 @@ def decide(app: Hookline, pending: list[TrustItem], *, err: bool) -> bool:
 
 
 def paged(lines: Iterable[str], *, err: bool) -> bool:
-    """Show lines one screen at a time. Returns whether the person went on to the end."""
+    """Show lines one screen at a time. Returns whether the person read to the end."""
     size = get_terminal_size()
     width, height = max(size.columns - 1, 20), max(size.lines - 1, 2)
     rows = [row for line in lines for row in wrapped(line, width)]
@@ -75,7 +75,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 
 def description(item: TrustItem, changed: bool) -> list[str]:
-    """Everything about an item: its hash, what it runs, what it reads and the files that it covers."""
+    """Everything about an item: its hash, what it runs and reads, and the files that it covers."""
     covered = [] if item.snapshot is None else item.snapshot.lines()
     return [
         f"{item.kind} {shown(item.name)} ({'changed' if changed else 'new'})",
@@ -96,7 +96,7 @@ def is_terminal() -> bool:
 
 
 def summary(app: Hookline, count: int) -> str:
-    """One line about everything in the project that is inert; nothing where nothing is."""
+    """One line about everything inactive in the project, or nothing."""
     from hookline.runtime.hook_files import inert_text
 
     if count:
@@ -108,7 +108,7 @@ def summary(app: Hookline, count: int) -> str:
 
 
 def notice(app: Hookline, pending: list[TrustItem]) -> tuple[list[str], bool]:
-    """What a project brings, in no more lines than a screen has, and whether that is all of it."""
+    """The contents of a project, in at most one screen of lines, and whether that is everything."""
     never = never_text(app)
     body, complete = outline(pending, LINES - bool(never), changed=app.trust.knows)
     lines = [
@@ -126,7 +126,7 @@ def notice(app: Hookline, pending: list[TrustItem]) -> tuple[list[str], bool]:
 def outline(
     items: Iterable[TrustItem], most: int, changed: Callable[[TrustItem], bool] = lambda item: False
 ) -> tuple[list[str], bool]:
-    """A line for each item and for what it runs, as many as there is room for; whether that is all."""
+    """A line for each item and for what it runs, within the limit, and whether that is everything."""
     items = sorted(items, key=lambda item: (_ORDER.index(item.kind), item.name))
     all_runs = max((len(item.runs) for item in items), default=0)
     lines: list[str] = []

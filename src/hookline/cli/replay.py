@@ -1,4 +1,4 @@
-"""`hookline replay` and `hookline backtest`: what was recorded, through the hooks of today."""
+"""`hookline replay` and `hookline backtest`: re-run recorded sessions and calls with today's hooks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SHOWN = 400
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What the command line wants to be otherwise."""
+    """Overrides from the command line."""
 
     entry: str | None
     message: str | None
@@ -58,7 +58,7 @@ class Edits:
 
 
 def replay_session(app: Hookline, session_id: str, edits: Edits, *, as_json: bool) -> None:
-    """Play a session and print where it comes out otherwise; leave with 1 where it does."""
+    """Replay a session and print the differences; exit with status 1 if there are any."""
     setup = Setup.like(app, plugins=edits.plugins, packs=edits.packs)
     tried = {
         "plugins": [str(path) for path in edits.plugins],
@@ -88,7 +88,7 @@ def replay_session(app: Hookline, session_id: str, edits: Edits, *, as_json: boo
 
 
 def only_look(app: Hookline) -> None:
-    """Open the tape and nothing else: what is replayed has an app of its own."""
+    """Open only the tape: the replay has an app of its own."""
     leave_servers_alone(app)
     app.tracing.wanted = False
 
@@ -158,7 +158,7 @@ def side_of(side: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """What the command line wants to have tested, and how it is told."""
+    """Options of the backtest: what to test and how to report it."""
 
     plugins: Sequence[Path]
     packs: Sequence[str]
@@ -173,14 +173,14 @@ class Test:
 
 
 def run_backtest(app: Hookline, test: Test) -> None:
-    """Judge what was recorded and print which decisions change; leave with 1 where that must not be."""
+    """Judge recorded calls and print changed decisions; exit with 1 if the options forbid them."""
     if test.fail_on is not None and test.fail_on not in get_args(FailOn):
         raise BadInput(f"--fail-on {test.fail_on!r}: use one of {', '.join(get_args(FailOn))}")
     if test.jobs is not None and test.jobs < 1:
         raise BadInput(f"--jobs {test.jobs}: at least one process is needed")
     since = when(test.since) if test.since else 0.0
     setup = Setup.like(app, plugins=test.plugins, packs=test.packs)
-    setup()  # what cannot be loaded is told now, once
+    setup()  # report load errors now, once
     only_look(app)
     source = asyncio.run(source_of(app, since, test.sessions))
     chosen, left_out = choose(source.sessions, test)
@@ -209,7 +209,7 @@ def run_backtest(app: Hookline, test: Test) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecordedStore:
-    """Where recorded calls are: how any process opens them, or what was read of another store."""
+    """A source of recorded calls: one that any process can open, or calls read from another store."""
 
     sessions: list[SessionSize]
     opens: Opens | None = None
@@ -268,7 +268,7 @@ def progress(entries: int) -> Generator[Tell | None]:
 
 
 def title_of(test: Test) -> str:
-    """What was tried out, on what."""
+    """What was tested, on which calls."""
     tried = [path.name for path in test.plugins] + [Path(pack).name for pack in test.packs]
     what = f"Backtest of {', '.join(tried)}" if tried else "Backtest of today's configuration"
     return f"{what}, since {test.since}" if test.since else what

@@ -13,7 +13,7 @@ from typer.models import CommandInfo, TyperInfo
 
 
 class Root(TyperGroup):
-    """The root command as it runs. What a command takes is looked at when that command is named."""
+    """The root command. A command's parameters are read only when that command is named."""
 
     whole: typer.Typer | None = None
     """Where the commands are as they were declared, when this one has outlines of them."""
@@ -82,15 +82,15 @@ def keep_first(app: typer.Typer) -> None:
 
 
 def name_of(command: CommandInfo) -> str:
-    """What a command is called on the command line."""
+    """The name of a command on the command line."""
     function = command.callback
     return command.name or (function.__name__.lower().replace("_", "-") if function else "")
 
 
 def outlined(app: typer.Typer) -> Root:
-    """The command line, ready to run, with no more of each command than the help of all shows.
+    """The command line with only as much of each command as the overall help shows.
 
-    Reading the parameters of every command takes as long as importing typer; one is run.
+    Reading the parameters of every command takes as long as importing typer, and only one runs.
     """
     outlines = copy(app)
     outlines.registered_commands = [*map(command_outline, app.registered_commands)]
@@ -121,7 +121,7 @@ def group_outline(group: TyperInfo) -> TyperInfo:
 
 
 def picked(app: typer.Typer, name: str) -> typer.Typer:
-    """The command line with one of its commands or groups, and what has no name of its own."""
+    """The command line with one of its commands or groups, and everything unnamed."""
     chosen = copy(app)
     chosen.registered_commands = [c for c in app.registered_commands if name_of(c) == name]
     chosen.registered_groups = [g for g in app.registered_groups if g.name == name or not g.name]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     message: str | None
     channel: str
@@ -49,7 +49,7 @@ class RunOptions:
     latest: bool = False
     raw: bool = False
     yes: bool = False
-    """Approve whatever is asked: nobody else is there."""
+    """Approve everything: no one is there to ask."""
 
 
 def run_once(app: Hookline, order: RunOptions) -> None:
@@ -143,7 +143,8 @@ class Printer(Channel):
         self._as_json = as_json
         self._yes = yes
         self._out = unguarded(sys.stdout) if raw else direct(sys.stdout)
-        """With `raw` the answer is written as it is; a terminal would act on what is in it."""
+        """With `raw`, the answer is written unchanged; a terminal would interpret escape codes in it.
+        """
         self._progress = DownloadProgress()
         self._terminal: LineReader | None = None
         self.said = ""
@@ -256,7 +257,7 @@ def envelope_of(order: RunOptions, workspace: Path) -> dict[str, Any]:
         "chat_id": order.chat_id or "local",
         "sender_id": order.sender_id,
     }
-    # What a pipe brings was written by nobody here: an @ in it names no file of this place.
+    # Piped text was not written here: an @ in it names no local file.
     if order.message is not None and (parts := attachments(content, workspace)):
         envelope["attachments"] = parts
     return envelope

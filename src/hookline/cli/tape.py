@@ -92,7 +92,7 @@ def export_tape(
 
 
 async def write_export(app: Hookline, file: Path, session_ids: list[str]) -> str:
-    """Write sessions of an app that runs; what was written is told in a line."""
+    """Export sessions of a running app, and print a summary line."""
     redactor = app.safeguards.exporting
     text = await exported(app.store(), session_ids, html=is_page(file), redactor=redactor)
     write_whole(file, text)
@@ -107,7 +107,7 @@ def is_page(file: Path) -> bool:
 async def exported(
     store: TapeStore, session_ids: list[str] | None, *, html: bool, redactor: Redactor | None = None
 ) -> str:
-    """Sessions as text, without what a redactor takes out."""
+    """Sessions as text, redacted."""
     if html:
         session_ids = [await only_one(store, session_ids)]
     if redactor is not None:
@@ -124,7 +124,7 @@ async def exported(
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file that only its owner reads, or leave what is there."""
+    """Write a file that only its owner can read, or leave the existing one."""
     try:
         with replaced(file) as part:
             part.write_text(text, encoding="utf-8")

@@ -133,7 +133,7 @@ def diverted(show: Callable[[str, bool], None]) -> Generator[None]:
 
 
 def direct(stream: Any) -> Any:
-    """Return a stream that writes where this one does, also while this one is diverted."""
+    """Return a stream with the same destination, which stays in use while this one is diverted."""
     return stream.direct() if isinstance(stream, GuardedStream) else stream
 
 
@@ -147,7 +147,7 @@ def unguarded(stream: Any) -> Any:
 
 
 def style(text: str, *names: str, err: bool = False) -> str:
-    """Text in a colour, or bold or dim; plain where it goes to a pipe or a file."""
+    """Text in colour, bold or dim; plain if it goes to a pipe or a file."""
     stream: Any = sys.stderr if err else sys.stdout
     if not isinstance(stream, GuardedStream):
         return text

@@ -55,7 +55,7 @@ def trust_project(app: Hookline, path: Path | None, *, yes: bool, full: bool = F
 
 
 def list_trusted(app: Hookline, path: Path | None) -> None:
-    """Show what is trusted: of every project, or of one."""
+    """Show what is trusted, in every project or in one."""
     projects = app.trust.projects()
     if path is not None:
         place = str(path.resolve())

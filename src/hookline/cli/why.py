@@ -103,7 +103,7 @@ def show(found: Explanation) -> None:
 
 
 def by_call(found: Explanation) -> list[tuple[str, list[WhyStep]]]:
-    """The steps of each tool call under what it asked for; those of no call under no heading."""
+    """The steps of each tool call under its heading; steps without a call come without a heading."""
     groups: dict[tuple[str, int], list[WhyStep]] = {}
     runs, last = 0, ""
     for step in found.steps:
@@ -115,7 +115,7 @@ def by_call(found: Explanation) -> list[tuple[str, list[WhyStep]]]:
 
 
 def step_lines(steps: list[WhyStep], widths: list[int]) -> Iterator[str]:
-    """A line for each handler; below it why, what it changed, and where it is written."""
+    """A line for each handler, followed by its reason, its changes and its source."""
     for step in steps:
         hook, who, did, took = padded(cells(step), widths)
         colour = COLOURS.get(step.did)
@@ -124,7 +124,7 @@ def step_lines(steps: list[WhyStep], widths: list[int]) -> Iterator[str]:
 
 
 def cells(step: WhyStep) -> tuple[str, str, str, str]:
-    """What stands in the line of a handler."""
+    """The line of a handler."""
     took = duration(step.duration) if step.duration is not None else ""
     return printable(step.hook or "(policy)"), printable(step.by), printable(step.did), took
 
@@ -208,7 +208,7 @@ def show_coverage(app: Hookline, *, as_json: bool = False) -> None:
 
 
 def coverage_tables(app: Hookline, found: Coverage) -> None:
-    """The hooks, then what is wrong."""
+    """The hooks, then the problems."""
     out = console_of()
     grid = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in ("hook", "called in", "attached", "seen", "last"):

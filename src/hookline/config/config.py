@@ -55,7 +55,7 @@ Trusts: TypeAlias = Callable[[Path, bytes], bool]
 
 
 class _NoFile(ConfigError):
-    """What is in the place of a project's file is none that can be read."""
+    """The project's settings file is not a readable regular file."""
 
 
 class Config:
@@ -136,7 +136,7 @@ class Config:
         self._cache: dict[tuple[str, Any], Any] = {}
 
     def _read_project(self, project_dir: Path | None) -> tuple[bytes, dict[str, Any]] | None:
-        """The bytes of the project's file and what they say, from one reading."""
+        """The bytes of the project's file and their contents, from one read."""
         if project_dir is None:
             return None
         path = project_dir / FILE
@@ -213,7 +213,7 @@ class Config:
     # --- values -------------------------------------------------------------------------------
 
     def get(self, dotted: str, default: Any = None) -> Any:
-        """One setting as it is written, such as `limits.steps`."""
+        """One setting as written, such as `limits.steps`."""
         return deepcopy(find(self._values, dotted, default))
 
     def section(self, name: str) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class Config:
         return self._table(self._values, name)
 
     def of_user(self, name: str) -> dict[str, Any]:
-        """What the user's and the profile's files say of a section, and nobody else."""
+        """A section of the user's and the profile's files only."""
         own = [layer.values for layer in self._layers if layer.origin in ("user", "profile")]
         return self._table(merged_all(own), name)
 
@@ -255,7 +255,9 @@ class Config:
         return self._own_plugins("plugins.required")
 
     def on_load_error(self) -> str:
-        """Whether a run stops or goes on without what cannot be loaded. A project has no say in it."""
+        """Whether a run stops or continues without something that cannot be loaded. A project cannot
+        set it.
+        """
         return self._choice(self.own_values(), "plugins.on_load_error", "stop", "continue")
 
     def on_gate_error(self) -> str:
@@ -305,7 +307,7 @@ class Config:
         return deepcopy(cast("dict[str, Any]", found))
 
     def settings(self, name: str, model: type[M]) -> M:
-        """A section as a pydantic model, `${VAR}` filled in; what is wrong is named with its place."""
+        """A section as a pydantic model, with `${VAR}` expanded; errors name their source."""
         key = (name, model)
         if key not in self._cache:
             self._cache[key] = self._checked(name, model)
@@ -329,7 +331,7 @@ class Config:
         }
 
     def source(self, dotted: str) -> str | None:
-        """Where a setting stands: a file, a variable of the environment, or the command line."""
+        """The source of a setting: a file, an environment variable, or the command line."""
         for layer in reversed(self._layers):
             if layer.has(dotted):
                 return layer.label(dotted)
@@ -372,7 +374,7 @@ class Config:
         return [*found, self.fault] if self.fault else found
 
     def inert_lines(self, most: int | None = None) -> list[str]:
-        """What the project's file says that does not count and why, in at most so many lines."""
+        """What the project's file sets without effect, and why, in at most this many lines."""
         if self.project_dir is None:
             return []
         path = self.project_dir / FILE

@@ -54,9 +54,9 @@ def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
 
 
 class Expanded(Mapping[str, Any]):
-    """A table whose references are filled in when it is read.
+    """A table whose references are expanded when read.
 
-    What nobody uses needs no variable: the key of one provider may be missing while another answers.
+    Unused values need no variable: the key of one provider may be missing while another is used.
     """
 
     def __init__(self, values: Mapping[str, Any], environ: Mapping[str, str], where: str) -> None:

@@ -20,10 +20,10 @@ RESERVED = ("HOOKLINE_HOME", "HOOKLINE_PROFILE", "HOOKLINE_TRACE_PLUGINS")
 """Variables that are read elsewhere, and are no settings."""
 
 TEXTS = ("model", "thinking")
-"""Settings that are texts even where they look like a number."""
+"""Settings that are strings even if they look like a number."""
 
 VALUES = (bool, int, float, str, list, dict)
-"""What a setting can be; a date is not among them."""
+"""The possible types of a setting; a date is not among them."""
 
 LARGEST = 1_000_000
 """Bytes that a file of settings may have."""
@@ -51,7 +51,7 @@ class Layer:
         return find(self.values, dotted, MISSING) is not MISSING
 
     def label(self, dotted: str) -> str:
-        """Where a setting of this layer stands, as people are told."""
+        """The source of a setting in this layer, for messages."""
         if self.origin == "environment":
             names = [
                 n for at, n in self.variables.items() if at == dotted or at.startswith(dotted + ".")
@@ -64,7 +64,7 @@ MISSING: Any = object()
 
 
 def find(values: Mapping[str, Any], dotted: str, default: Any = None) -> Any:
-    """What stands under a dotted name."""
+    """The value of a dotted name."""
     found: Any = values
     for name in dotted.split("."):
         if not isinstance(found, Mapping) or name not in found:
@@ -109,7 +109,7 @@ def read_file(path: Path) -> dict[str, Any] | None:
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes | None:
-    """What a file of settings holds; None when there is none. A pipe or a device is refused."""
+    """The contents of a settings file, or None if there is none. A pipe or a device is refused."""
     try:
         return read_regular_file(path, largest)
     except (FileNotFoundError, NotADirectoryError):
@@ -122,7 +122,7 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes | None:
 
 
 def parse_bytes(data: bytes, path: Path) -> dict[str, Any]:
-    """The settings that some bytes hold; the path is named where they are wrong."""
+    """Parse settings; errors name the path."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -131,7 +131,7 @@ def parse_bytes(data: bytes, path: Path) -> dict[str, Any]:
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
-    """TOML as data; what is wrong with it is told with its place."""
+    """Parse TOML; errors name their location."""
     import tomllib
 
     try:
@@ -147,9 +147,10 @@ def parse(text: str, where: str) -> dict[str, Any]:
 
 
 def parse_value(dotted: str, text: str) -> Any:
-    """One value as it is written in the environment or on the command line.
+    """Parse one value of the environment or the command line.
 
-    It is read as TOML where it is TOML, and is a text otherwise. Names and secrets are always texts.
+    It is read as TOML if it is valid TOML, and as a string otherwise. Names and secrets are always
+    strings.
     """
     if dotted in TEXTS or is_secret(dotted) or "\n" in text:
         return text

@@ -12,7 +12,7 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
 
 
 class Profile:
-    """A folder of the home with what one way of working needs. The default one need not exist."""
+    """A folder of the home for one way of working. The default one need not exist."""
 
     __slots__ = ("dir", "name")
 
@@ -57,7 +57,7 @@ class Profile:
 
     @property
     def instructions_file(self) -> Path:
-        """What the agent is told under this profile, before what the project says."""
+        """The agent's instructions under this profile, before those of the project."""
         return self.dir / "AGENTS.md"
 
 

@@ -166,7 +166,7 @@ def _ordered(*names: str, values: tuple[str, ...], most: str) -> tuple[Names, Ru
 
 
 def _texts(*names: str, among: tuple[str, ...] | None = None) -> tuple[Names, Rule]:
-    """A list of short texts; what it holds can only make the policy stricter."""
+    """A list of short strings that can only make the policy stricter."""
 
     def rule(value: Any, own: Mapping[str, Any]) -> str:
         if not isinstance(value, list) or len(cast("list[Any]", value)) > MOST:
@@ -234,7 +234,7 @@ OPTIONS = (
     "parallel_tool_calls", "presence_penalty", "reasoning_effort", "seed", "stop", "temperature",
     "top_k", "top_p", "verbosity",
 )  # fmt: skip
-"""What a trusted project may send with a request; an address or a key is never among it."""
+"""What a trusted project may send with a request; never an address or a key."""
 
 REASONS = {
     "agent_hooks": "only your own settings say how calls are judged",
@@ -256,14 +256,14 @@ REASONS = {
 PLUGIN_SWITCHES = {
     (name,) for name in ("disabled", "on_load_error", "order", "require_lock", "required", "unpinned")
 }
-"""What `[plugins]` says about all plugins, beside their own tables."""
+"""Settings of `[plugins]` for all plugins, besides their own tables."""
 
 _YOURS = {("mcp", "servers"): "server", ("plugins",): "plugin", ("stores",): "store"}
 """Tables with programs, addresses and keys: one that the user has is the user's alone."""
 
 
 def _never(names: Names, value: Any, own: Mapping[str, Any], folder: Path | None) -> str:
-    """Why a setting never counts in a project's file, trusted or not; nothing where it may."""
+    """Why a setting never counts in a project's file, even if trusted; nothing if it may."""
     section = names[0]
     if names not in HARMLESS and section not in TRUSTED:
         return REASONS.get(section, "a project cannot set this section")

@@ -1,4 +1,4 @@
-"""A review of the settings: everything that is wrong with them, and what may be added to them."""
+"""A review of the settings: every error, and what could be added."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Review:
-    """Looks at settings as they are; `place` tells where one stands, to begin a message with."""
+    """Checks the settings; `place` names the source of one, to start a message with."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Review:
         if not isinstance(table, dict):
             return [SettingError(name, f"must be a table, such as [{name}]")]
         found = faults(model, cast("dict[str, Any]", table), name)
-        # A reference is judged when it is used: what it stands for may be a number.
+        # A reference is checked when it is used: its value may be a number.
         return [fault for fault in found if "${" not in str(find(self._values, fault.dotted, ""))]
 
     def check(self, dotted: str, value: Any) -> None:

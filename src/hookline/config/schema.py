@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class HooksSettings(BaseModel):
-    """`[hooks]`: what a gate does about a handler that raises, and the command hooks."""
+    """`[hooks]`: how a gate treats a handler that raises, and the command hooks."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -18,7 +18,7 @@ class HooksSettings(BaseModel):
 
 
 class LimitsSettings(BaseModel):
-    """`[limits]`: what one run of the agent may use up. Without a value, the runtime's own holds."""
+    """`[limits]`: the limits of one run of the agent. Unset ones have the runtime's default."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -33,7 +33,7 @@ class LimitsSettings(BaseModel):
     tool_calls: int | None = Field(default=None, ge=1)
     argument_size: int | None = Field(default=None, ge=1)
     argument_depth: int | None = Field(default=None, ge=1, le=200)
-    """The tape and the policies encode 254 levels, and a call is some levels down in what they keep."""
+    """The tape and the policies encode 254 levels, and a call is nested in their records."""
 
     def given(self) -> dict[str, Any]:
         """The limits that were set, as the runtime takes them."""
@@ -58,7 +58,7 @@ class PluginsSettings(BaseModel):
     order: dict[str, Annotated[int, Field(strict=True, ge=0, le=10000)]] = Field(default_factory=dict)
     """The places of plugins, instead of those in their manifests; lower loads first."""
     on_load_error: Literal["stop", "continue"] = "stop"
-    """What happens where a plugin or a hook file cannot be loaded."""
+    """What happens if a plugin or a hook file cannot be loaded."""
 
     @model_validator(mode="after")
     def _others_are_tables(self) -> PluginsSettings:

@@ -10,7 +10,7 @@ HIDDEN = "***"
 
 _SECRET = r"(?i)(keys?|token|secret|password|passphrase|credentials?|authorization|cookie)\Z"
 _HOLDERS = ("headers", "env")
-"""Tables whose values are somebody's, by whatever name."""
+"""Tables whose values are personal, under any name."""
 _REFERENCE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}\Z"
 _USER_IN_URL = r"(://[^/@\s:]*:)[^/@\s]+(@)"
 

@@ -17,7 +17,7 @@ SCALARS = {"model": "the model that answers", "thinking": "how long it thinks fi
 """The settings that stand above all tables; both are texts."""
 
 CHECKED = ("compaction", "hooks", "limits", "plugins", "providers", "streaming")
-"""The sections of which `schema` has the form."""
+"""The sections that `schema` defines."""
 
 OPEN = (
     "agent_hooks",
@@ -39,14 +39,14 @@ OPEN = (
     "tts",
     "worker",
 )
-"""The sections whose form is declared by whoever reads them."""
+"""The sections that their readers declare."""
 
 SPELLED: Mapping[str, Any] = {"providers": {"openai-compatible": {}}}
 """Names with a hyphen, for variables of the environment, which have none."""
 
 
 def known(declared: Iterable[str]) -> list[str]:
-    """The names that the top of a file may have, with what was declared."""
+    """The allowed top-level names, including declared ones."""
     return [*SCALARS, *CHECKED, *OPEN, *(name.partition(".")[0] for name in declared)]
 
 
@@ -62,7 +62,9 @@ def check_top(values: Mapping[str, Any], layers: Sequence[Layer], declared: Iter
             continue  # a plugin that is not loaded may own it: a review tells
         elif name in names:
             raise ConfigError(f"{place}{name} must be a table, such as [{name}]")
-        elif owner is None or owner.origin != "environment":  # a variable may be somebody else's
+        elif (
+            owner is None or owner.origin != "environment"
+        ):  # the variable may belong to another program
             raise ConfigError(f"{place}unknown setting {name!r}{suggestion(name, names)}")
 
 

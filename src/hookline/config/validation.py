@@ -17,7 +17,7 @@ from hookline.hooks.errors import suggestion
 
 @dataclass(frozen=True, slots=True)
 class SettingError:
-    """What is wrong with one setting. The text never shows the value: it may be a secret."""
+    """An error in one setting. The text never shows the value, which may be a secret."""
 
     dotted: str
     text: str

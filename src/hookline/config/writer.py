@@ -36,7 +36,7 @@ def _drop(table: Any, dotted: str) -> None:
 
 
 def _edit(path: Path, change: Callable[[Any], None], expected: dict[str, Any]) -> None:
-    """Change a file in one step, if what is read back from the new text is what is expected."""
+    """Change a file atomically, if the new text reads back as expected."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -69,7 +69,7 @@ def _put(table: Any, changes: Mapping[str, Any]) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    real = path.resolve()  # a link stays one: people keep such files elsewhere
+    real = path.resolve()  # keep a symbolic link: people store such files elsewhere
     part = ""
     try:
         private_folder(real.parent)

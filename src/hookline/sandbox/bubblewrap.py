@@ -56,7 +56,7 @@ def arguments(
         else:
             line += ("--perms", "0755", "--tmpfs", str(folder))
     bind = dict.fromkeys(view.readable, "--ro-bind") | dict.fromkeys(view.writable, "--bind")
-    for path in sorted(bind):  # a folder before what is in it
+    for path in sorted(bind):  # a folder before its contents
         line += (bind[path], str(path), str(path))
     bind = dict.fromkeys(view.pinned, "--bind") | dict.fromkeys(view.readonly, "--ro-bind")
     for path in sorted(bind):  # a linked work tree is a writable folder in a read-only one
@@ -77,7 +77,7 @@ def arguments(
 
 
 def _top(view: FileView) -> Iterator[str]:
-    """Bind what is at the top of the file system, except what the child gets anew or not at all."""
+    """Bind the top of the file system, except what the child gets fresh or not at all."""
     bind = "--bind" if view.profile == "open" else "--ro-bind"
     emptied = set(map(str, view.emptied))
     with os.scandir("/") as entries:

@@ -40,7 +40,7 @@ def filtered(
     allowed: Sequence[str] = (),
     secrets: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """What of an environment a child inherits, with the secrets that it is given by name."""
+    """The part of an environment that a child inherits, with the secrets granted by name."""
     kept = {
         name: value
         for name, value in environ.items()

@@ -1,4 +1,4 @@
-"""How a child starts: after its parent says so, with resource limits, and for root in a cgroup."""
+"""How a child starts: when its parent says so, with resource limits, and for root in a cgroup."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _remove(group: Path, owner: int) -> None:
 
 @cache
 def _parent() -> Path | None:
-    """Where a cgroup that counts processes can be made, of version 2 or of version 1."""
+    """Where a cgroup that counts processes can be created, of version 2 or 1."""
     root = Path("/sys/fs/cgroup")
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()

@@ -22,7 +22,7 @@ IDLE = 1.0
 """Seconds without a child after which placeholders are removed."""
 
 _MODE = 0o555
-"""Marks a folder as a placeholder: a folder that somebody else made is writable for its owner."""
+"""Marks a folder as a placeholder: a folder that someone else created is writable for its owner."""
 
 
 class Placeholders:
@@ -53,7 +53,7 @@ class Placeholders:
                     _write(path, content)
 
     def release(self) -> None:
-        """Let go of them: they are removed soon after the last child that needed them has ended."""
+        """Release them: they are removed soon after the last child that needed them has ended."""
         with self._lock:
             self._users -= 1
             self._idle_since = time.monotonic()
@@ -105,7 +105,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a placeholder, unless somebody has filled it."""
+    """Remove a placeholder, unless something was put into it."""
     with suppress(OSError):
         info = path.lstat()
         if info.st_mode & 0o222:

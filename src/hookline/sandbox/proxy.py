@@ -27,7 +27,7 @@ from . import scratch
 
 PORT = 3128
 INSIDE = "/run/hookline/proxy.sock"
-"""Where a sandbox finds the proxy's socket."""
+"""The path of the proxy's socket inside a sandbox."""
 
 _LARGEST = 64 << 10
 _PATIENCE = 30.0
@@ -211,7 +211,7 @@ def head_of(head: bytes) -> tuple[str, str, list[str]]:
 
 
 def request_of(method: str, target: str, client: Client) -> NetworkRequest:
-    """What a request line asks for."""
+    """The target of a request line."""
     if method == "CONNECT":
         parts = urlsplit(f"//{target}")
         scheme, default = "https", 443

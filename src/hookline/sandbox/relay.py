@@ -47,7 +47,7 @@ def main() -> None:
     server = socket.create_server(("127.0.0.1", int(port)))
     if os.fork() == 0:
         null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):  # whoever waits for the command's output does not wait for this
+        for number in (0, 1, 2):  # a reader of the command's output does not wait for this
             os.dup2(null, number)
         serve(server, path, token)
     server.close()

@@ -1,4 +1,4 @@
-"""What of a workspace runs later outside the sandbox, and therefore stays read-only inside.
+"""Files of a workspace that run later outside the sandbox, and therefore stay read-only inside.
 
 Git runs hooks and commands that its configuration names; editors and agents run tasks and hooks of
 their project folders. A confined command must not plant anything there.
@@ -31,7 +31,7 @@ GUARDED_IF_PRESENT = (
     ".gitmodules",
     ".pre-commit-config.yaml",
 )
-"""Entries that a confined command may not change where they exist."""
+"""Entries that a confined command may not change if they exist."""
 
 SETTING = re.compile(r"^[^\S\n]*+([A-Za-z][A-Za-z0-9-]*+)[^\S\n]*+=[^\S\n]*+(.*)$", re.MULTILINE)
 _NOT_COMMANDS = {"worktree", "url", "pushurl", "merge", "remote", "fetch", "push"}
@@ -66,7 +66,7 @@ def enclosing(folder: Path) -> Path | None:
 
 
 def guard(root: Path, extra: tuple[str, ...] = (), above: Path | None = None) -> Guarded:
-    """Say what of a writable folder must not change; `above` is the work tree that it lies in."""
+    """The parts of a writable folder that must not change; `above` is its work tree."""
     guarded = Guarded()
     for name in (*GUARDED, *GUARDED_IF_PRESENT, *extra):
         path = root / name

@@ -90,7 +90,7 @@ class Sandbox:
 
     @property
     def reason(self) -> str:
-        """Why there is no sandbox, and how to get one; empty where there is."""
+        """Why there is no sandbox, and how to get one; empty if there is one."""
         return self._found[1]
 
     @property
@@ -111,7 +111,7 @@ class Sandbox:
 
     @contextmanager
     def at_most(self, profile: Profile | None) -> Generator[None]:
-        """Start no child in a looser profile as long as this lasts."""
+        """Start no child in a looser profile inside this block."""
         if profile is None:
             yield
             return
@@ -187,7 +187,7 @@ class Sandbox:
         return configured or (("*",) if profile == "open" else ())
 
     def _view(self, profile: Profile, read: tuple[Path, ...]) -> FileView:
-        """What a child sees; where secrets are is looked up anew every few seconds."""
+        """A child's view of the file system; secrets are located again every few seconds."""
         now = time.monotonic()
         until, seen = self._views.get((profile, read), (0.0, None))
         if seen is None or until < now:
@@ -316,7 +316,7 @@ _supported: list[str] = []
 
 
 def missing(name: str) -> str:
-    """What a sandbox cannot do on this machine."""
+    """The limitations of the sandbox on this machine."""
     found = [landlock.MISSING] if name == "sandlock" else []
     if name == "bubblewrap" and "--disable-userns" not in _supported:
         found.append("bubblewrap is older than 0.8: user namespaces are refused by the filter alone")

@@ -26,7 +26,7 @@ def base() -> Path:
 
 
 def made() -> Path:
-    """The folder of this user; an error if somebody else could write to it."""
+    """The folder of this user; an error if someone else could write to it."""
     folder = base()
     folder.mkdir(mode=0o700, exist_ok=True)
     info = folder.lstat()

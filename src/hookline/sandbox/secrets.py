@@ -124,7 +124,7 @@ def in_system() -> Iterator[Path]:
 
 
 def agent_sockets() -> Iterator[Path]:
-    """The sockets that the environment names, where they lie in a folder that would be visible."""
+    """The sockets named by the environment, if they are in a folder that would be visible."""
     for name in AGENT_SOCKETS:
         value = os.environ.get(name, "").removeprefix("unix:path=").partition(",")[0].partition(":")[0]
         if value.startswith("/") and os.path.lexists(value):

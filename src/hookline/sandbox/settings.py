@@ -54,7 +54,7 @@ class _SandboxSection(BaseModel):
 
 
 class ChildLimits(_SandboxSection):
-    """`[sandbox.limits]`: what one child and its descendants may use. `None` means no limit."""
+    """`[sandbox.limits]`: the limits of one child and its descendants. `None` means no limit."""
 
     memory: Size | None = 8 << 30
     """Bytes of memory that one process may allocate."""
@@ -110,7 +110,7 @@ class SandboxSettings(_SandboxSection):
     limits: ChildLimits = Field(default_factory=ChildLimits)
 
     def profile_of(self, kind: Kind, *, project: bool = False) -> Profile:
-        """The profile of a kind of child; what a project brings is never looser than `workspace`."""
+        """The profile of a kind of child; a project's code never gets a looser one than `workspace`."""
         chosen: Profile | None = getattr(self, kind)
         if chosen is None and kind in ("shell", "jobs"):
             chosen = self.profile

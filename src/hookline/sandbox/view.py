@@ -63,7 +63,7 @@ class FileView:
     emptied: list[Path] = field(default_factory=list[Path])
     """Folders replaced by empty read-only ones."""
     readable: list[Path] = field(default_factory=list[Path])
-    """What is put back into them, read-only."""
+    """What is restored in them, read-only."""
     writable: list[Path] = field(default_factory=list[Path])
     pinned: list[Path] = field(default_factory=list[Path])
     readonly: list[Path] = field(default_factory=list[Path])
@@ -103,7 +103,7 @@ def view(
     *,
     read: Sequence[Path] = (),
 ) -> FileView:
-    """Put together what a child of a profile sees."""
+    """Build the view of a child with this profile."""
     seen = FileView(profile)
     _hide_homes(seen, places)
     seen.emptied += _folders(EMPTIED)
@@ -165,7 +165,7 @@ def _add_workspace(seen: FileView, places: SandboxPaths, settings: SandboxSettin
 
 
 def guarded(seen: FileView, workspace: Path, protect: Sequence[str]) -> FileView:
-    """Keep what runs later outside from being changed, as the writable folders are at this moment."""
+    """Protect what runs later outside, given the writable folders at this moment."""
     if seen.profile != "workspace":
         return seen
     fresh = replace(seen, readable=[*seen.readable], writable=[], guarded=[])
@@ -221,7 +221,7 @@ def _bound(seen: FileView) -> Iterable[Path]:
 
 
 def _restore(seen: FileView, places: SandboxPaths, read: Sequence[Path]) -> None:
-    """Put back what lies in a masked folder: a workspace in Hookline's home, a caller's files."""
+    """Restore what lies in a masked folder: a workspace in Hookline's home, a caller's files."""
     folder = places.workspace
     hiding = next((each for each in seen.masked if folder.is_relative_to(each)), None)
     if hiding is not None:
@@ -262,7 +262,7 @@ def _given(names: Iterable[str], places: SandboxPaths, setting: str) -> list[Pat
 
 @cache
 def _installation() -> list[Path]:
-    """Python and Hookline itself, where they are installed below a temporary folder."""
+    """Python and Hookline itself, if they are installed below a temporary folder."""
     places = [Path(sys.prefix), Path(sys.base_prefix), Path(__file__).resolve().parents[1]]
     return [path for path in places if any(path.is_relative_to(each) for each in TEMPORARY)]
 

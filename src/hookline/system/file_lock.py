@@ -9,10 +9,10 @@ from .private_files import private_file, private_folder
 
 
 class Lock:
-    """Held by one process at a time.
+    """A lock held by one process at a time.
 
-    It is SQLite's lock on an empty file: the system lets go of it when the process dies, on every
-    platform, and needs no clock to find out.
+    It is SQLite's lock on an empty file: the system releases it when the process dies, on every
+    platform, without a clock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -20,7 +20,7 @@ class Lock:
         self._db: sqlite3.Connection | None = None
 
     def acquire(self) -> bool:
-        """Take it, if nobody has it; whether it was taken."""
+        """Take the lock if it is free. Returns whether it was taken."""
         if self._db is not None:
             return True
         private_folder(self.path.parent)
@@ -38,7 +38,7 @@ class Lock:
         return True
 
     def release(self, *, forget: bool = False) -> None:
-        """Let go of it; `forget` removes the file of a lock that nobody will want again."""
+        """Release the lock; `forget` removes the file of a lock that is no longer needed."""
         if self._db is not None:
             if forget:
                 self.path.unlink(missing_ok=True)
@@ -46,7 +46,7 @@ class Lock:
             self._db = None
 
     def is_held(self) -> bool:
-        """Whether somebody has it."""
+        """Whether the lock is held."""
         if self._db is not None:
             return True
         if not self.path.exists():

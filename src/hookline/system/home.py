@@ -1,4 +1,4 @@
-"""The folder in which Hookline keeps what it needs between runs."""
+"""The folder for Hookline's files between runs."""
 
 import os
 from pathlib import Path

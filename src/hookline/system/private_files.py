@@ -43,7 +43,7 @@ def check_home(home: Path) -> None:
 
 
 def prepare_home(home: Path) -> list[Path]:
-    """Check a home and close it to others if it exists; what was open to them before."""
+    """Check a home and restrict it to its owner if it exists. Returns what was open to others."""
     check_home(home)
     if not home.is_dir():
         return []
@@ -65,7 +65,7 @@ def private_folder(folder: Path) -> Path:
             each.mkdir(mode=FOLDER)
             each.chmod(FOLDER)
     if not folder.is_dir():
-        folder.mkdir(mode=FOLDER)  # raises what is in the way
+        folder.mkdir(mode=FOLDER)  # raises if something is in the way
     return folder
 
 

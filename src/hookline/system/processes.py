@@ -23,7 +23,7 @@ is_known: Final = sys.platform == "linux" and (PROC / "self" / "stat").exists()
 """Whether this system tells who descends from whom."""
 SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER
 UNKNOWN: Final = -1
-"""The process at the other end of a connection, where nobody can be seen to have it."""
+"""The process at the other end of a connection, if it cannot be seen."""
 _LAST: Final = 1
 
 
@@ -38,7 +38,7 @@ def adopt_orphans() -> bool:
 
 
 def parent_of(pid: int) -> int | None:
-    """The parent of a process; None where there is no such process."""
+    """The parent of a process, or None if there is no such process."""
     try:
         about = (PROC / str(pid) / "stat").read_bytes()
     except OSError:
@@ -114,7 +114,7 @@ def holds(pid: int, inode: int) -> bool:
 
 
 def _opened(pid: int) -> list[str]:
-    """What a process has open; nothing where that is not told, or it is gone."""
+    """The open files of a process; nothing if they are hidden or it is gone."""
     try:
         return [_target(path) for path in (PROC / str(pid) / "fd").iterdir()]
     except OSError:
@@ -160,7 +160,7 @@ def connected_from_below(address: str, port: int) -> int | None:
             found = True
     if found and row == socket_row(address, port):
         return None
-    # What processes of other users have open is told to root alone.
+    # Only root can see the open files of other users' processes.
     is_others = row[1] != 0 and row[0] != os.geteuid() != 0
     return None if is_others else UNKNOWN
 
@@ -235,7 +235,7 @@ class Orphans:
         self._over: set[int] = set()
 
     def look(self) -> None:
-        """Wait for what was over at the last look, too."""
+        """Reap what was finished at the last check, too."""
         over = {pid for pid in self._children() if _is_over(pid)}
         for pid in over & self._over:
             try:

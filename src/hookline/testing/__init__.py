@@ -63,7 +63,7 @@ def app(tmp_path: Path) -> Hookline:
     made = Hookline(home=tmp_path / "home", workspace=workspace, policy=policy)
     made.load_hooks(packages=False)
     skills: Any = made.hooks.pm.get_plugin("skills")
-    skills.home = tmp_path  # not the skills of whoever runs the tests
+    skills.home = tmp_path  # not the skills of the person who runs the tests
     command_hooks: Any = made.hooks.pm.get_plugin("command-hooks")
     command_hooks.home = tmp_path  # nor their hooks
     return made

@@ -19,7 +19,7 @@ class HandlerChange:
     """`rewrote`, `denied` or `asked`."""
     fields: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What it set them to, where the hook hands over an event."""
+    """The new values, if the hook passes an event."""
     reason: str | None = None
 
     def __str__(self) -> str:
@@ -31,7 +31,7 @@ class Changes(list[HandlerChange]):
     """Changes in the order in which they happened."""
 
     def take(self, dispatch: Dispatch) -> None:
-        """Note what a dispatch changed; a sink for `hooks.trace`."""
+        """Record the changes of a dispatch; a sink for `hooks.trace`."""
         value: Any = dispatch.value
         if type(value) is Verdict:
             self.extend(_ruled(dispatch.hook, cast("Verdict[Any]", value)))
@@ -49,7 +49,7 @@ class Changes(list[HandlerChange]):
         return [change for change in self if change.by == plugin]
 
     def of(self, hook: str) -> list[HandlerChange]:
-        """What was done at one hook."""
+        """The changes at one hook."""
         return [change for change in self if change.hook == hook]
 
 

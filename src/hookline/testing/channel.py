@@ -1,4 +1,4 @@
-"""`RecordingChannel`: keeps what a turn sends, and answers its questions."""
+"""`RecordingChannel`: records what a turn sends, and answers its questions."""
 
 from __future__ import annotations
 

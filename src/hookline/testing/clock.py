@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 PATIENCE = 30.0
-"""Seconds of real time after which a test is told that nobody came back to sleep."""
+"""Seconds of real time after which a test fails because no task went back to sleep."""
 
 
 class VirtualClock:
-    """Time for triggers under test: `await clock.advance(60)` is a minute, and takes none.
+    """Time for triggers under test: `await clock.advance(60)` is a minute, and takes no time.
 
-    It returns when whoever it woke sleeps again, so that what they did is done.
+    It returns when the tasks that it woke sleep again, so that their work is done.
     """
 
     def __init__(self, now: float = 0.0) -> None:
@@ -35,17 +35,17 @@ class VirtualClock:
             self._sleepers.pop(sleeper, None)
 
     async def asleep(self, count: int = 1) -> None:
-        """Wait until so many sleep."""
+        """Wait until this many tasks sleep."""
         async with asyncio.timeout(PATIENCE), self._changed:
             await self._changed.wait_for(lambda: len(self._sleepers) >= count)
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass: those whose time has come wake, and sleep again."""
+        """Advance the time: due tasks wake, work and sleep again."""
         self._now += seconds
         await self._wake([s for s, when in self._sleepers.items() if when <= self._now])
 
     async def jump(self, to: float) -> None:
-        """Set the clock, forward or back: everybody looks at it again."""
+        """Set the clock forward or back; every sleeping task looks at it again."""
         self._now = to
         await self._wake([*self._sleepers])
 

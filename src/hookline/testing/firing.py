@@ -55,7 +55,7 @@ class Fire:
 
 
 def hooks_with(at: object) -> Hooks:
-    """The shipped hooks with nothing attached but what is tested."""
+    """The shipped hooks with nothing attached but the code under test."""
     hooks = Hooks()
     if isinstance(at, Mapping):
         raise HooklineError(f"at= takes a plugin, or a list of them or of (hook, handler), not {at!r}")

@@ -40,7 +40,7 @@ class Row:
     """One line of a table."""
 
     place: str
-    """Where it stands: `decisions.toml, row 3`."""
+    """Its location: `decisions.toml, row 3`."""
     event: str
     fields: dict[str, Any]
     decision: str
@@ -59,7 +59,7 @@ class Row:
         self.compare(await fire.call(self.event, at=at, **self.fields))
 
     def compare(self, verdict: Any) -> None:
-        """Compare a verdict with what the row expects; everything that differs is told at once."""
+        """Compare a verdict with the row's expectation, and report all differences at once."""
         got = Decision(verdict.decision).name.lower()
         pairs: list[tuple[str, Any, Any]] = [("decision", self.decision, got)]
         if self.reason is not None:
@@ -91,7 +91,7 @@ def decisions(table: str | Path | Iterable[Mapping[str, Any]]) -> Callable[[F], 
 
 
 def rows(table: str | Path | Iterable[Mapping[str, Any]]) -> list[Row]:
-    """The rows of a table, each checked; what is wrong with one is told with its place."""
+    """The validated rows of a table; an error names its location."""
     if not isinstance(table, str | Path):
         return [_row(each, f"row {n}") for n, each in enumerate(table, 1)]
     path = Path(table)

@@ -24,7 +24,7 @@ def start(app: Hookline, session_id: str | None = None, *, latest: bool = False)
         raise BadInput("--session needs the name of a session")
     if latest and session_id is not None:
         raise BadInput("--session and --continue each choose the session: give one of them")
-    app.models.get(app.model)  # one that is unknown is told before anything is typed
+    app.models.get(app.model)  # report an unknown one before anything is typed
     app.policy  # noqa: B018  # so is a policy that cannot be used
     try:
         asyncio.run(talk(app, session_id, latest=latest))
@@ -35,7 +35,7 @@ def start(app: Hookline, session_id: str | None = None, *, latest: bool = False)
 
 
 async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -> None:
-    """The chat, on what there is."""
+    """The chat, for a terminal or for plain pipes."""
     from ..terminal import diverted, guarded
     from .session import Chat
 
@@ -68,7 +68,7 @@ async def talk(app: Hookline, session_id: str | None, *, latest: bool = False) -
 
 
 def is_plain() -> bool:
-    """Whether escape codes would do harm, or nobody is there to see them."""
+    """Whether escape codes would do harm or would not be seen."""
     return os.environ.get("TERM", "") in ("dumb", "unknown", "") or not (
         sys.stdin.isatty() and sys.stdout.isatty()
     )

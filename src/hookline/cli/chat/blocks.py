@@ -1,4 +1,6 @@
-"""An answer cut into blocks while it comes in: what is complete is shown once, only the rest again."""
+"""Splits an answer into blocks while it arrives: complete blocks are shown once, only the rest is
+redrawn.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class Blocks:
         self._opened = ""
         self._blank = False
         self.cut = False
-        """Whether the block given last goes on in the next one."""
+        """Whether the last block continues in the next one."""
 
     @property
     def tail(self) -> str:
@@ -53,7 +55,7 @@ class Blocks:
         yield from self._grow(rest)
 
     def close(self) -> Iterator[str]:
-        """The text is over; give what is left of it."""
+        """End the text and return the rest of it."""
         yield from self._commit()
         self.__init__()
 
@@ -100,7 +102,7 @@ class Blocks:
         self._add(line)
 
     def _belongs(self, line: str) -> bool:
-        """Whether a line after a blank one goes on with a list."""
+        """Whether a line after a blank one continues a list."""
         return bool(ITEM.match(self._lines[0])) and (line.startswith("  ") or bool(ITEM.match(line)))
 
     def _add(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""The slash commands of a chat: its own, those that plugins bring, and the tools."""
+"""The slash commands of a chat: its own, those of plugins, and the tools."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ChatCommands:
         return slash.names(self._chat.app, self.known)
 
     async def run(self, name: str, arguments: str) -> None:
-        """Run a command or a tool and show what it gives."""
+        """Run a command or a tool and show its result."""
         chat = self._chat
         shown = await slash.run(chat.app, self.known, name, arguments, chat.call_tool)
         if shown:

@@ -23,7 +23,7 @@ ARGUMENT = re.compile(r"/(\S+)\s+(\S*)$")
 Names = Callable[[], Iterable[tuple[str, str]]]
 """The commands that there are, each with a line of help."""
 Choices = Callable[[str], Iterable[str]]
-"""What may follow a command."""
+"""The completions of a command's arguments."""
 
 
 def no_choices(command: str) -> Iterable[str]:
@@ -44,7 +44,7 @@ class ChatCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterator[Completion]:
-        """Commands at the beginning of a message, what they take, and files after an `@`."""
+        """Completes commands at the start of a message, their arguments, and files after an `@`."""
         before = document.text_before_cursor
         if found := COMMAND.fullmatch(before):
             for name, help_ in self._names():
@@ -77,7 +77,7 @@ def base(path: str) -> str:
 
 
 def entries(workspace: Path, folder: str) -> list[str]:
-    """What is in one folder, folders with a slash at their end."""
+    """The contents of one folder; folders end in a slash."""
     prefix = f"{folder}/" if folder else ""
     try:
         with os.scandir(workspace / folder) as found:
@@ -88,7 +88,7 @@ def entries(workspace: Path, folder: str) -> list[str]:
 
 
 def walk(workspace: Path) -> Iterator[str]:
-    """Files further down, the near ones first, without those that nobody names."""
+    """Files further down, nearest first, without hidden and generated ones."""
     folders, visited = [""], 0
     for folder in folders:
         for path in entries(workspace, folder):

@@ -63,7 +63,7 @@ class Prose(Paragraph):
         self.runs = Runs()
 
     def on_text(self, context: MarkdownContext, text: str | Text) -> None:
-        """Add to it, in the style at hand."""
+        """Append text in the current style."""
         self.runs.append((str(text), context.current_style or None))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -80,7 +80,7 @@ class LeftHeading(Heading):
         self.runs = Runs()
 
     def on_text(self, context: MarkdownContext, text: str | Text) -> None:
-        """Add to it, in the style at hand."""
+        """Append text in the current style."""
         self.runs.append((str(text), context.current_style or None))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -161,7 +161,7 @@ ELEMENTS: dict[str, type[MarkdownElement]] = {
 
 
 def breaks_of(plain: str, width: int) -> list[int] | None:
-    """Where a text is broken into lines; None where a word has to be broken, or there are lines."""
+    """The positions of line breaks; None if a word must be broken or the text contains lines."""
     if "\n" in plain or "\t" in plain:
         return None
     measure: Any = len if plain.isascii() else cell_len
@@ -231,7 +231,7 @@ def coloured(code: str, language: str, theme: str) -> Iterator[Runs]:
 
 @lru_cache(maxsize=64)
 def lexer_of(language: str) -> Any:
-    """What reads a language, or None: finding it takes as long as reading a few lines with it."""
+    """The lexer of a language, or None: finding one takes as long as lexing a few lines."""
     return Syntax("", language, tab_size=TAB).lexer
 
 

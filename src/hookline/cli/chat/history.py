@@ -1,4 +1,4 @@
-"""What a person typed before, in a file of the home; redacted where that is on."""
+"""The history of the prompt, in a file of the home; redacted if redaction is on."""
 
 from __future__ import annotations
 

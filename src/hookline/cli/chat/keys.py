@@ -1,4 +1,4 @@
-"""What a person types: the prompt with its keys, its history and its status line."""
+"""The prompt: keys, history and status line."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ class Keyboard:
             return await self._session.prompt_async()
 
     async def ask(self, question: Question) -> str:
-        """Show a question and read a line; what was typed before the question is no answer to it."""
+        """Show a question and read a line. Anything typed before the question does not count as an
+        answer.
+        """
         self._screen.pause()
         try:
             self._screen.question(question)
@@ -146,7 +148,7 @@ def bindings(*, question: bool = False) -> KeyBindings:
 
 
 def complete_word(buffer: Buffer) -> None:
-    """Put in what there is no doubt about; offer the rest."""
+    """Insert the unambiguous part; offer the rest."""
     state = buffer.complete_state
     if state is not None:
         offered = state.completions
@@ -164,7 +166,7 @@ def complete_word(buffer: Buffer) -> None:
 
 
 def color_depth() -> ColorDepth | None:
-    """No colours where they are not wanted."""
+    """Omit colours if they are turned off."""
     return ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
 
 
@@ -177,7 +179,7 @@ def private(path: Path) -> Path:
 
 @contextmanager
 def unechoed() -> Generator[None]:
-    """While an answer is shown, what is typed waits for the next prompt instead of being mixed in."""
+    """While an answer is shown, typed text waits for the next prompt instead of mixing in."""
     if sys.platform == "win32" or not sys.stdin.isatty():
         yield
         return

@@ -41,7 +41,7 @@ def page(text: str) -> Page:
 
 
 class Allowance:
-    """How many characters may be drawn with care: a burst, and then so many a second."""
+    """How many characters may be formatted: a burst, and then a number a second."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -49,7 +49,7 @@ class Allowance:
         self._at = clock()
 
     def takes(self, size: int) -> bool:
-        """Whether there is room for so many characters; if so, they are taken off."""
+        """Reserve room for characters. Returns whether there was enough."""
         now = self._clock()
         self._left = min(self._left + (now - self._at) * STEADY, BURST)
         self._at = now

@@ -18,7 +18,7 @@ from .view import one_line, text_of
 
 
 class Plain:
-    """Text on standard output, what happens beside it on standard error; no escape codes."""
+    """Writes text to standard output and everything else to standard error, without escape codes."""
 
     def __init__(self) -> None:
         self._out, self._err = direct(sys.stdout), direct(sys.stderr)
@@ -50,7 +50,7 @@ class Plain:
             self._beside(f"✗ {name}: {one_line(text, 500)}")
 
     def called(self, name: str, text: str, *, is_error: bool) -> None:
-        """Show what a call of the person's own came to, all of it."""
+        """Show the whole result of the user's own call."""
         self.result(name, text, is_error=is_error)
         if not is_error:
             self.say(text)
@@ -84,7 +84,7 @@ class Plain:
         return self._last
 
     def clear(self) -> None:
-        """Nothing: what was printed stays."""
+        """Do nothing: printed text stays."""
 
     def _beside(self, text: str) -> None:
         self.end()
@@ -92,7 +92,7 @@ class Plain:
 
 
 def forget_typed(fd: int) -> None:
-    """Drop what was typed on a terminal and not read yet."""
+    """Discard typed text that was not read yet."""
     if sys.platform != "win32":
         import termios
 
@@ -103,7 +103,7 @@ def forget_typed(fd: int) -> None:
 
 
 class LineReader:
-    """Reads messages from standard input, one a line; where a person types them, it prompts."""
+    """Reads messages from standard input, one per line, with a prompt on a terminal."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self.person = self.is_terminal()
@@ -136,7 +136,9 @@ class LineReader:
         return answer
 
     async def ask(self, question: Question) -> str:
-        """Show a question and read a line; what was typed before the question is no answer to it."""
+        """Show a question and read a line. Anything typed before the question does not count as an
+        answer.
+        """
         shown = [visible(question.text)]
         if question.is_approval:
             shown += [f"  {question.call}", *([visible(question.diff)] if question.diff else [])]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Region:
-    """Draws what is still changing below what is final, in one write each time."""
+    """Draws changing text below final text, in one write each time."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -19,7 +19,7 @@ class Region:
         """How wide each drawn line is: a narrower terminal has broken it into several since."""
 
     def draw(self, *changing: RenderableType) -> None:
-        """Take the place of what was drawn before."""
+        """Replace what was drawn before."""
         self._write("", changing)
 
     def add(self, final: RenderableType, *changing: RenderableType, gap: bool = False) -> None:

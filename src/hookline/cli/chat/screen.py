@@ -21,13 +21,13 @@ from .region import Region
 from .view import one_line, text_of
 
 FRAME = 1 / 15
-"""Seconds between two drawings of what is still growing."""
+"""Seconds between redraws of a growing block."""
 BATCH = 8000
 """Characters of complete blocks that wait for the next drawing at most."""
 FOLDED, FOLDED_DIFF = 4, 24
 """Lines of a result that are shown."""
 COMMANDS = ("shell", "shell_output")
-"""Tools whose results say at their end what came of it."""
+"""Tools whose results end with a summary."""
 WORKING = "working, Ctrl-C stops it"
 
 
@@ -64,7 +64,7 @@ class Screen:
     # --- a turn -------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Show that something is under way."""
+        """Show that work is in progress."""
         self._status = WORKING
         self._pending, self._several = 0, False
         self.console.line()
@@ -72,7 +72,7 @@ class Screen:
         self._draw()
 
     def event(self, event: StreamEvent) -> None:
-        """Show one piece of an answer; while somebody else has the terminal, it waits."""
+        """Show one piece of an answer. While something else uses the terminal, it waits."""
         if self._paused:
             self._held.append(event)
         elif event.kind == "text" or event.kind == "reasoning":
@@ -86,7 +86,7 @@ class Screen:
             self.result(data["name"], text_of(data["content"]), is_error=data["is_error"])
 
     def progress(self, text: str) -> None:
-        """Show the last line of what a running tool reports."""
+        """Show the last line of a running tool's progress."""
         lines = text[-2000:].rstrip().splitlines()
         if lines:
             self._status = one_line(lines[-1], max(self.console.width - 6, 10))
@@ -121,7 +121,7 @@ class Screen:
         self._fragment = self._pending > 0  # the next result follows
 
     def called(self, name: str, text: str, *, is_error: bool) -> None:
-        """Show what a call of the person's own came to."""
+        """Show the result of the user's own call."""
         self.result(name, text, is_error=is_error)
 
     def end(self) -> None:
@@ -156,7 +156,7 @@ class Screen:
         return self._last
 
     def printed(self, line: str, is_error: bool = False) -> None:
-        """Show a line that something else printed, above what is still growing."""
+        """Show a line that other code printed, above the growing block."""
         self._settle()
         gap, self._fragment = not self._fragment, True
         self._region.add(Text(printable(line)), *self._changing(), gap=gap)
@@ -180,7 +180,7 @@ class Screen:
         self.console.clear()
 
     def question(self, question: Question) -> None:
-        """Show a question; for an approval all of the call, and what it would change."""
+        """Show a question; for an approval, the whole call and the change it would make."""
         shown = Text("? ")
         shown.stylize("yellow")
         shown.append(visible(question.text), "bold")
@@ -191,10 +191,10 @@ class Screen:
             colour_diff(changes)
             shown.append_text(changes)
         self._add(shown)
-        self._fragment = True  # what comes of it belongs to it
+        self._fragment = True  # the result belongs to it
 
     def pause(self) -> None:
-        """Leave the terminal to somebody else for a while."""
+        """Leave the terminal to other code for a while."""
         self._flush()
         self._paused = True
         self._region.draw()
@@ -334,6 +334,6 @@ def is_diff(lines: list[str]) -> bool:
 
 
 def colour_diff(text: Text) -> None:
-    """Colour what was added and taken away."""
+    """Colour additions and deletions."""
     for sign, style in ((r"\+", "green"), ("-", "red"), ("@@ ", "cyan")):
         text.highlight_regex(rf"(?m)^( {{4}}|  └ )?{sign}.*$", style)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 HUMAN = Identity("human", "terminal", "chat")
 SETTLING = 0.02
-"""Seconds in which what is on its way to the screen arrives there."""
+"""Seconds for pending output to reach the screen."""
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class Chat(Channel):
         self._work: asyncio.Task[Any] | None = None
         self._asking = asyncio.Lock()
         self._is_busy = False
-        """Whether something is under way that is shown as it goes; if not, the person is typing."""
+        """Whether work in progress is being shown; if not, the person is typing."""
         self._downloading = DownloadProgress()
         self._reader: MessageReader | None = None
 
@@ -117,7 +117,7 @@ class Chat(Channel):
                         await self._do(self._take(text))
 
     def _reloaded(self, text: str) -> None:
-        """Hook files changed while the chat waits: told when it shows something next."""
+        """Hook files changed while the chat waits: report it with the next output."""
         self._news.append(text)
         self.commands.gather()
 
@@ -158,7 +158,7 @@ class Chat(Channel):
         return " " + " · ".join(parts)
 
     def costs(self) -> list[str]:
-        """What the session costs, and its last turn; nothing where no price is known."""
+        """The cost of the session and of its last turn; nothing if no price is known."""
         if not self.cost:
             return []
         turn = f" (+{money(self.turn_cost)})" if self.turn_cost else ""
@@ -182,7 +182,7 @@ class Chat(Channel):
         await self._show(self.app.resume(self.session_id, self))
 
     async def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something that Ctrl-C stops; an error is told, and the chat goes on."""
+        """Do something that Ctrl-C stops. An error is printed, and the chat continues."""
         self._is_busy = True
         try:
             await self._stoppable(work)
@@ -227,7 +227,7 @@ class Chat(Channel):
         await self._show(self.app.process(envelope, self))
 
     async def _show(self, turn: Awaitable[TurnResult | None]) -> None:
-        """A turn as it goes, then what it came to."""
+        """Show a turn while it runs, then its result."""
         self._delivered = []
         self.turn_cost = 0.0
         self.view.begin()
@@ -316,7 +316,7 @@ class Chat(Channel):
             self.view.event(event)
 
     def notify(self, note: Note) -> None:
-        """Show a note; while the person types, it waits for what is shown next."""
+        """Show a note. While the person types, it waits for the next output."""
         if self._is_busy:
             self.view.note(note.text)
         else:
@@ -346,7 +346,7 @@ class Chat(Channel):
     # --- Ctrl-C -------------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """Stop what is under way; the second time, leave; the third time, at once."""
+        """Stop the work in progress; the second time, leave; the third time, immediately."""
         if self._work is None:
             return
         if self._work.cancelling():
@@ -372,7 +372,7 @@ class Chat(Channel):
 
 
 def price(usage: dict[str, Any]) -> float:
-    """What one model call cost, where that is known."""
+    """The cost of one model call, if it is known."""
     return float(usage.get("cost") or 0.0)
 
 

@@ -27,7 +27,7 @@ SHOWN = 20
 
 
 def branch_commands(chat: Chat) -> list[SlashCommand]:
-    """Commands that change which session the chat is in, or what is in it."""
+    """Commands that change the chat's session or its contents."""
 
     async def new(app: Hookline, name: str) -> str:
         named = {"session_id": name.strip()} if name.strip() else {}

@@ -1,4 +1,4 @@
-"""What a chat shows and asks, whatever it is shown on; and text made fit for showing."""
+"""What a chat shows and asks, on a terminal or in plain text; and text made safe for display."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hookline.types import Content, StreamEvent
 
 
 class Stopped(Exception):
-    """The person stopped what was under way, or wants to leave.
+    """The person stopped the work in progress, or wants to leave.
 
-    Not KeyboardInterrupt: raised inside a task, that one ends the whole loop.
+    Not KeyboardInterrupt: raised inside a task, that ends the whole loop.
     """
 
 
 class ChatView(Protocol):
-    """Where a conversation is shown: a terminal with all it can do, or plain lines."""
+    """Displays a conversation: on a full terminal, or in plain lines."""
 
     def begin(self) -> None:
         """A turn begins."""
@@ -30,15 +30,15 @@ class ChatView(Protocol):
         ...
 
     def progress(self, text: str) -> None:
-        """Show what a running tool reports."""
+        """Show a running tool's progress."""
         ...
 
     def result(self, name: str, text: str, *, is_error: bool) -> None:
-        """Show what a call of the model's came to."""
+        """Show the result of the model's call."""
         ...
 
     def called(self, name: str, text: str, *, is_error: bool) -> None:
-        """Show what a call of the person's own came to."""
+        """Show the result of the user's own call."""
         ...
 
     def end(self) -> None:
@@ -46,7 +46,7 @@ class ChatView(Protocol):
         ...
 
     def say(self, text: str) -> None:
-        """Show a text that is not part of the stream: a message, or what a command answers."""
+        """Show text outside of the stream: a message, or the reply of a command."""
         ...
 
     def note(self, text: str) -> None:
@@ -62,7 +62,7 @@ class ChatView(Protocol):
         ...
 
     def clear(self) -> None:
-        """Wipe what was shown."""
+        """Clear the screen."""
         ...
 
 
@@ -71,11 +71,11 @@ class MessageReader(Protocol):
 
     @property
     def person(self) -> bool:
-        """Whether somebody is there who can be asked."""
+        """Whether a person is there to be asked."""
         ...
 
     async def read(self) -> str:
-        """The next message; EOFError at the end, Stopped where the person wants to leave."""
+        """Return the next message. Raises EOFError at the end, Stopped if the person wants to leave."""
         ...
 
     async def ask(self, question: Question) -> str:
@@ -84,7 +84,7 @@ class MessageReader(Protocol):
 
 
 def one_line(text: str, width: int) -> str:
-    """The text in one line, cut where it is too long."""
+    """The text in one line, shortened if necessary."""
     line = " ".join(printable(text[: width * 4]).split())
     return line if len(line) <= width else line[: width - 1] + "…"
 

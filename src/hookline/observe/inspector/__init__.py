@@ -14,5 +14,5 @@ from typing import Final
 PAGE: Final = "/inspect"
 """Where the page is."""
 FILES: Final = "/inspect/static/"
-"""Where its files are: for everybody, as there is nothing of anybody in them."""
+"""The folder of its static files. They are public, because they contain no one's data."""
 STATIC: Final = Path(__file__).parent / "static"

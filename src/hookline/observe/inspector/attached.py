@@ -67,7 +67,7 @@ def _described(impl: Implementation) -> dict[str, Any]:
 
 
 def plugins(app: Hookline, measured: Mapping[str, Measured]) -> dict[str, Any]:
-    """Every plugin with its state, hooks and times, the hook files, and what is wrong."""
+    """Every plugin with its state, hooks and times, the hook files, and the problems."""
     hooks = app.hooks
     own: dict[str, list[str]] = {}
     handlers: dict[str, list[str]] = {}

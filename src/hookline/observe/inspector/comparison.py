@@ -24,7 +24,7 @@ Step = dict[str, Any]
 
 
 async def replayed(app: Hookline, session_id: str) -> dict[str, Any]:
-    """Replay a session through today's plugins, and lay it beside the original; nothing is written."""
+    """Replay a session with today's plugins and compare it with the original; nothing is written."""
     from ..replay import ReplayApp, replay
 
     def make() -> ReplayApp:

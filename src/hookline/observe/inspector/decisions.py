@@ -1,4 +1,4 @@
-"""What was decided on tool calls, by whom and why: from the tape, the approvals and the audit log."""
+"""Decisions on tool calls, who made them and why: from the tape, approvals and audit log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def decisions(
     found: list[dict[str, Any]] = []
     for info in await store.sessions(limit=SESSIONS):
         if len(found) >= limit and info.updated < found[limit - 1]["time"]:
-            break  # whatever it has is older than what there is
+            break  # whatever it has is older than the current state
         found += await _of_session(store, info.id, decision, limit)
         found.sort(key=lambda each: each["time"], reverse=True)
     return found[:limit]
@@ -56,7 +56,7 @@ async def _of_session(
 
 
 def decision_of(entry: Entry) -> dict[str, Any] | None:
-    """What was decided on a call; None where nobody ruled on it."""
+    """The decision on a call, or None if no one ruled on it."""
     given: list[Any] = entry.meta.get("rulings") or []
     rulings = [cast("dict[str, Any]", each) for each in given if isinstance(each, dict)]
     is_result = entry.kind == TOOL_RESULT
@@ -76,7 +76,7 @@ def decision_of(entry: Entry) -> dict[str, Any] | None:
 
 
 def outcome_of(rulings: list[dict[str, Any]], ran: bool) -> str:
-    """`deny` where it did not run; else `ask` where a person was asked, `rewrote`, or `allow`."""
+    """`deny` if it did not run; otherwise `ask` if a person was asked, `rewrote`, or `allow`."""
     if not ran:
         return "deny"
     if any(ruling.get("decision") == "ask" for ruling in rulings):
@@ -106,7 +106,7 @@ def pending(app: Hookline) -> list[dict[str, Any]]:
 
 
 def audited(app: Hookline, session_id: str | None = None) -> list[dict[str, Any]] | None:
-    """The last lines of the audit log, the newest first; None where there is none."""
+    """The last lines of the audit log, newest first; None if there is no log."""
     from hookline.policy.hash_chain import files_of, records
 
     path = app.safeguards.audit_path

@@ -1,4 +1,4 @@
-"""One entry with all that explains it: what it says, what was changed, who decided and where."""
+"""One entry with its explanation: its content, its changes, and who decided where."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def explained(
     hooks: HookRegistry,
     turn: Entry | None = None,
 ) -> dict[str, Any]:
-    """An entry as the page shows it when it is opened; `around` are the entries of its call.
+    """An entry as the page shows it; `around` are the entries of its call.
 
-    `turn` is the entry that its turn starts with. Without records, nothing is said of who saw it.
+    `turn` is the first entry of its turn. Without records, nothing is said about the handlers.
     """
     told: dict[str, Any] = {
         "id": entry.id,

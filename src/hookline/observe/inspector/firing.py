@@ -1,4 +1,4 @@
-"""Whether a hook fired: how often, who ran, what they did, and the last times."""
+"""Whether a hook fired: how often, which handlers ran, what they did, and the last times."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from .reader import AppReader
 
 LATEST: Final = 10
-"""How many dispatches are told one by one."""
+"""How many dispatches are listed individually."""
 
 
 async def firing(reader: AppReader, hook: str, since: float) -> dict[str, Any]:
-    """What was traced of one hook since a time."""
+    """The trace of one hook since a given time."""
     app = reader.app
     trace = await reader.trace(None, since)
     found = [record for record in trace.records if record.kind == "hook" and record.name == hook]
@@ -35,7 +35,7 @@ async def firing(reader: AppReader, hook: str, since: float) -> dict[str, Any]:
 
 
 def unseen(app: Hookline, hook: str) -> str:
-    """What it means that the trace has no call of a hook."""
+    """Why the trace may have no call of a hook."""
     from ..trace.tracer import decides
 
     level = app.tracing.level
@@ -71,7 +71,7 @@ async def _told(reader: AppReader, record: TraceRecord) -> dict[str, Any]:
 
 
 async def _number(reader: AppReader, record: TraceRecord) -> int | None:
-    """Which turn of its session it was in; None where the tape has none such."""
+    """The number of its turn in the session; None if the tape has no such turn."""
     outline = await reader.outlines.of(reader.app.store(), record.session)
     turns = outline.turns if outline is not None else []
     return next((turn.number for turn in turns if turn.turn_id == record.turn), None)

@@ -33,7 +33,7 @@ KEPT: Final = 8
 LINES: Final = 2000
 """How many lines a tree has at most."""
 
-# As the journal writes them. Reading what was cut off in its middle takes ten times as long.
+# As the journal writes them. Parsing a truncated payload takes ten times as long.
 _TURNED = re.compile(r'\{"status":"([\w ]*)","turn_id":"([\w-]*)"')
 
 
@@ -111,7 +111,7 @@ class Outline:
         }
 
     def turn_line(self, turn: OutlineTurn, records: Iterable[TraceRecord]) -> dict[str, Any]:
-        """A turn in the list, with what was traced of it."""
+        """A turn in the list, with a summary of its trace."""
         own = self.entries[turn.start : turn.end]
         began, ended = interval(own, records)
         said = next((entry.preview for entry in own if entry.role == "user"), "")
@@ -129,7 +129,7 @@ class Outline:
 
     @cached_property
     def tree(self) -> dict[str, Any]:
-        """The tree as lines: how deep each stands, which entry it is, what was said."""
+        """The tree as lines: depth, entry and text."""
         tree = Tree.of(self.entries)
         trunk = set(map(id, tree.trunk()))
         lines: list[dict[str, Any]] = []
@@ -167,7 +167,7 @@ class Outline:
 
 
 def turned(head: str) -> tuple[str, str]:
-    """What an entry says of a turn: how it is, and which."""
+    """The state and id of a turn, from an entry."""
     if found := _TURNED.match(head):
         return found[1], found[2]
     said = opened(head)
@@ -182,7 +182,7 @@ class Outlines:
         self._reading = asyncio.Lock()
 
     async def of(self, store: TapeStore, session_id: str) -> Outline | None:
-        """A session's outline; None where there is no such session."""
+        """A session's outline; None if there is no such session."""
         async with self._reading:  # a page asks for several things of a session at once
             return await self._of(store, session_id)
 

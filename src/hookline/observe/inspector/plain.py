@@ -1,4 +1,4 @@
-"""What is recorded, as a page gets it: long texts cut, and differences as lines."""
+"""Records for the page: long texts shortened, and differences as lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST: Final = 500
 
 
 def plain(value: Any, longest: int = LONGEST) -> Any:
-    """JSON with its long texts and lists cut, and a note where that was done."""
+    """JSON with long texts and lists shortened, and a note where that was done."""
     if isinstance(value, str):
         return cut(value, longest)
     if isinstance(value, list):
@@ -31,7 +31,7 @@ def plain(value: Any, longest: int = LONGEST) -> Any:
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """A text without its end where it is too long, and without halves of surrogate pairs."""
+    """A text shortened if it is too long, and without halves of surrogate pairs."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()  # a half has no UTF-8, and no place in a page
     left = len(text) - longest

@@ -1,4 +1,4 @@
-"""Reading for the page: outlines, the entries around one, and what was traced; each read once."""
+"""Reads records for the page: outlines, the entries around one, and the trace, each once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TIMELINES: Final = 3
 GLANCE: Final = 600
 """Entries of a turn at a first glance: more than its first bars are made of."""
 MOMENT: Final = 2.0
-"""Seconds for which what may still grow is good enough for the next part of the same list."""
+"""Seconds for which a growing record is fresh enough for the next part of the same list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +102,18 @@ class AppReader:
         return [entry for entry in found if entry is not None]
 
     async def records(self, outline: Outline, turn: OutlineTurn) -> list[TraceRecord]:
-        """What was traced of a turn."""
+        """The trace of a turn."""
         return (await self._records(outline, [turn])).get(turn.turn_id, [])
 
     async def _records(
         self, outline: Outline, turns: Sequence[OutlineTurn]
     ) -> dict[str, list[TraceRecord]]:
-        """What was traced of consecutive turns, by turn."""
+        """The traces of consecutive turns, by turn."""
         first, last = outline.entries[turns[0].start], outline.entries[turns[-1].end - 1]
         return await self._traced.of(self.trace, first.session_id, first.time, last.time)
 
     async def turn_lines(self, outline: Outline, start: int, count: int) -> list[dict[str, Any]]:
-        """A range of the turns; each takes as long as its timeline shows."""
+        """A range of turns; each lasts as long as its timeline shows."""
         turns = outline.turns[start : start + count]
         if not turns:
             return []
@@ -121,13 +121,13 @@ class AppReader:
         return [outline.turn_line(turn, traced.get(turn.turn_id, ())) for turn in turns]
 
     async def trace(self, session: str | None, since: float) -> Trace:
-        """What was traced, of a session or of all."""
+        """The trace of a session, or of all."""
         return await self.apart(lambda tape, traces: traces.read(session, since=since))
 
     async def apart(self, reading: Callable[[TapeStore, TraceStore], Coroutine[Any, Any, T]]) -> T:
-        """Read a lot of the trace beside the loop that turns run in: that may take seconds.
+        """Read much of the trace in a thread, because that may take seconds.
 
-        A file is opened once more in a thread. Other stores belong to the loop.
+        A file is opened again in the thread. Other stores belong to the loop.
         """
         tape = self.app.store()
         traces = await self.app.tracing.store()  # with what waited to be kept
@@ -148,7 +148,7 @@ class AppReader:
         return known
 
     async def glance(self, outline: Outline, turn: OutlineTurn) -> Timeline:
-        """The first bars of a turn, however long it is: what is shown while the rest is read."""
+        """The first bars of a turn, shown while the rest is read."""
         from .timeline import bars_of
 
         if turn.end - turn.start <= 2 * GLANCE:
@@ -184,10 +184,10 @@ async def _reading_file(
 
 
 class TracedTurns:
-    """What was traced of the session that was looked at last, by turn.
+    """The trace of the last viewed session, by turn.
 
-    A trace is read from a time on, up to its end. So a turn that was over long before the trace was
-    read is taken from what was read then.
+    A trace is read from a point in time to its end, so a turn that ended long before the last read
+    comes from that read.
     """
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class TracedTurns:
             if not is_held or ended + SETTLED >= self._read:
                 read = time()
                 turns = by_turn((await trace(session, since)).records)
-                if is_held:  # what was read before goes further back
+                if is_held:  # the earlier read goes further back
                     return turns
                 self._session, self._since, self._read, self._turns = session, since, read, turns
             return self._turns

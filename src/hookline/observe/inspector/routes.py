@@ -56,9 +56,9 @@ def unstored(response: Response) -> None:
 
 
 def inspector_routes(app: Hookline, leaving: asyncio.Event) -> tuple[APIRouter, APIRouter]:
-    """The page, which has nothing of anyone in it, and what it reads, which is for operators.
+    """The page, which contains no data and is public, and its data, which is for operators.
 
-    Of one app that runs; `leaving` ends what is listened to.
+    They belong to one running app; `leaving` ends the live streams.
     """
     reader = AppReader(app, leaving)
     api = APIRouter()

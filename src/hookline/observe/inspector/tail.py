@@ -1,7 +1,7 @@
-"""The live tail: dispatches of this process as they happen, and entries that anybody writes.
+"""The live tail: dispatches of this process as they happen, and new entries of every process.
 
-While somebody looks, a sink is on the hooks; when nobody does, they are compiled as if there were none.
-Entries are looked for in the store, so that what other processes do is seen as well.
+The hooks have a sink only while someone watches; otherwise they are compiled without one. Entries are
+polled from the store, so that the work of other processes is visible too.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from hookline.tape import Entry, SessionInfo, TapeStore
 
 WAITING: Final = 2000
-"""Frames that may wait for a reader; of a slow one the oldest are dropped, and it is told how many."""
+"""Frames that may wait for a reader. A slow reader loses the oldest, and gets their number."""
 LOOK: Final = 0.5
 """Seconds between two looks for new entries."""
 BEAT: Final = 15.0
-"""Seconds of silence after which a comment says that somebody is there."""
+"""Seconds of silence after which a comment keeps the connection open."""
 ROOM: Final = 400
 """Characters of one text in a payload."""
 SAID: Final = ("payload", "reason", "error", "calls", "preview")
-"""What of a frame is redacted."""
+"""The fields of a frame that are redacted."""
 SESSIONS: Final = 20
 """How many sessions are looked at: those written to last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a reader wants to see; what is empty asks for nothing."""
+    """A reader's filter; empty fields match everything."""
 
     hook: str = ""
     plugin: str = ""
@@ -64,20 +64,20 @@ class Filter:
 
 
 class Tail:
-    """What happens, for everybody who looks."""
+    """Current events, for all watchers."""
 
     def __init__(self, app: Hookline, leaving: asyncio.Event) -> None:
         self._app = app
         self._leaving = leaving
         """Set when the server goes down."""
         self._readers: list[_TailReader] = []
-        """Those who look at dispatches."""
+        """Those who watch dispatches."""
         self._off: Callable[[], Any] | None = None
         self.watching = 0
         """How many read along."""
 
     async def events(self, wanted: Filter) -> AsyncGenerator[str]:
-        """What is wanted, as Server-Sent Events, until the reader is gone."""
+        """The matching events, as Server-Sent Events, until the reader is gone."""
         reader = _TailReader(wanted)
         self.watching += 1
         if wanted.dispatches:
@@ -115,7 +115,7 @@ class Tail:
             reader.put(frame)
 
     async def _redacted(self, frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Redact frames in a thread: turns go on while a page is watched."""
+        """Redact frames in a thread, so that turns continue while a page is open."""
         redactor = self._app.safeguards.redactor
         if redactor is None:
             return frames
@@ -158,7 +158,7 @@ class Followed:
         """No session that is not known was written to since this time; 0 where all are known."""
 
     async def begin(self) -> None:
-        """Take what there is as known."""
+        """Mark everything present as known."""
         listed = await self._store.sessions(limit=SESSIONS)
         for info in listed:
             leaf = await self._store.leaf(info.id)
@@ -167,7 +167,7 @@ class Followed:
         self._floor = _floor(listed)
 
     async def new_entries(self) -> list[Entry]:
-        """What was written since the last look."""
+        """The entries written since the last poll."""
         found: list[Entry] = []
         listed = await self._store.sessions(limit=SESSIONS)
         for info in listed:
@@ -187,7 +187,7 @@ class Followed:
         return found
 
     async def _since(self, session_id: str, floor: float) -> list[Entry]:
-        """The last entries of a session, those that were written after a time."""
+        """The entries of a session that were written after a given time."""
         count = 50
         while True:
             found = await self._store.entries(session_id, limit=count, newest_first=True)

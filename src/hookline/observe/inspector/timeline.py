@@ -33,7 +33,7 @@ SHOWN: Final[dict[str, Callable[[Bar], bool]]] = {
     "decided": lambda bar: bar.kind not in _HOOKS or bar.state != "ok",
     "none": lambda bar: bar.kind not in _HOOKS,
 }
-"""Which bars are shown, by what somebody wants to see."""
+"""Which bars are shown, by the selected level of detail."""
 _HOOKS = ("hook", "handler")
 
 
@@ -80,9 +80,9 @@ class Bar:
 def bars_of(
     entries: list[Entry], records: list[TraceRecord], *, running: bool = False, hooks: bool = True
 ) -> list[Bar]:
-    """The bars of a turn, each after the one that it is in, the earliest first.
+    """The bars of a turn, each after its parent, earliest first.
 
-    Without `hooks` there are no bars for them, but the turn lasts as long as with them.
+    Without `hooks` they have no bars, but the turn lasts as long as with them.
     """
     bars: list[Bar] = []
     waiting = [_Bars(entries, records, running, hooks).whole]
@@ -122,7 +122,7 @@ def _is_of(bar: Bar, entry: str) -> bool:
 
 
 class _Bars:
-    """Goes along a turn's entries, then along what was traced of it."""
+    """Walks a turn's entries, then its trace."""
 
     def __init__(
         self, entries: list[Entry], records: list[TraceRecord], running: bool, hooks: bool

@@ -86,7 +86,7 @@ def payload(spec: HookSpec) -> tuple[Field[Any], ...]:
 
 
 def lifecycle(catalog: Catalog) -> str:
-    """One turn as an indented picture: what is called, and what becomes of the results."""
+    """One turn as an indented diagram: the calls, and the use of their results."""
     steps = [("    " * depth + name, catalog.get(name)) for depth, name in walk()]
     names = max(len(name) for name, _ in steps)
     reducers = max(len(str(spec.reducer)) for _, spec in steps if spec)
@@ -206,7 +206,7 @@ def entry(spec: HookSpec) -> Iterator[str]:
 
 
 def event_fields(spec: HookSpec) -> Iterator[str]:
-    """What an event carries, and what its result may set."""
+    """The fields of an event, and those that its result may set."""
     shown = ", ".join(f"`{f.name}: {annotation_of(f)}`" for f in payload(spec)) or "nothing"
     yield f"Carries {shown}."
     yield ""
@@ -222,7 +222,7 @@ def annotation_of(field: Field[Any]) -> str:
 
 
 def default_of(field: Field[Any]) -> str:
-    """A field's default, where it is a plain value."""
+    """A field's default, if it is a plain value."""
     return "" if field.default is MISSING else f" = {field.default!r}"
 
 

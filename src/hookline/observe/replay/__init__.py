@@ -1,4 +1,4 @@
-"""Replay and backtest: what was recorded, once more, through the hooks of today.
+"""Replay and backtest: re-run recorded sessions and judge recorded calls with today's hooks.
 
 `replay` plays a session and compares; `backtest` judges the recorded tool calls of many.
 """

@@ -43,7 +43,7 @@ class ReplayApp(Hookline):
         self.tracing.wanted = False
         self.playback = Playback()
         self.notes: list[str] = []
-        """What whoever reads the outcome should know."""
+        """Notes for the reader of the result."""
         self._plugin_files = plugins
 
     @classmethod
@@ -60,7 +60,7 @@ class ReplayApp(Hookline):
     def options_like(
         cls, app: Hookline, plugins: Sequence[Path] = (), packs: Sequence[str | Path] = ()
     ) -> dict[str, Any]:
-        """What such an app is made with."""
+        """The arguments for such an app."""
         return {
             "home": app.home,
             "workspace": app.workspace,
@@ -74,7 +74,7 @@ class ReplayApp(Hookline):
         }
 
     def load_hooks(self, *, packages: bool = True, only_cli: bool = False) -> None:
-        """Load today's plugins and hook files, then those that are tried out."""
+        """Load today's plugins and hook files, then those under test."""
         super().load_hooks(packages=packages, only_cli=only_cli)
         leave_servers_alone(self)
         self.hook_files.load()
@@ -89,7 +89,7 @@ class ReplayApp(Hookline):
 
     @cached_property
     def tools(self) -> Registry:
-        """Today's tools, each of which gives what was recorded."""
+        """Today's tools, each returning its recorded results."""
         registry = RecordedRegistry(self.playback.results)
         self.plugins.register_tools(registry)
         return registry

@@ -45,7 +45,7 @@ class Gates(ToolRunner):
 
     def __init__(self, app: ReplayApp) -> None:
         super().__init__(app.hooks, app.tools, judge=Confinement(app).judge, approve=self._asked)
-        self._start = HookRegistry(app.hooks.catalog)["tool_execution_start"]  # nobody hears of it
+        self._start = HookRegistry(app.hooks.catalog)["tool_execution_start"]  # not published
 
     async def _asked(self, request: dict[str, Any], resolve: Resolve | None) -> Ruling:
         return Ruling(reason=str(request["question"]), by="resolve_approval")
@@ -82,7 +82,7 @@ class RecordedSpending:
         }
 
     def count(self, row: RecordedCall | Turned | Used) -> None:
-        """Count what a row of the record cost."""
+        """Add the cost of a row."""
         spent = self.spent
         if isinstance(row, Used):
             usage: dict[str, Any] = json.loads(row.meta).get("usage") or {}
@@ -129,7 +129,7 @@ class Court:
         self._journal = Unwritten()
         self._spending: RecordedSpending | None = None
         self._known: set[str] = set()
-        """The tools that ran in what was judged so far."""
+        """The tools that ran in the calls judged so far."""
         self._counts = bool(app.policy.packs or app.policy.budget)
 
     async def hear(self, source: CallSource, session_id: str, since: float, tell: Tell | None) -> None:
@@ -225,7 +225,7 @@ class Court:
             tools.stand_in([call])
 
     def notes(self) -> Iterable[str]:
-        """What whoever reads the report should know."""
+        """Notes for the reader of the report."""
         tools = self._gates.registry
         if isinstance(tools, RecordedRegistry) and tools.missing:
             yield f"tools that are not there now, any arguments welcome: {', '.join(tools.missing)}"
@@ -247,5 +247,5 @@ def plain(arguments: Any) -> Any:
 
 
 def as_data(ruling: Ruling) -> dict[str, Any]:
-    """A ruling as the tape would keep it; a question that was only counted is nobody's answer."""
+    """A ruling as the tape would record it; an unanswered question has no answer."""
     return {"by": ruling.by, "decision": ruling.decision.name.lower(), "reason": ruling.reason}

@@ -1,7 +1,7 @@
-"""Comparison: where a replay came out otherwise than the original, item by item.
+"""Comparison: the differences between a replay and its original, item by item.
 
-Ids and times are no difference. What two replays of the same record do not agree on is not put down as
-a difference either: it is told apart, as not deterministic.
+Ids and times do not count as differences. If two replays of the same record disagree, that is reported
+separately as nondeterministic.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class Difference:
     call: str = ""
     tool: str = ""
     place: str = ""
-    """The answer within its turn, where there are several."""
+    """The number of the answer within its turn, if there are several."""
 
     @property
     def key(self) -> Key:
-        """What makes two differences the same one, whatever the values."""
+        """The key of a difference, independent of the values."""
         return self.item, self.field, self.call or self.place
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An item of the original and what became of it."""
+    """An item of the original and its replay."""
 
     index: int
     original: RecordedItem
@@ -52,7 +52,7 @@ class Pair:
 
 @dataclass(slots=True)
 class Comparison:
-    """A replay beside its original."""
+    """A replay next to its original."""
 
     session_id: str
     pairs: list[Pair] = field(default_factory=list[Pair])
@@ -97,7 +97,7 @@ class Comparison:
 
 
 def view(item: RecordedItem) -> dict[str, Any]:
-    """An item as data, without what is different each time."""
+    """An item as data, without values that differ each time."""
     return {
         "outcome": outcome(item),
         "message": item.prompt if item.kind == "turn" else (item.envelope or {}).get("content"),
@@ -125,7 +125,7 @@ def call_view(call: RecordedToolCall) -> dict[str, Any]:
 
 
 def decision(call: RecordedToolCall) -> dict[str, Any]:
-    """What was decided on a call, by whom and why."""
+    """The decision on a call, with who made it and why."""
     return {"decision": call.decided, "by": call.by, "reason": call.reason}
 
 
@@ -135,7 +135,7 @@ def outcome(item: RecordedItem) -> str:
 
 
 def compare(index: int, then: RecordedItem, now: RecordedItem) -> Iterator[Difference]:
-    """What is not the same about an item."""
+    """The differences of an item."""
 
     def found(kind: Field, before: Any, after: Any, **about: str) -> Iterator[Difference]:
         if before != after:

@@ -1,7 +1,7 @@
-"""A backtest as one HTML page that needs nothing else and asks for nothing from anywhere.
+"""A backtest as one self-contained HTML page.
 
-What is on the tape is text and stays text: it is escaped, and the page's own policy allows its style
-and nothing more.
+Text from the tape stays text: it is escaped, and the page's content security policy allows only its
+own style.
 """
 
 from __future__ import annotations

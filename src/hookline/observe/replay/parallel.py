@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .traffic import Opens
 
 WORTH: Final = 100_000
-"""Entries for which another process is worth its start."""
+"""Entries that make another process worth starting."""
 
 
 def backtest_parallel(
@@ -42,7 +42,7 @@ def backtest_parallel(
     jobs: int | None = None,
     tell: Tell | None = None,
 ) -> BacktestReport:
-    """Judge the calls of sessions; by default on as many cores as it is worth."""
+    """Judge the calls of sessions, by default on as many cores as useful."""
     started = perf_counter()
     if jobs is None:
         entries = sum(session.entries for session in sessions)
@@ -57,7 +57,7 @@ def backtest_parallel(
 
 
 def shares(sessions: Sequence[SessionSize], jobs: int) -> list[list[str]]:
-    """The sessions in as many parts as there are jobs, each about as long as the others."""
+    """Split the sessions into one part per job, each about equally long."""
     parts: list[list[str]] = [[] for _ in range(max(1, jobs))]
     lengths = [0] * len(parts)
     for session in sorted(sessions, key=lambda session: session.entries, reverse=True):
@@ -124,7 +124,7 @@ _SILENT = "a process of the backtest ended without a report"
 
 
 def _listen(worker: Child, heard: SimpleQueue[Any]) -> None:
-    """Pass on what a process says, to its report or its end."""
+    """Forward the messages of a process until its report or its end."""
     assert worker.stdout is not None
     said: Any = None
     try:

@@ -1,7 +1,7 @@
-"""Playback: the model's and the tools' recorded answers, and what people answered, given again.
+"""Playback: returns the recorded answers of the model, the tools and people.
 
-No tool of the app can be reached from here: whatever the registry finds is a tool of the same name and
-schema that gives what was recorded.
+No tool of the app can be reached from here: every tool that the registry finds has the same name and
+schema and returns what was recorded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hookline.types import StreamEvent
 from .record import RecordedItem, RecordedToolCall, is_approval, plain_text, restored
 
 Join = Callable[[Any, Any], None]
-"""Lets something that was said join the running turn."""
+"""Lets a message join the running turn."""
 
 
 class RecordedModel:
@@ -99,7 +99,7 @@ def failure_of(turn: RecordedItem) -> ModelFailed:
 
 
 def is_as_recorded(request: ModelRequest, turn: RecordedItem, at: int) -> bool:
-    """Whether the model is asked what it was asked then, as far as this turn goes."""
+    """Whether the model gets the same request as in the recording, so far in this turn."""
     if at >= len(turn.answers):
         return False
     if at == 0:
@@ -150,7 +150,7 @@ def events_of(answer: Mapping[str, Any], usage: Mapping[str, Any]) -> Iterator[S
 
 
 class RecordedModels(Models):
-    """Models of which each is the recorded one."""
+    """Models that all return the recording."""
 
     def __init__(self, recorded: RecordedModel, **options: Any) -> None:
         super().__init__(**options)
@@ -167,7 +167,7 @@ class RecordedModels(Models):
 
 
 class Results:
-    """What tools gave, by call; and what stands in where nothing may or can be given."""
+    """The results of tools, by call, and a substitute where there is none."""
 
     def __init__(self, stop: Callable[[str], None]) -> None:
         self.supplied: dict[str, str] = {}
@@ -210,7 +210,7 @@ class Results:
         return restored(call.content)
 
     async def approve(self, request: dict[str, Any], resolve: Resolve | None) -> Ruling:
-        """What a person answered then, where it was the very same call; nobody is asked now."""
+        """The recorded answer of a person, if the call is exactly the same; no one is asked now."""
         question = str(request["question"])
         call = self._now.get(str(request["call_id"]))
         then = next((r for r in reversed(call.rulings if call else []) if is_approval(r)), None)
@@ -232,7 +232,7 @@ def alike(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 class RecordedTool(Tool):
-    """A tool with another's name and schema that gives what was recorded."""
+    """A tool with another's name and schema that returns the recorded result."""
 
     __slots__ = ("_results",)
 
@@ -248,7 +248,7 @@ class RecordedTool(Tool):
 
 
 class RecordedRegistry(Registry):
-    """A registry that gives no tool but recorded ones, also for what is added to it later."""
+    """A registry of recorded tools only, including those added later."""
 
     def __init__(self, results: Results) -> None:
         self._results = results
@@ -285,7 +285,7 @@ class RecordedRegistry(Registry):
 
 
 def by_default(call: RecordedToolCall) -> str | None:
-    """What the default said of a call, from which its side effects can be told."""
+    """The default's ruling on a call, which reveals its side effects."""
     found = (r for r in call.rulings if str(r.get("by", "")).startswith("default "))
     return next((str(r.get("decision")) for r in found), None)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_plugin(app: Hookline, path: Path) -> list[str]:
-    """Attach what a file has to an app, after everything else; what was put aside for it."""
+    """Attach the contents of a file to an app, after everything else. Returns what it replaced."""
     place = path / "__init__.py" if path.is_dir() else path
     if not place.is_file():
         raise ReplayError(f"--plugin {path}: there is no such file; name a hook file or a plugin")

@@ -1,7 +1,7 @@
-"""The record: what a branch of a tape says happened, item by item.
+"""The record: the events of a branch of a tape, item by item.
 
-An item is a turn, a message that got none, or a call that a person made; what else stands on the tape
-is carried over as it is. Both sides of a comparison are read by the same functions.
+An item is a turn, a message without a turn, or a person's own call; other entries are carried over
+unchanged. Both sides of a comparison are read by the same functions.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from hookline.tools.arguments import parse
 from hookline.types import NOBODY, AudioPart, Identity, ImagePart, TextPart
 
 Decided: TypeAlias = Literal["allowed", "approved", "rejected", "denied"]
-"""What became of a call: let through, let through by a person, refused by one, refused."""
+"""The outcome of a call: allowed, approved by a person, rejected by one, or denied."""
 
 Kind: TypeAlias = Literal["turn", "inbound", "call", "carried"]
 
 CARRIED = frozenset({MESSAGE, ANCHOR, SWITCH})
-"""What stands between turns and has a say in the context."""
+"""Entries between turns that affect the context."""
 
 APPROVAL = ("resolve_approval", "approval")
 
 
 @dataclass(slots=True)
 class RecordedToolCall:
-    """A tool call: what was asked for, what was decided, what came of it."""
+    """A tool call: its request, its decision and its result."""
 
     id: str
     name: str
     requested: Any
     entry: str
     arguments: dict[str, Any] | None = None
-    """What it ran with; None where it did not run."""
+    """The arguments that it ran with; None if it did not run."""
     rulings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     answered: bool = False
     content: Any = ""
@@ -51,12 +51,12 @@ class RecordedToolCall:
 
     @property
     def decided(self) -> Decided:
-        """What was decided on it."""
+        """The decision."""
         return decided(self.ran, self.rulings)
 
     @property
     def by(self) -> list[str]:
-        """Who decided it: those whose ruling is what counted."""
+        """Who decided: the owners of the decisive rulings."""
         return deciders(self.decided, self.rulings)
 
     @property
@@ -88,7 +88,7 @@ class RecordedItem:
     usages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     calls: dict[str, RecordedToolCall] = field(default_factory=dict[str, RecordedToolCall])
     joined: list[tuple[int, Any, Any]] = field(default_factory=list[tuple[int, Any, Any]])
-    """What was said while the turn ran: after how many answers, what, and its envelope."""
+    """Messages sent while the turn ran: after how many answers, the content, and the envelope."""
     compacted: bool = False
 
     @property
@@ -116,7 +116,7 @@ def decided(ran: bool, rulings: Sequence[Mapping[str, Any]]) -> Decided:
 
 
 def deciders(said: Decided, rulings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Whose rulings made the decision; an allowed call needs nobody."""
+    """The owners of the decisive rulings; an allowed call needs none."""
     if said == "allowed":
         return []
     wanted = "deny" if said in ("denied", "rejected") else "ask"
@@ -193,7 +193,7 @@ def _read(turn: RecordedItem, entry: Entry) -> None:
             said = (len(turn.answers), message.get("content"), entry.meta.get("envelope"))
             turn.joined.append(said)
     elif entry.kind in (TOOL_CALL, TOOL_RESULT):
-        if source_of(entry.meta) == "model":  # a user's own call beside the turn is no part of it
+        if source_of(entry.meta) == "model":  # a user's own call during the turn is not part of it
             _call(turn.calls, entry)
     elif entry.kind == ANCHOR:
         turn.compacted = True
@@ -234,7 +234,7 @@ def _persons_call(entry: Entry, items: list[RecordedItem]) -> None:
 
 
 def missing_fields(item: RecordedItem) -> list[str]:
-    """What a record of today has and this one has not: it was made by an older version."""
+    """Fields that current records have and this one lacks, because an older version made it."""
     found: list[str] = []
     for entry in item.entries:
         payload = entry.payload
@@ -248,7 +248,7 @@ def missing_fields(item: RecordedItem) -> list[str]:
 
 
 def restored(content: Any) -> Any:
-    """Content from the tape as the parts that it was made from; text stays text."""
+    """Content from the tape as its parts; text stays text."""
     if not isinstance(content, list):
         return content
     return [_part(part) for part in cast("list[Any]", content)]

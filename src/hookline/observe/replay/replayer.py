@@ -41,10 +41,10 @@ _OURS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What is to be otherwise than it was."""
+    """Changes to the replay."""
 
     entry: str | None = None
-    """The entry from which on everything is made anew; before it all is as recorded."""
+    """Entry to start replaying from; everything before it stays as recorded."""
     message: str | None = None
     """What the user says in the turn of that entry."""
     results: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -52,7 +52,7 @@ class WhatIf:
     model: str | None = None
     """Who answers where the conversation is no longer the recorded one."""
     keep: bool = False
-    """Whether the replay is written down even where nothing of this is asked for."""
+    """Whether to record the replay even without changes."""
     about: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What else is otherwise, for the mark on the tape: plugins, packs."""
 
@@ -64,7 +64,7 @@ class WhatIf:
 
 @dataclass(slots=True)
 class SessionRecording:
-    """A session as it is played: what stands before, and the items that are made anew."""
+    """A session being replayed: what stays as recorded, and the items to replay."""
 
     session_id: str
     branch: list[Entry]
@@ -72,13 +72,13 @@ class SessionRecording:
     """How many entries of the branch stand as they are."""
     items: list[RecordedItem]
     first: int
-    """The first item that is made anew, where the branch's own are counted from 0."""
+    """The first item to replay, counted from 0 on the branch."""
     within: bool = False
-    """Whether the first one goes on from its middle."""
+    """Whether the first item continues in its middle."""
 
     @property
     def standing(self) -> list[Entry]:
-        """What stands as it is; where that is another session's, a fork leads on from it."""
+        """What stays as recorded; if it belongs to another session, a fork continues from it."""
         kept = self.branch[: self.cut]
         if not kept or kept[-1].session_id == self.session_id:
             return kept
@@ -116,7 +116,7 @@ async def replay(
 async def _play_again(
     app: ReplayApp, recording: SessionRecording, what_if: WhatIf, comparison: Comparison
 ) -> None:
-    """Play once more, and tell apart what does not come out the same."""
+    """Replay again, and separate what is not deterministic."""
     again = await play(app, recording, what_if, Comparison(recording.session_id))
     for one, other in zip(comparison.pairs, again, strict=False):
         comparison.random += compare(one.index, one.replayed, other.replayed)
@@ -128,7 +128,7 @@ async def _play_again(
 
 
 async def record_of(store: TapeStore, session_id: str, what_if: WhatIf) -> SessionRecording:
-    """Read what is to be played, and where it begins."""
+    """Read what to replay, and where it starts."""
     leaf = await store.leaf(session_id)
     if leaf is None:
         known = [info.id for info in await store.sessions()]
@@ -192,9 +192,9 @@ def _first(branch: list[Entry], items: list[RecordedItem], session_id: str, what
 
 
 def _cut(branch: list[Entry], item: RecordedItem, what_if: WhatIf) -> tuple[int, bool]:
-    """How much of a branch stands; whether that ends within a turn, which then goes on from there.
+    """How much of a branch stays, and whether that ends within a turn, which then continues there.
 
-    From a call or a result on: all calls of that answer are made anew, since they belong together.
+    From a call or a result on, all calls of that answer are replayed, because they belong together.
     """
     places = {entry.id: place for place, entry in enumerate(branch)}
     start = places[item.entry]
@@ -209,7 +209,7 @@ def _cut(branch: list[Entry], item: RecordedItem, what_if: WhatIf) -> tuple[int,
 
 
 def notes_on(recording: SessionRecording, app: ReplayApp) -> list[str]:
-    """What is to be known of a record: fields it lacks, plugins that are gone."""
+    """Notes about a record: missing fields, plugins that are gone."""
     notes: list[str] = []
     lacking = dict.fromkeys(name for item in recording.items for name in missing_fields(item))
     if lacking:
@@ -248,7 +248,7 @@ def _is_ours(name: str) -> bool:
 async def play(
     app: ReplayApp, recording: SessionRecording, what_if: WhatIf, comparison: Comparison
 ) -> list[Pair]:
-    """Make every item anew; what became of each."""
+    """Replay every item, and return the results."""
     playback = app.playback
     model = playback.model
     model.session_id = recording.session_id
@@ -291,7 +291,7 @@ async def play(
 
 
 class _Ended(Exception):
-    """The replay cannot go on after this item."""
+    """The replay cannot continue after this item."""
 
     def __init__(self, error: HooklineError, made: RecordedItem) -> None:
         super().__init__(str(error))
@@ -302,7 +302,7 @@ class _Ended(Exception):
 async def _make(
     app: ReplayApp, recording: SessionRecording, item: RecordedItem, what_if: WhatIf, number: int
 ) -> RecordedItem:
-    """Make one item anew, and read from the tape what it came to."""
+    """Replay one item, and read the result from the tape."""
     session, store = recording.session_id, app.playback.store
     before = await store.leaf(session)
     within = recording.within and number == 0
@@ -386,7 +386,7 @@ async def _persons_call(app: ReplayApp, session: str, item: RecordedItem) -> Non
 async def write_branch(
     store: TapeStore, app: ReplayApp, recording: SessionRecording, what_if: WhatIf
 ) -> str:
-    """Write what was replayed as a fork of the session, all in one step; its name."""
+    """Record the replay as a fork of the session, atomically. Returns its name."""
     session = recording.session_id
     child = f"{session}{MARK}{new_id()[:12].lower()}"
     at = recording.branch[recording.cut - 1].id if recording.cut else None

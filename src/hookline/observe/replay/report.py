@@ -20,7 +20,7 @@ class DecisionChange:
     """A recorded call on which another decision would be made now."""
 
     kind: str
-    """`allow → deny` and so on; `rewritten` where it would run with other arguments."""
+    """`allow → deny` and so on; `rewritten` if it would run with other arguments."""
     session_id: str
     entry: str
     call: str
@@ -37,7 +37,7 @@ class DecisionChange:
 
 @dataclass(slots=True)
 class BacktestReport:
-    """What a backtest found."""
+    """The results of a backtest."""
 
     calls: int = 0
     sessions: int = 0
@@ -55,7 +55,7 @@ class BacktestReport:
     durations: Counter[int] = field(default_factory=Counter[int])
 
     def judged(self, seconds: float) -> None:
-        """Count a call and what it took."""
+        """Count a call and its duration."""
         self.calls += 1
         self.seconds += seconds
         self.durations[int(log2(seconds * 1e6 + 1e-3) * _FINE)] += 1

@@ -39,7 +39,7 @@ def read_frame(file: IO[bytes]) -> Any:
 def main() -> None:
     """Judge what the order names."""
     with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # what a plugin prints must not end up between the frames
+        os.dup2(2, 1)  # a plugin's output must not end up between the frames
         try:
             from .parallel import judge_share
 

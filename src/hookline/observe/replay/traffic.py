@@ -1,4 +1,4 @@
-"""Traffic: the tool calls of recorded sessions, with what was decided on each."""
+"""Traffic: the tool calls of recorded sessions, with their decisions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Opens: TypeAlias = Callable[[], AbstractContextManager[CallSource]]
 
 
 def opens(store: TapeStore) -> Opens | None:
-    """How to read what a store has from several processes; None where only its own process can."""
+    """How several processes can read a store; None if only its own process can."""
     path: str | None = getattr(store, "path", None)
     if path is not None:
         return partial(TapeReader, path)
@@ -57,7 +57,7 @@ def opens(store: TapeStore) -> Opens | None:
 
 
 class RecordedCall(NamedTuple):
-    """A recorded call: what was asked for, and what became of it."""
+    """A recorded call: its request and its outcome."""
 
     entry: str
     time: float
@@ -65,7 +65,7 @@ class RecordedCall(NamedTuple):
     name: str
     requested: Any
     arguments: dict[str, Any] | None
-    """What it ran with; None where it did not."""
+    """The arguments that it ran with; None if it did not run."""
     asked: bool
     meta: str
 
@@ -76,7 +76,7 @@ class RecordedCall(NamedTuple):
 
     @property
     def decided(self) -> Decided:
-        """What was decided."""
+        """The decision."""
         return decided(self.arguments is not None, self.rulings)
 
     @property
@@ -110,7 +110,7 @@ class Used(NamedTuple):
 def traffic(
     source: CallSource, session_id: str, *, usage: bool = False
 ) -> Iterator[RecordedCall | Turned | Used]:
-    """What is known of the calls of a session, in order."""
+    """The calls of a session, in order."""
     asked: dict[str, list[Asked]] | None = None
     for kind, entry, time, meta, payload in source.calls(session_id, usage=usage):
         if kind == "message":
@@ -143,7 +143,7 @@ def traffic(
 
 
 def read(payload: str, entry: str) -> dict[str, Any]:
-    """What an entry says."""
+    """The payload of an entry."""
     try:
         said, end = _read(payload)  # without looking for blanks around it: the tape writes none
         return said if end == len(payload) else _decode(payload)
@@ -171,7 +171,7 @@ def requests(source: CallSource, session_id: str) -> dict[str, list[Asked]]:
 
 
 class StoredTraffic:
-    """The same of any store, read beforehand: for those that no other process can read."""
+    """The same for any store, read in advance: for stores that no other process can read."""
 
     def __init__(self, entries: dict[str, Sequence[Entry]]) -> None:
         self._entries = entries

@@ -1,4 +1,4 @@
-"""Differences between what came to a handler and what it made of it."""
+"""Differences between a handler's input and its result."""
 
 from __future__ import annotations
 

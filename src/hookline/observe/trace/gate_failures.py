@@ -10,7 +10,7 @@ from .record import FAILED, HandlerRecord, TraceRecord
 
 @dataclass(frozen=True, slots=True)
 class GateFailure:
-    """One handler that raised or timed out, and what it was asked about."""
+    """One handler that raised or timed out, and the call that it judged."""
 
     hook: str
     by: str
@@ -28,7 +28,7 @@ def lets_through(record: TraceRecord, handler: HandlerRecord) -> bool:
 
 
 def gate_failures(records: Iterable[TraceRecord]) -> list[GateFailure]:
-    """Every such handler, in the order in which they failed."""
+    """Every such handler, in the order of failure."""
     return [
         GateFailure(
             record.name,

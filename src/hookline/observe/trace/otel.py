@@ -93,7 +93,7 @@ class Spans:
             if usage.get(name) is not None:
                 span.set_attribute(f"gen_ai.usage.{name}", int(usage[name]))
         self._finish(span, record)
-        if record.kind == "turn":  # what comes after, such as the delivery, is the session's
+        if record.kind == "turn":  # what follows, such as the delivery, belongs to the session
             for key in [key for key in self._spans if key.startswith(f"{record.turn}/")]:
                 del self._spans[key]
 
@@ -108,7 +108,7 @@ class Spans:
         self._finish(span, record)
 
     def close(self) -> None:
-        """End what is open, and send what waits."""
+        """End open spans, and send the rest."""
         for span in (*self._spans.values(), *self._sessions.values()):
             if span.is_recording():
                 span.end()

@@ -1,4 +1,4 @@
-"""The plugins of the trace: one notes model turns, the other tells of spans while they are open."""
+"""The plugins of the trace: one records model turns, the other reports open spans."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SpansPlugin:
     def __init__(self, app: TracedApp, epoch: float, listeners: tuple[Listener, ...]) -> None:
         self._app = app
         self._epoch = epoch
-        """What makes a time of day of a time of `perf_counter`."""
+        """Converts a time of `perf_counter` to a time of day."""
         self._listeners = listeners
         self._open: dict[str, dict[str, TraceRecord]] = {}
         """The spans that are open in each session, by id."""
@@ -102,7 +102,7 @@ class SpansPlugin:
 
     @hookimpl
     def save_point(self, ctx: HookContext) -> None:
-        """What is open still was cut off."""
+        """End what is still open as interrupted."""
         self._close(ctx.session_id, "cancelled")
 
     @hookimpl
@@ -134,7 +134,7 @@ class SpansPlugin:
             self._ended(span, error)
 
     def _close(self, session: str, error: str = "") -> None:
-        """End what is open, the innermost first."""
+        """End open spans, the innermost first."""
         spans = self._open.pop(session, None)
         self._used.pop(session, None)
         if spans:
@@ -148,7 +148,7 @@ class SpansPlugin:
             listener.ended(span)
 
     def _usage(self, ctx: HookContext) -> dict[str, float]:
-        """What the last answer used: the run's total, less what it was before."""
+        """The usage of the last answer: the run's total minus the previous one."""
         run = self._app.runs.get(ctx.session_id)
         total: dict[str, float] = dict(run.usage) if run is not None else {}
         before = self._used.get(ctx.session_id, {})

@@ -63,7 +63,7 @@ _LOST = """
 
 
 class TapeDatabase(Protocol):
-    """A tape's store in PostgreSQL, which lets others have tables beside its own."""
+    """A tape's store in PostgreSQL that allows other tables next to its own."""
 
     schema: str
 
@@ -107,7 +107,7 @@ class PostgresTraces:
                 await self._drop(connection, None, (bounds.records, bounds.bytes))
 
     async def _drop(self, connection: Connection, session: str | None, limits: tuple[int, int]) -> None:
-        """Drop the oldest where there is too much; what another process dropped counts once."""
+        """Drop the oldest if there is too much; what another process dropped counts once."""
         named = {"session": session}
         records, size = (await self._rows(connection, _SUMS, named))[0]
         if records <= limits[0] and size <= limits[1]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, cast
 
 FAILED = ("raised", "timed out")
-"""What a handler that failed did."""
+"""The action of a handler that failed."""
 SpanKind = Literal["turn", "model", "tool"]
 """A turn of the session; a model turn with its tools; a tool call."""
 Kind = Literal["hook"] | SpanKind
@@ -20,7 +20,7 @@ class HandlerRecord:
     by: str
     """The plugin, or the handler's own name."""
     place: str = ""
-    """Where it is written: `file.py:12`."""
+    """Its location: `file.py:12`."""
     after: float = 0.0
     """Seconds from the start of the dispatch to its own."""
     duration: float = 0.0
@@ -32,7 +32,7 @@ class HandlerRecord:
     reason: str = ""
     error: str = ""
     returned: Any = None
-    """What it returned, where that is no decision; at level "full" alone."""
+    """Its result if that is not a decision; only at level "full"."""
 
 
 @dataclass(slots=True)
@@ -85,17 +85,17 @@ def parent_id(kind: Kind, turn: str, step: int | None, call: str) -> str:
 
 
 def changes_of(kept: Any) -> dict[str, list[Any]]:
-    """What a handler changed, from what is kept of it: that may be a note where it was too long."""
+    """The changes of a handler, from the record; a note if they were too long."""
     if isinstance(kept, dict):
         return cast("dict[str, list[Any]]", kept)
     return {} if kept is None else {"…": [None, kept]}
 
 
 def decision_by(did: str | None) -> str:
-    """What a handler decided by what it did."""
+    """The decision of a handler, from its action."""
     return {"denied": "deny", "asked": "ask"}.get(did or "", "")
 
 
 def trimmed(data: dict[str, Any]) -> dict[str, Any]:
-    """Without what is empty; a zero says something."""
+    """Without empty values; a zero is kept."""
     return {name: value for name, value in data.items() if value not in ("", None, [], {})}

@@ -28,7 +28,7 @@ UNREADABLE: Final = (AttributeError, LookupError, TypeError, ValueError)
 HEAD: Final = 5
 """Where in a row the handlers begin."""
 RETURNED: Final = 2
-"""The length of a part that has only what was returned."""
+"""The length of a part that has only the result."""
 
 
 def records_of(body: str) -> tuple[list[TraceRecord], int]:
@@ -118,12 +118,12 @@ def words_in(part: list[Any]) -> slice:
 
 
 def filled(values: Any, count: int) -> list[Any]:
-    """So many values, null for those that are missing at the end."""
+    """Pad a list with null to this many values."""
     return [*values, *[None] * (count - len(values))][:count]
 
 
 def model_record(turn: list[Any], chunk: Mapping[str, Any]) -> TraceRecord:
-    """Where a model turn began; how long it took is on the tape."""
+    """Where a model turn started; its duration is on the tape."""
     place, started, model, agent = turn[:4]
     own, step, _ = chunk["d"][2][place]
     return TraceRecord(

@@ -1,4 +1,4 @@
-"""`[trace]` and `[otel]`: what is kept of the dispatches, and where spans are sent."""
+"""`[trace]` and `[otel]`: what the trace records, and where spans are sent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Shapes: what the dispatches of one hook have in common, so that each is its values and times alone.
+"""Shapes: the common part of a hook's dispatches, so that each one is only its values and times.
 
-Names are kept once in a chunk. What is done for every dispatch is done by the interpreter itself.
+Names are stored once per chunk. The work per dispatch is done by the interpreter itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .snapshot import LEFT_OUT, Values, field_names, quick_reader
 
 
 class PayloadShape:
-    """The names of a hook's payload, and what reads its values."""
+    """The names of a hook's payload, and the function that reads its values."""
 
     __slots__ = ("castings", "event", "hook", "is_plain", "is_whole", "names", "values")
 
@@ -27,10 +27,10 @@ class PayloadShape:
         self.is_whole = values is not None and not spec.withholds
         """Whether all of the payload may be kept."""
         self.is_plain = values is not None and not spec.reducer.replaces
-        """Whether what was returned, where it is no ruling, is kept as it is."""
+        """Whether a result that is not a ruling is stored unchanged."""
         self.names = names
         self.values = values or tuple
-        """Reads them; it raises `AttributeError` where a field was never set."""
+        """Reads the values; raises `AttributeError` if a field was never set."""
         self.event = event
         """The class of the event that `values` is for; None: it is for the arguments."""
         self.castings: dict[Implementation | tuple[Implementation, ...], Casting] = {}
@@ -49,7 +49,7 @@ class Casting:
 
 
 def shape_of(watched: Observed, args: tuple[Any, ...]) -> PayloadShape:
-    """The shape of what a hook was called with: an event's fields, or its parameters."""
+    """The shape of a hook's arguments: an event's fields, or its parameters."""
     spec = watched.spec
     kind = cast("type[Any]", type(args[0])) if spec.event is not None else None
     if kind is not None and is_dataclass(kind):
@@ -61,12 +61,12 @@ def shape_of(watched: Observed, args: tuple[Any, ...]) -> PayloadShape:
 
 
 def bare_shape(watched: Observed) -> PayloadShape:
-    """The shape of a hook of which no payload is kept."""
+    """The shape of a hook whose payload is not stored."""
     return PayloadShape(watched.spec, (), None)
 
 
 def arguments_reader(places: list[int], count: int) -> Values:
-    """What reads the arguments at these places."""
+    """A function that reads the arguments at these positions."""
     if len(places) == count:
         return tuple
     if len(places) < 2:  # of one, `itemgetter` gives no tuple

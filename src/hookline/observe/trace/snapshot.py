@@ -1,4 +1,4 @@
-"""Snapshots: a payload as JSON text, taken at once, since what it was made of may change."""
+"""Snapshots: a payload as JSON text, taken immediately, because the objects may change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hookline.hooks.errors import error_text
 Values = Callable[[Any], tuple[Any, ...]]
 """Reads the values off an event, or off the arguments of a hook."""
 LEFT_OUT: Final = frozenset({"app", "call_next", "ctx", "deps", "pm"})
-"""Parameters that say nothing of what a hook was about."""
+"""Parameters that are not worth recording."""
 DEEPEST: Final = 6
 OPTIONS: Final = OPT_PASSTHROUGH_DATACLASS
 """Of `orjson`: dataclasses are for `plain`, which leaves some fields out."""
@@ -42,7 +42,7 @@ def snapshot(value: Any, limit: int) -> bytes:
 
 
 def payload_of(arguments: Mapping[str, Any]) -> Any:
-    """What a hook was called with: an event's fields, or its parameters."""
+    """The payload of a hook: an event's fields, or its parameters."""
     event = arguments.get("event")
     if is_dataclass(event):
         return plain(event)
@@ -84,7 +84,7 @@ def field_names(kind: type[Any]) -> tuple[str, ...]:
 
 
 def fields_reader(names: tuple[str, ...]) -> Values:
-    """What reads these fields, None for one that was never set."""
+    """A function that reads these fields, with None for one that was never set."""
     quickly = quick_reader(names)
 
     def read(event: Any) -> tuple[Any, ...]:
@@ -97,7 +97,7 @@ def fields_reader(names: tuple[str, ...]) -> Values:
 
 
 def quick_reader(names: tuple[str, ...]) -> Values:
-    """The same, for objects of which all are set; else it raises `AttributeError`."""
+    """The same for objects with all fields set; otherwise it raises `AttributeError`."""
     if len(names) < 2:  # of one, `attrgetter` gives no tuple
         return lambda event: read_carefully(event, names)
     return attrgetter(*names)
@@ -112,7 +112,7 @@ _STAND_INS: dict[type, Callable[[Any], Any]] = {}
 
 
 def plain(value: object) -> Any:
-    """What stands for an object that JSON does not know."""
+    """The substitute for an object that JSON does not know."""
     kind = type(value)
     found = _STAND_INS.get(kind)
     if found is None:
@@ -121,7 +121,7 @@ def plain(value: object) -> Any:
 
 
 def _stand_in(kind: type[Any]) -> Callable[[Any], Any]:
-    """What makes something plain of the objects of a class: asked once, since that takes long."""
+    """A function that converts the objects of a class; looked up once, because that is slow."""
     if is_dataclass(kind):
         names = field_names(kind)
         values = fields_reader(names)
@@ -154,7 +154,7 @@ def _encoder() -> Callable[[Any], str]:
 
 _encode_carefully = _encoder()
 UNKNOWN: Final = (TypeError, ValueError, RecursionError)
-"""What is raised where JSON cannot hold a value."""
+"""The errors of JSON for a value that it cannot represent."""
 
 
 def encode(value: Any) -> bytes:

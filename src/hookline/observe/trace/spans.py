@@ -16,11 +16,11 @@ from .store import Trace, TraceStore
 from .turns import TapeTurn, call_id_of, message_of, turns_of
 
 ERROR = 500
-"""Characters that are kept of what a failed tool said."""
+"""Characters kept of a failed tool's output."""
 
 
 async def session_trace(tape: TapeStore, traces: TraceStore, session: str) -> Trace:
-    """What was traced of a session, with the spans of its turns where all of it was kept."""
+    """The trace of a session, with the spans of its turns if all of it was kept."""
     trace = await traces.read(session)
     trace.records = with_spans(trace.records, turns_of(await tape.entries(session)))
     return trace

@@ -35,7 +35,7 @@ class Measured:
 
 @dataclass(slots=True)
 class Stats:
-    """What was measured."""
+    """The measurements."""
 
     hooks: list[Measured] = field(default_factory=list[Measured])
     plugins: list[Measured] = field(default_factory=list[Measured])
@@ -53,7 +53,7 @@ class Stats:
 async def measure(
     tape: TapeStore, traces: TraceStore, session: str | None = None, *, since: float = 0.0
 ) -> Stats:
-    """Measure what was traced, in one session or all, from a time on; the slowest first."""
+    """Measure the trace of one session or all, from a given time; slowest first."""
     trace = await traces.read(session, since=since)
     dispatches = [record for record in trace.records if record.kind == "hook"]
     spans = await turn_spans(tape, trace.records, since)
@@ -106,7 +106,7 @@ def covered(calls: Iterable[Sample]) -> float:
 
 
 def percentile(ordered: list[float], share: float) -> float:
-    """The value that so many of these do not exceed."""
+    """The value that this share of them does not exceed."""
     return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 

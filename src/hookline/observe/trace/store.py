@@ -1,4 +1,4 @@
-"""Where records are kept: beside the tape, in its own file, bounded."""
+"""Storage of records: next to the tape, in its own file, bounded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 EVERY = 16
 """Of how many chunks one makes its session be looked at, whether it is too large."""
 SESSIONS = 1_000
-"""Sessions of which the growth is remembered."""
+"""How many sessions' growth is remembered."""
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class Trace:
-    """What was read of the trace, in the order in which it happened."""
+    """The trace that was read, in order."""
 
     records: list[TraceRecord]
     damaged: int = 0
@@ -52,10 +52,10 @@ class Trace:
 
 
 class TraceStore(Protocol):
-    """Keeps chunks of records; the oldest go where there are too many."""
+    """Stores chunks of records, and drops the oldest if there are too many."""
 
     async def write(self, chunks: Sequence[Chunk], bounds: TraceSettings) -> None:
-        """Keep chunks, all or none, and drop what is too much."""
+        """Store chunks atomically, and drop the excess."""
         ...
 
     async def read(self, session: str | None = None, *, since: float = 0.0) -> Trace:
@@ -68,9 +68,8 @@ class TraceStore(Protocol):
 
 
 class Growths:
-    """How much was written since it was last asked whether that is too much, by session and in all.
-
-    It is asked again after a twentieth of what may be kept.
+    """How much was written since the last check, by session and in total. The check repeats after a
+    twentieth of the limit.
     """
 
     def __init__(self) -> None:
@@ -111,7 +110,7 @@ def values_of(chunk: Chunk) -> tuple[str, float, float, int, int, str]:
 
 
 class MemoryTraces:
-    """Keeps records as long as the process lives."""
+    """Keeps records while the process lives."""
 
     def __init__(self) -> None:
         self._chunks: deque[Chunk] = deque()
@@ -147,7 +146,7 @@ class MemoryTraces:
 
 
 class TapeFile(Protocol):
-    """A tape's store in a SQLite file, which lets others have tables beside its own."""
+    """A tape's store in a SQLite file that allows other tables next to its own."""
 
     async def using(self, doing: str, action: Callable[[sqlite3.Connection], T]) -> T:
         """Do something with the file."""
@@ -280,7 +279,7 @@ def too_many(sizes: Sequence[tuple[int, int]], records: int, size: int) -> int:
 
 
 def parsed(bodies: Iterable[str], since: float, dropped: int) -> Trace:
-    """Chunks as records; what is damaged is counted and passed over."""
+    """Decode chunks; damaged ones are counted and skipped."""
     trace = Trace([], dropped=dropped)
     for body in bodies:
         records, damaged = records_of(body)
@@ -291,9 +290,9 @@ def parsed(bodies: Iterable[str], since: float, dropped: int) -> Trace:
 
 
 def traces_of(store: object) -> TraceStore:
-    """Where the trace of a tape is kept: where its store says, beside it, or else in memory.
+    """The trace store of a tape: next to the tape if its store allows it, otherwise in memory.
 
-    A store of tapes may have a method `traces()` that gives the `TraceStore` beside it.
+    A store of tapes may have a method `traces()` that returns the `TraceStore`.
     """
     own: Any = getattr(store, "traces", None)
     if callable(own):

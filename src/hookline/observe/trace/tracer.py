@@ -1,7 +1,7 @@
-"""`Tracer`: takes what the kernel tells of dispatches while a turn runs, and keeps it when it rests.
+"""`Tracer`: collects the kernel's reports of dispatches during a turn, and stores them in between.
 
-What is taken of a dispatch is in `taking`. Rows are made and kept in batches, every half second, never
-while a hook waits for it. A store that fails is logged, and the turn goes on.
+Rows are created and stored in batches, every half second, never while a hook waits. If a store fails,
+that is logged and the turn continues.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SECONDS: Final = 0.5
 
 
 class Listener(Protocol):
-    """Is told of spans and dispatches as they come, such as what sends them elsewhere."""
+    """Receives spans and dispatches as they come, for example to send them elsewhere."""
 
     def began(self, record: TraceRecord) -> None:
         """A turn, a model turn or a tool call began."""
@@ -80,7 +80,7 @@ class Tracer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._next = 1
         self.epoch = time() - perf_counter()
-        """What makes a time of day of a time of `perf_counter`."""
+        """Converts a time of `perf_counter` to a time of day."""
         self.head = encode({"v": VERSION, "p": new_id(), "t": self.epoch}).removesuffix(b"}")
         """How every chunk begins."""
 
@@ -100,7 +100,7 @@ class Tracer:
         return self.store is not None and (self.full or decides(spec))
 
     def pass_over(self, plugins: Iterable[object]) -> None:
-        """Leave out what is a part of the trace itself; say so before `observe`."""
+        """Exclude what belongs to the trace itself; call it before `observe`."""
         self._own = frozenset(map(id, plugins))
 
     def is_own(self, implementation: Implementation) -> bool:
@@ -123,7 +123,7 @@ class Tracer:
             listener.dispatched(record)
 
     def numbers(self, count: int) -> int:
-        """The first of so many ids."""
+        """The first of this many ids."""
         first = self._next
         self._next += count
         return first
@@ -131,7 +131,7 @@ class Tracer:
     # --- keeping ------------------------------------------------------------------------------
 
     def wait(self) -> None:
-        """Keep what waits in a moment; where no loop runs, with the next that is taken in one."""
+        """Store what waits soon; without a running loop, together with the next."""
         for waiting in (self.waiting, self._turns):
             if len(waiting) > PENDING:
                 del waiting[: PENDING // 2]

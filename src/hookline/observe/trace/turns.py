@@ -49,7 +49,7 @@ def interval(entries: Iterable[Timed], records: Iterable[TraceRecord]) -> tuple[
 
 
 def turns_of(entries: Sequence[Entry]) -> list[TapeTurn]:
-    """The turns of a session, in order; what stands before the first belongs to none."""
+    """The turns of a session, in order; entries before the first belong to none."""
     turns: list[TapeTurn] = []
     for entry in entries:
         payload = entry.payload
@@ -76,7 +76,7 @@ def identity_of(own: Sequence[Entry], turn: Entry | None) -> Identity:
 
 
 def message_of(entry: Entry) -> dict[str, Any]:
-    """What was said."""
+    """The text."""
     message: Any = entry.payload.get("message") if entry.kind == "message" else None
     return cast("dict[str, Any]", message) if isinstance(message, dict) else {}
 

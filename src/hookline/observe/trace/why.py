@@ -34,12 +34,12 @@ QUIET = 'at level "decisions" handlers that said nothing are not kept; "full" ke
 
 @dataclass(slots=True)
 class WhyStep:
-    """What one handler did, or one ruling of the tape."""
+    """The action of one handler, or one ruling of the tape."""
 
     by: str
     did: str
     hook: str = ""
-    """Empty for a ruling that no hook made, such as the policy's."""
+    """Empty for a ruling without a hook, such as the policy's."""
     place: str = ""
     duration: float | None = None
     decision: str = ""
@@ -65,7 +65,7 @@ class Explanation:
     calls: dict[str, str] = field(default_factory=dict[str, str])
     """The tool calls of a turn: what each asked for, and its outcome."""
     changes: list[PayloadChange] = field(default_factory=list[PayloadChange])
-    """What became of a call's arguments on the way, from the tape."""
+    """The changes of a call's arguments, from the tape."""
     identity: dict[str, Any] | None = None
     """On whose behalf it was judged."""
     seconds: float | None = None
@@ -88,9 +88,9 @@ async def explain(
     turn: int | None = None,
     present: Collection[str] = (),
 ) -> Explanation:
-    """Explain a tool call or an entry, by its id, or a turn, by its number; else the last turn.
+    """Explain a tool call or an entry by its id, or a turn by its number; by default, the last turn.
 
-    `present` are the names of those attached now: whoever is not among them is told.
+    `present` are the names of the attached plugins: others are marked as gone.
     """
     entries = await tape.entries(session)
     if not entries:
@@ -108,7 +108,7 @@ async def explain(
 
 
 def chosen(turns: list[TapeTurn], number: int | None, session: str) -> TapeTurn:
-    """The turn of a number, counted from 1; the last where none is given."""
+    """The turn of a number, counted from 1; the last by default."""
     if not turns:
         raise TraceError(
             f"session {session!r} has no turn; `hookline tape show {session}` has all of it"
@@ -121,7 +121,7 @@ def chosen(turns: list[TapeTurn], number: int | None, session: str) -> TapeTurn:
 def of_target(
     session: str, target: str, entries: Sequence[Entry], turns: list[TapeTurn], trace: Trace
 ) -> Explanation:
-    """Explain what has this id."""
+    """Explain the entry or call of an id."""
     calls = {str(call_id_of(e)): None for e in entries if call_id_of(e)}
     calls.update((str(c.get("id")), None) for e in entries for c in requested(e))
     if target in calls:
@@ -187,7 +187,7 @@ def asked_for(call: str, entries: Sequence[Entry]) -> tuple[str, Any, Entry | No
 
 
 def of_message(session: str, entry: Entry, turn: TapeTurn, trace: Trace) -> Explanation:
-    """Explain what was said: by the user, before the model; by the model, in its model turn."""
+    """Explain a message: the user's before the model call, the model's in its model turn."""
     message = message_of(entry)
     role = str(message.get("role", "?"))
     title = f"{role}: {brief(message.get('content'))}"
@@ -311,7 +311,7 @@ def connections_of(entries: Iterable[Entry]) -> list[WhyStep]:
 
 
 def notes_of(found: Explanation, trace: Trace, present: Collection[str]) -> list[str]:
-    """What a reader should know of where this comes from."""
+    """Notes about the sources of this explanation."""
     notes: list[str] = []
     if not found.records:
         notes.append(NOTHING)
@@ -341,7 +341,7 @@ def missing_in(turn: TapeTurn | None) -> list[str]:
 
 
 def outcome_of(began: Entry | None, ended: Entry | None) -> str:
-    """What a call came to."""
+    """The result of a call."""
     if ended is None:
         return "no result" if began is not None else "not admitted"
     if not ended.payload.get("ran"):

@@ -1,4 +1,4 @@
-"""Open a page in the user's browser, which goes on after this process has ended."""
+"""Open a page in the user's browser, which keeps running after this process."""
 
 from __future__ import annotations
 

@@ -77,13 +77,13 @@ class GroupGuard:
             return False
 
     def abandon(self) -> None:
-        """Let go of the guard, which ends if it has nothing to kill."""
+        """Release the guard, which ends if it has nothing to kill."""
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
         if self._shell is not None:
             self._shell.poll()
-            self._shell.returncode = 0  # it ends by itself: no warning that it still runs
+            self._shell.returncode = 0  # it ends by itself: no warning that it is still running
             self._shell = None
 
 

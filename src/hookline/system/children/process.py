@@ -35,7 +35,7 @@ __all__ = [
 Stream: TypeAlias = IO[Any] | int
 
 NEUTRAL = "/"
-"""The working directory of a child that needs none: not the workspace, and the same for everybody."""
+"""The working directory of a child that needs none: not the workspace, and always the same."""
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); import runpy; "
@@ -172,7 +172,8 @@ def ended(pid: int) -> None:
     """Note that a child has ended: the number of its group may become another's."""
     launched = _launched.pop(pid, None)
     if launched is not None:
-        # What was outside of the sandbox has ended; if it was killed early, the inside has not noticed.
+        # The process outside of the sandbox has ended; if it was killed early, the inside has not
+        # noticed.
         signal_group(pid, signal.SIGKILL)
         launched.close()
     guard.guard.remove(pid)
@@ -188,7 +189,7 @@ def signal_group(group: int, number: signal.Signals) -> bool:
 
 
 _launched: dict[int, Launched] = {}
-"""What a sandbox has to release, by the child that it is for."""
+"""The resources that a sandbox must release, by child."""
 
 
 def _begun(pid: int, launched: Launched | None, *, lasting: bool = False) -> None:

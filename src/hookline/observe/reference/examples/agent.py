@@ -47,7 +47,7 @@ class Manners:
 
     @hookimpl(guard=True)
     def context(self, event: ContextEvent) -> ContextEventResult:
-        """Keep card numbers from the model; as a guard, everything is withheld where this fails."""
+        """Keep card numbers from the model. As a guard, it withholds everything if it fails."""
         return ContextEventResult(
             [{**m, "content": CARD.sub("[card]", m["content"])} for m in event.messages]
         )

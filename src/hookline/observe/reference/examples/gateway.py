@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Voice:
-    """Hears and speaks, where somebody spoke."""
+    """Hears and speaks if the user spoke."""
 
     @hookimpl(specname="message:receive")
     async def transcribe(self, event: MessageReceiveEvent) -> MessageReceiveResult | None:
@@ -57,7 +57,7 @@ class Watch:
 
     @hookimpl(specname="gateway:startup")
     def gateway_startup(self, event: GatewayStartupEvent) -> None:
-        """Say what is being served."""
+        """Print what is being served."""
         log.info("serving %s", ", ".join(event.channel_ids))
 
     @hookimpl(specname="channel:connect")

@@ -28,7 +28,7 @@ class Desk:
 
     @hookimpl
     def resources_discover(self, event: ResourcesDiscoverEvent) -> ResourcesDiscoverResult | None:
-        """Look for skills beside the project too."""
+        """Look for skills next to the project too."""
         shared = Path(event.cwd).parent / "shared-skills"
         return ResourcesDiscoverResult(skill_paths=[str(shared)]) if shared.is_dir() else None
 

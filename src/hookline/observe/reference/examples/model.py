@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Budget:
-    """Gives each session so many tokens."""
+    """Limits the tokens of each session."""
 
     def __init__(self, tokens: int = 200_000) -> None:
         self.tokens = tokens

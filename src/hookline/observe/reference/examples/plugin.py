@@ -1,4 +1,4 @@
-"""What plugins bring, and what they may permit."""
+"""What plugins provide, and what they may permit."""
 
 import sqlite3
 from pathlib import Path

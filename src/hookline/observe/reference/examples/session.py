@@ -43,7 +43,7 @@ class Project:
 
     @hookimpl(when="startup|new")
     def session_start(self, event: SessionStartEvent) -> SessionStartResult | None:
-        """Tell a new session what is left to do."""
+        """Tell a new session what remains to be done."""
         todo = self.home / "TODO.md"
         return SessionStartResult(f"Open tasks:\n{todo.read_text()}") if todo.exists() else None
 
@@ -71,7 +71,7 @@ class Project:
 
     @hookimpl
     def session_shutdown(self, event: SessionShutdownEvent, ctx: HookContext) -> None:
-        """Say how a session ended, where it did not end well."""
+        """Print how a session ended if it failed."""
         if event.reason in ("error", "cancelled"):
             log.warning("session %s: %s", ctx.session_id, event.reason)
 
@@ -83,7 +83,7 @@ class Librarian:
     def session_before_compact(
         self, event: SessionBeforeCompactEvent
     ) -> SessionBeforeCompactResult | None:
-        """Keep what was planned to be kept, and the user's words of the rest."""
+        """Keep what was planned, and the user's messages of the rest."""
         first_kept = event.preparation.first_kept_entry_id
         said = [entry.payload["message"] for entry in event.branch_entries if entry.kind == "message"]
         summary = "\n".join(m["content"] for m in said if m["role"] == "user")
@@ -96,5 +96,5 @@ class Librarian:
 
     @hookimpl
     def session_tree(self, event: SessionTreeEvent) -> None:
-        """Log where the conversation goes on."""
+        """Log where the conversation continues."""
         log.info("leaf %s instead of %s", event.new_leaf_id, event.old_leaf_id)

@@ -27,7 +27,7 @@ SECRET = re.compile(r"sk-\w{8,}")
 
 
 class Workspace:
-    """Keeps the agent in one directory, and secrets out of what it sees."""
+    """Keeps the agent in one directory, and secrets out of its sight."""
 
     def __init__(self, home: Path = Path()) -> None:
         self.home = home
@@ -60,7 +60,7 @@ class Workspace:
 
     @hookimpl(guard=True)
     def tool_result(self, event: ToolResultEvent) -> ToolResultEventResult | None:
-        """Blacken keys; as a guard, nothing gets through where this fails."""
+        """Mask keys. As a guard, nothing passes if it fails."""
         if isinstance(event.content, str) and SECRET.search(event.content):
             return ToolResultEventResult(content=SECRET.sub("[key]", event.content))
         return None
@@ -93,7 +93,7 @@ class Patience:
 
     @hookimpl
     def on_loop_warning(self, tool_name: str, pattern: str, count: int, session_id: str) -> None:
-        """Say where an agent got stuck."""
+        """Print where an agent got stuck."""
         log.warning("%s: %s repeats %s, %d times now", session_id, tool_name, pattern, count)
 
 

@@ -38,7 +38,7 @@ class Threads:
 
     @hookimpl
     async def load_state(self, message: Envelope, session_id: str) -> State:
-        """Load what was saved for this session."""
+        """Load the saved state of this session."""
         kept = self.home / f"{session_id}.json"
         return json.loads(kept.read_text()) if kept.exists() else {}
 
@@ -133,7 +133,7 @@ class House:
 
     @hookimpl
     async def provide_tape_store(self) -> AsyncIterator[TapeStore]:
-        """Keep tapes in a file of our own, open as long as the app runs."""
+        """Keep tapes in a file of our own, open while the app runs."""
         store = SQLiteStore(self.home / "tapes.db")
         try:
             yield store

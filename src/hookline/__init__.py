@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .hooks import HooklineError, hookimpl, hookspec
     from .hookspecs import Hooks
     from .hookspecs import Hooks as HookRunner
+    from .runtime.agent import Agent
     from .runtime.app import Hookline
     from .tools import tool
     from .types import AsyncStreamEvents, StreamEvent, content_of, field_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     __version__: str
 else:
     _HOMES = {
+        "Agent": "hookline.runtime.agent",
         "AsyncStreamEvents": "hookline.types",
         "Hookline": "hookline.runtime.app",
         "HookRunner": "hookline.hookspecs:Hooks",
@@ -60,6 +62,7 @@ else:
 
 
 __all__ = [
+    "Agent",
     "AsyncStreamEvents",
     "HookRunner",
     "Hookline",

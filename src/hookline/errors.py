@@ -237,6 +237,10 @@ class AgentError(HooklineError):
     """The root of the errors of an agent's run."""
 
 
+class AgentUsage(HooklineError, RuntimeError):
+    """An agent is used in a way that cannot work; the message says what to do instead."""
+
+
 class Blocked(AgentError):
     """A gate blocked a model call, its result or the answer."""
 

@@ -90,6 +90,14 @@ class MessageReceiveEvent(Event[MessageReceiveResult]):
     text: str = ""
     parts: list[Part] = field(default_factory=list[Part])
 
+    def deny(self, reason: str | None = None) -> MessageReceiveResult:
+        """Reject the message; the reason goes back to the sender."""
+        return MessageReceiveResult(action="reject", reason=reason)
+
+    def replace(self, parts: list[Part]) -> MessageReceiveResult:
+        """Put other parts in place of the message's."""
+        return MessageReceiveResult(action="transform", parts=parts)
+
 
 @record
 class MessageSendResult(Collected):
@@ -110,6 +118,10 @@ class MessageSendEvent(Event[MessageSendResult]):
     response_text: str = ""
     is_voice: bool = False
     """Whether the message had audio when it arrived, before anything transformed it."""
+
+    def add(self, parts: list[Part]) -> MessageSendResult:
+        """Add parts to the answer."""
+        return MessageSendResult(parts)
 
 
 @event(notify, family="gateway", match="channel_id", fires="when a running turn is cancelled")
@@ -183,6 +195,10 @@ class SessionBeforeStartEvent(Event[SessionBeforeStartResult]):
     tools: list[Any] = field(default_factory=list[Any])
     reason: SessionReason = "startup"
 
+    def deny(self, reason: str | None = None) -> SessionBeforeStartResult:
+        """Keep the session from opening."""
+        return SessionBeforeStartResult(block=True, reason=reason)
+
 
 @record
 class SessionStartResult(Collected):
@@ -199,6 +215,10 @@ class SessionStartEvent(Event[SessionStartResult]):
     type: Literal["session_start"] = field(default="session_start", init=False)
     reason: SessionReason = "startup"
     previous_session_file: str | None = None
+
+    def add(self, context: str) -> SessionStartResult:
+        """Add text to the first prompt of the session."""
+        return SessionStartResult(context)
 
 
 @record
@@ -221,6 +241,10 @@ class SessionBeforeSwitchEvent(Event[SessionBeforeSwitchResult]):
     reason: SessionReason = "resume"
     target_session_file: str | None = None
 
+    def deny(self, reason: str | None = None) -> SessionBeforeSwitchResult:
+        """Stay in the present session."""
+        return SessionBeforeSwitchResult(cancel=True, reason=reason)
+
 
 @record
 class SessionBeforeForkResult(Cancelling):
@@ -240,6 +264,10 @@ class SessionBeforeForkEvent(Event[SessionBeforeForkResult]):
     entry_id: str = ""
     position: Literal["before", "at"] = "at"
     """Whether the entry itself still belongs to the fork."""
+
+    def deny(self, reason: str | None = None) -> SessionBeforeForkResult:
+        """Do not fork."""
+        return SessionBeforeForkResult(cancel=True, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +300,14 @@ class SessionBeforeCompactEvent(Event[SessionBeforeCompactResult]):
     branch_entries: list[Any] = field(default_factory=list[Any])
     custom_instructions: str | None = None
 
+    def deny(self, reason: str | None = None) -> SessionBeforeCompactResult:
+        """Skip the compaction."""
+        return SessionBeforeCompactResult(cancel=True, reason=reason)
+
+    def replace(self, compaction: CompactionResult) -> SessionBeforeCompactResult:
+        """Supply the result, so that no model is called."""
+        return SessionBeforeCompactResult(compaction=compaction)
+
 
 @event(notify, family="session", fires="when the compaction's entry is on the tape")
 @record
@@ -303,6 +339,22 @@ class SessionBeforeTreeEvent(Event[SessionBeforeTreeResult]):
 
     type: Literal["session_before_tree"] = field(default="session_before_tree", init=False)
     preparation: Any = None
+
+    def deny(self, reason: str | None = None) -> SessionBeforeTreeResult:
+        """Stay where the leaf is."""
+        return SessionBeforeTreeResult(cancel=True, reason=reason)
+
+    def replace(
+        self,
+        *,
+        summary: str | None = None,
+        custom_instructions: str | None = None,
+        label: str | None = None,
+    ) -> SessionBeforeTreeResult:
+        """Supply the summary of the branch, instructions for it, or a label."""
+        return SessionBeforeTreeResult(
+            summary=summary, custom_instructions=custom_instructions, label=label
+        )
 
 
 @event(notify, family="session", fires="when the leaf has moved")
@@ -356,6 +408,18 @@ class InputEvent(Event[InputEventResult]):
     text: str = ""
     source: str = ""
 
+    def deny(self, reason: str | None = None) -> InputEventResult:
+        """Block the input: no turn follows."""
+        return InputEventResult(action="block", reason=reason)
+
+    def replace(self, text: str) -> InputEventResult:
+        """Continue with another text."""
+        return InputEventResult(action="transform", text=text)
+
+    def handled(self, text: str | None = None) -> InputEventResult:
+        """Answer the input with this text, without a model call."""
+        return InputEventResult(action="handled", reason=text)
+
 
 @record
 class BeforeAgentStartEventResult(EventResult):
@@ -378,6 +442,12 @@ class BeforeAgentStartEvent(Event[BeforeAgentStartEventResult]):
     system_prompt: str = ""
     tools: list[str] = field(default_factory=list[str])
     """The names of the tools that the agent has."""
+
+    def replace(
+        self, *, system_prompt: str | None = None, tools: list[str] | None = None
+    ) -> BeforeAgentStartEventResult:
+        """Use another system prompt, or only these tools."""
+        return BeforeAgentStartEventResult(system_prompt, tools)
 
 
 @event(notify, family="agent", fires="once per run, when the loop begins")
@@ -408,6 +478,10 @@ class ContextEvent(Event[ContextEventResult]):
     type: Literal["context"] = field(default="context", init=False)
     messages: list[Message] = field(default_factory=list[Message])
 
+    def replace(self, messages: list[Message]) -> ContextEventResult:
+        """Send other messages in this model call."""
+        return ContextEventResult(messages)
+
 
 @record
 class AgentStopEventResult(Blocking):
@@ -425,6 +499,10 @@ class AgentStopEvent(Event[AgentStopEventResult]):
     type: Literal["agent_stop"] = field(default="agent_stop", init=False)
     messages: list[Message] = field(default_factory=list[Message])
     response: str = ""
+
+    def deny(self, reason: str | None = None) -> AgentStopEventResult:
+        """Send the agent back to work, with the reason as its instruction."""
+        return AgentStopEventResult(block=True, reason=reason)
 
 
 @event(notify, family="agent", fires="once per run that succeeded")
@@ -461,6 +539,14 @@ class OutputEvent(Event[OutputEventResult]):
 
     type: Literal["output"] = field(default="output", init=False)
     content: str = ""
+
+    def deny(self, reason: str | None = None) -> OutputEventResult:
+        """Withhold the answer."""
+        return OutputEventResult(block=True, reason=reason)
+
+    def replace(self, content: str) -> OutputEventResult:
+        """Send another answer."""
+        return OutputEventResult(content=content)
 
 
 @event(notify, family="agent", fires="once per turn, when everything of it is written")
@@ -570,6 +656,14 @@ class ModelCallEvent(Event[ModelCallEventResult]):
     messages: list[Message] = field(default_factory=list[Message])
     tools: list[Any] = field(default_factory=list[Any])
 
+    def deny(self, reason: str | None = None) -> ModelCallEventResult:
+        """Keep the request from the provider."""
+        return ModelCallEventResult(block=True, reason=reason)
+
+    def replace(self, messages: list[Message]) -> ModelCallEventResult:
+        """Send other messages."""
+        return ModelCallEventResult(messages=messages)
+
 
 @record
 class ModelResultEventResult(Blocking):
@@ -605,6 +699,16 @@ class ModelResultEvent(Event[ModelResultEventResult]):
     def partial(self) -> bool:
         """Whether the answer still comes in: it is judged again, with what follows."""
         return self.finish_reason is None
+
+    def deny(self, reason: str | None = None) -> ModelResultEventResult:
+        """Withhold the result with its tool calls."""
+        return ModelResultEventResult(block=True, reason=reason)
+
+    def replace(
+        self, *, content: str | None = None, tool_calls: list[ToolCall] | None = None
+    ) -> ModelResultEventResult:
+        """Release another text, or other tool calls."""
+        return ModelResultEventResult(content=content, tool_calls=tool_calls)
 
 
 @event(notify, family="tool", match="tool_call.name", fires="first of every tool call")
@@ -642,6 +746,18 @@ class ToolCallEvent(Event[ToolCallEventResult]):
     tool_call_id: str = ""
     tool_name: str = ""
     input: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def deny(self, reason: str | None = None) -> ToolCallEventResult:
+        """Block the call; the model sees the reason."""
+        return ToolCallEventResult(block=True, reason=reason)
+
+    def ask(self, question: str | None = None) -> ToolCallEventResult:
+        """Run the call only if a person approves it."""
+        return ToolCallEventResult(ask=True, reason=question)
+
+    def replace(self, input: dict[str, Any]) -> ToolCallEventResult:  # noqa: A002
+        """Call the tool with other arguments."""
+        return ToolCallEventResult(input=input)
 
 
 @event(
@@ -681,6 +797,20 @@ class ToolResultEvent(Event[ToolResultEventResult]):
     is_error: bool = False
     ran: bool = False
     """Whether the tool ran; a denied or invalid call has a result without."""
+
+    def deny(self, reason: str | None = None) -> ToolResultEventResult:
+        """Withhold the result; the model sees the reason."""
+        return ToolResultEventResult(block=True, reason=reason)
+
+    def replace(
+        self,
+        *,
+        content: Content | None = None,
+        is_error: bool | None = None,
+        terminate: bool | None = None,
+    ) -> ToolResultEventResult:
+        """Give the model another result; `terminate` ends the run with it."""
+        return ToolResultEventResult(content, is_error, terminate)
 
 
 @event(notify, family="tool", match="tool_name", fires="when a tool raised, before its end")
@@ -756,6 +886,12 @@ class ResourcesDiscoverEvent(Event[ResourcesDiscoverResult]):
     cwd: str = ""
     reason: Literal["startup", "reload"] = "startup"
 
+    def add(
+        self, *, skill_paths: list[str] | None = None, hook_paths: list[str] | None = None
+    ) -> ResourcesDiscoverResult:
+        """Look in these places too."""
+        return ResourcesDiscoverResult(skill_paths, hook_paths)
+
 
 @event(notify, family="misc", match="kind", fires="when the agent waits for a person")
 @record
@@ -791,6 +927,18 @@ class UserBashEvent(Event[UserBashResult]):
     exclude_from_context: bool = False
     """Whether the model is kept from seeing it."""
     cwd: str = ""
+
+    def deny(self, reason: str | None = None) -> UserBashResult:
+        """Keep the command from running."""
+        return UserBashResult(block=True, reason=reason)
+
+    def replace(self, command: str) -> UserBashResult:
+        """Run another command."""
+        return UserBashResult(command=command)
+
+    def handled(self, output: str, *, is_error: bool = False) -> UserBashResult:
+        """Say what the command came to; nothing else runs."""
+        return UserBashResult(output=output, is_error=is_error)
 
 
 @event(notify, family="misc", fires="before the wait that comes before a retry")
@@ -842,6 +990,14 @@ class NetworkRequestEvent(Event[NetworkRequestResult]):
     """What started the child: shell, jobs, command_hooks, mcp, search, git."""
     command: str = ""
     tool_call_id: str = ""
+
+    def deny(self, reason: str | None = None) -> NetworkRequestResult:
+        """Refuse the connection."""
+        return NetworkRequestResult(block=True, reason=reason)
+
+    def ask(self, question: str | None = None) -> NetworkRequestResult:
+        """Connect only if a person approves it."""
+        return NetworkRequestResult(ask=True, reason=question)
 
 
 if TYPE_CHECKING:

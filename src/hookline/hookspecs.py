@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 import hookline.hooks
 from hookline import events
+from hookline.decorators import HookDecorators
 
 from .hooks import DENY, RAISE, Catalog, PluginManager, around, chain
 from .hooks.registry import OnGateError
@@ -363,3 +364,8 @@ class Hooks(hookline.hooks.HookRegistry):
 
     def __init__(self, catalog: Catalog = CATALOG, *, on_gate_error: OnGateError = "allow") -> None:
         super().__init__(catalog, on_gate_error=on_gate_error)
+
+    @property
+    def on(self) -> HookDecorators:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Attach handlers: `@hooks.on.tool_call(when="shell")`, or `@hooks.on(ToolCallEvent)`."""
+        return HookDecorators(self)

@@ -190,6 +190,11 @@ class Config:
                 layers.append(Layer(cast("Any", origin), values, path))
         return layers
 
+    @classmethod
+    def fixed(cls, home: Path, values: Mapping[str, Any] | None = None) -> Config:
+        """Settings that are given in code. No file and no environment variable counts."""
+        return _FixedConfig(home, Profile(DEFAULT, home), None, values or {}, {}, _trusts_nothing)
+
     def _above(self, below: list[Layer]) -> list[Layer]:
         """What wins over files; variables find the names that files use."""
         environment = read_environment(self._environ, [SPELLED, *(layer.values for layer in below)])
@@ -410,3 +415,14 @@ class Config:
 def _matches(pattern: str, dotted: str) -> bool:
     parts, names = pattern.split("."), dotted.split(".")
     return len(names) >= len(parts) and all(p in ("*", n) for p, n in zip(parts, names, strict=False))
+
+
+class _FixedConfig(Config):
+    """Settings that no file can change."""
+
+    def _read(self) -> list[Layer]:
+        return []
+
+
+def _trusts_nothing(path: Path, content: bytes) -> bool:
+    return False

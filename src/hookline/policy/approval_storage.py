@@ -10,6 +10,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from threading import RLock
 from typing import Any, Final, Protocol, TypeAlias
 
 from hookline.errors import ApprovalError
@@ -118,6 +119,28 @@ class SQLiteApprovals:
                 db.close()
         except (OSError, UnicodeError, sqlite3.Error) as error:
             raise ApprovalError(f"the approvals in {self.path} cannot be used: {error}") from error
+
+
+class MemoryApprovals(SQLiteApprovals):
+    """Approvals in memory, for an app without a home."""
+
+    def __init__(self) -> None:
+        super().__init__(Path(":memory:"))
+        self._lock = RLock()
+        self._db: sqlite3.Connection | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was kept yet."""
+        return self._db is None
+
+    @contextmanager
+    def _open(self) -> Generator[_Opened]:
+        with self._lock:
+            if self._db is None:
+                self._db = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+                self._db.executescript(SCHEMA)
+            yield _Opened(self._db)
 
 
 class _Opened:

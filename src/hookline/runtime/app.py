@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hookline.channel import NOWHERE, Channel, Note, Question, Router, started
 from hookline.errors import NotRunning
@@ -65,6 +65,9 @@ if TYPE_CHECKING:
 
 class Hookline:
     """The runtime: hooks, models, tools and sessions under one roof."""
+
+    embedded: ClassVar[bool] = False
+    """Whether it has no home: nothing is read from or written to disk."""
 
     def __init__(
         self,
@@ -130,17 +133,7 @@ class Hookline:
     @cached_property
     def config(self) -> Config:
         """The settings: files of the user, the profile and the project, environment, command line."""
-        from hookline.config import Config
-
-        check_home(self.home)  # before any setting of it is read
-        config = self._config or Config.load(
-            self.home,
-            workspace=self.workspace,
-            profile=self._profile,
-            project=self.project,
-            overrides=self._overrides,
-            trusts=self._trusts_config,
-        )
+        config = self._config or self._load_config()
         if config.get("mcp"):
             from hookline.ext.mcp.settings import McpSettings
 
@@ -150,6 +143,19 @@ class Hookline:
 
             config.declare("tape", TapeSettings)
         return config
+
+    def _load_config(self) -> Config:
+        from hookline.config import Config
+
+        check_home(self.home)  # before any setting of it is read
+        return Config.load(
+            self.home,
+            workspace=self.workspace,
+            profile=self._profile,
+            project=self.project,
+            overrides=self._overrides,
+            trusts=self._trusts_config,
+        )
 
     def _trusts_config(self, path: Path, content: bytes) -> bool:
         """Whether a person trusted the project's settings, and every file that they run."""
@@ -412,7 +418,8 @@ class Hookline:
         from hookline.tape.synchronous import checked_store
 
         reason: ShutdownReason = "completed"
-        prepare_home(self.home)
+        if not self.embedded:
+            prepare_home(self.home)
         await self.hook_files.start()
         self._load_interceptors()
         self.absences.check()

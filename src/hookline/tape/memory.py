@@ -20,7 +20,8 @@ class MemoryTapeStore:
     """
 
     def __init__(self) -> None:
-        self._rows: list[Row] = []
+        self._rows: dict[int, Row] = {}
+        self._next = 0
         self._numbers: dict[str, int] = {}
         self._sessions: dict[str, list[int]] = {}
         self._children: dict[str, list[int]] = {}
@@ -44,8 +45,8 @@ class MemoryTapeStore:
                 raise UnknownParent(entry_id, parent)
             new.add(entry_id)
         for row in rows:
-            number = len(self._rows)
-            self._rows.append(row)
+            number, self._next = self._next, self._next + 1
+            self._rows[number] = row
             self._numbers[row[0]] = number
             self._sessions.setdefault(row[1], []).append(number)
             if row[2] is not None:
@@ -92,7 +93,7 @@ class MemoryTapeStore:
         """The session's entries as appended."""
         self._check_open()
         low = -1 if after is None else self._number_in(session_id, after)
-        high = len(self._rows) if before is None else self._number_in(session_id, before)
+        high = self._next if before is None else self._number_in(session_id, before)
         numbers = [
             number
             for number in self._sessions.get(session_id, ())
@@ -143,7 +144,7 @@ class MemoryTapeStore:
         self._check_open()
         phrases = phrases_of(text)
         hits: list[Hit] = []
-        newest = sorted(range(len(self._rows)), key=self._age, reverse=True) if phrases else []
+        newest = sorted(self._rows, key=self._age, reverse=True) if phrases else []
         for number in newest:
             _, session, _, kind, *_ = self._rows[number]
             if len(hits) >= limit:
@@ -153,6 +154,23 @@ class MemoryTapeStore:
                 if matches(phrases, words_of(text_of(entry.payload))):
                     hits.append(Hit.of(entry, phrases))
         return hits
+
+    def forget(self, session_id: str) -> None:
+        """Drop a session, unless another one branches off from it."""
+        numbers = self._sessions.get(session_id, [])
+        entries = {self._rows[number][0] for number in numbers}
+        of_others = (
+            child
+            for entry in entries
+            for child in self._children.get(entry, ())
+            if child not in numbers
+        )
+        if any(True for _ in of_others):
+            return
+        for entry in entries:
+            del self._rows[self._numbers.pop(entry)]
+            self._children.pop(entry, None)
+        self._sessions.pop(session_id, None)
 
     async def close(self) -> None:
         """Refuse everything from now on. Closing twice does no harm."""

@@ -138,6 +138,8 @@ def _path(name: str, context: ToolContext) -> Path:
 def _fit_text(text: str, context: ToolContext, limit: int) -> str:
     if len(text) <= limit:
         return text
+    if getattr(context.app, "embedded", False):  # no file may be written, and no tool could read it
+        return cut(text, limit)
     spool = Spool(context, limit)
     spool.add(text.encode("utf-8", errors="replace"))
     note = spool.close()

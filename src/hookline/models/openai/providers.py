@@ -21,6 +21,7 @@ COMPATIBLE = "openai-compatible"
 _SERVICES: dict[str, dict[str, Any]] = {
     "openai": {
         "base_url": "https://api.openai.com/v1",
+        "url_env": "OPENAI_BASE_URL",
         "key_env": "OPENAI_API_KEY",
         "needs_key": True,
         "summary": "OpenAI: openai:MODEL",

@@ -24,10 +24,12 @@ class OpenAIService:
 
     `effort` is whether it takes a `reasoning_effort`; `no_effort` is its word for none, if it has one.
     `longest` is its name for `max_tokens`. `thoughts` is whether it wants its reasoning back.
+    `url_env` is the environment variable that names another address.
     """
 
     name: str
     base_url: str = ""
+    url_env: str = ""
     key_env: str = ""
     needs_key: bool = False
     summary: str = ""
@@ -97,7 +99,8 @@ class Endpoint:
     @classmethod
     def of(cls, service: OpenAIService, settings: Settings) -> Endpoint:
         """The endpoint, or an error when its address is none."""
-        base = settings.base_url or service.base_url
+        named = os.environ.get(service.url_env, "") if service.url_env else ""
+        base = settings.base_url or named or service.base_url
         if not base:
             raise BadSetting(
                 f"{service.name} needs a base URL: name the model {service.name}:URL#MODEL, "

@@ -1,0 +1,366 @@
+"""`Agent`: a model with instructions, tools and hooks, in a few lines.
+
+    from hookline import Agent
+
+    agent = Agent("openai:gpt-5", instructions="Be brief.", tools=[weather])
+    print(agent.run_sync("What is the weather in Rome?").text)
+
+An agent is embedded in your program: it reads no settings, loads no plugins, writes nothing to disk and
+has no tools but those that you give it. Every run is a new conversation unless you pass `session=`.
+`Agent.from_home()` makes one with everything that you configured for the command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import cached_property
+from os import urandom
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
+from weakref import finalize
+
+from hookline.channel import NOWHERE, Channel
+from hookline.errors import AgentUsage, Blocked, Cancelled
+from hookline.hookspecs import Hooks
+from hookline.types import Part, StreamEvent, text_of
+
+from .agent_loops import LoopScope, background
+from .agent_parts import hook_plugins, plain_policy, read_tools, register_handlers
+from .embedded import AgentParts, EmbeddedApp, EmbeddedPlugin
+from .parent import Parent
+from .run_record import Result, RunRecord, current_record, note_gates, recording, tool_calls_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from hookline.agent.run import Limits
+    from hookline.decorators import HookDecorators
+    from hookline.models import Model
+    from hookline.policy import Policy
+    from hookline.tape import TapeStore
+    from hookline.tools import Tool
+
+    from .turn import TurnResult
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+REMEMBERED = 100
+"""How many conversations without a name an agent keeps in memory; the oldest go first."""
+
+
+class AgentOptions(TypedDict, total=False):
+    """The options of `Agent`."""
+
+    instructions: str | None
+    """What the model is told before the conversation."""
+    tools: Iterable[Any]
+    """Functions with annotations, `Tool`s, and other agents."""
+    hooks: Iterable[Any]
+    """Handlers: functions whose first parameter is annotated with an event."""
+    plugins: Iterable[object]
+    """Objects or modules whose methods are marked with `@hookimpl`."""
+    policy: Policy | str | Mapping[str, Any] | None
+    """Which tool calls run: `allow` (the default), `auto`, `ask`, `deny`, or a whole policy."""
+    tape: TapeStore | None
+    """Where conversations are kept; in memory by default."""
+    limits: Limits | None
+    name: str | None
+    """The name of the agent in hooks, and as a tool of another agent."""
+
+
+class Agent(Generic[T]):
+    """A model with instructions, tools and hooks. See the module for an example."""
+
+    @overload
+    def __init__(self: Agent[str], model: str | Model, **options: Unpack[AgentOptions]) -> None: ...
+    @overload
+    def __init__(
+        self, model: str | Model, *, output: type[T], **options: Unpack[AgentOptions]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Agent[Any], model: str | Model, *, output: Any, **options: Unpack[AgentOptions]
+    ) -> None: ...
+    def __init__(
+        self,
+        model: str | Model,
+        *,
+        instructions: str | None = None,
+        tools: Iterable[Any] = (),
+        hooks: Iterable[Any] = (),
+        plugins: Iterable[object] = (),
+        output: Any = str,
+        policy: Policy | str | Mapping[str, Any] | None = None,
+        tape: TapeStore | None = None,
+        limits: Limits | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.name = name or ""
+        self.model = model
+        self.instructions = instructions or ""
+        self.output_type = output
+        self._tools = read_tools(tools)
+        self._given_hooks, self._given_plugins = tuple(hooks), hook_plugins(plugins)
+        self._policy = None if policy is None else plain_policy(policy)
+        self._tape, self._limits = tape, limits
+        self._scopes: dict[asyncio.AbstractEventLoop, LoopScope] = {}
+        self._unnamed: deque[str] = deque()
+        self._lock = threading.Lock()
+        self._closed = False
+        if self._given_hooks:
+            self.hooks  # noqa: B018  # a handler that does not fit is an error now
+        finalize(self, stop_all, self._scopes)
+
+    # --- parts: made when first used, so that an idle agent is small ----------------------------
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        """The agent's registry of handlers and plugins. An exception in a gate's handler is a deny."""
+        hooks = Hooks(on_gate_error="deny")
+        register_handlers(hooks, self._given_hooks)
+        return hooks
+
+    @cached_property
+    def _parts(self) -> AgentParts:
+        from hookline.agent.run import Limits
+        from hookline.tape.memory import MemoryTapeStore
+
+        parts = AgentParts(
+            self.name,
+            self.model,
+            self.instructions,
+            self._tools,
+            self.hooks,
+            self._policy or plain_policy(None),
+            self._limits or Limits(),
+            MemoryTapeStore() if self._tape is None else self._tape,
+        )
+        self.hooks.add(EmbeddedPlugin(parts), name="builtin")
+        for plugin in self._given_plugins:
+            self.hooks.add(plugin)
+        note_gates(self.hooks)
+        return parts
+
+    @property
+    def on(self) -> HookDecorators:
+        """Attach handlers: `@agent.on.tool_call(when="shell")`."""
+        return self.hooks.on
+
+    # --- running --------------------------------------------------------------------------------
+
+    async def run(self, prompt: str | Sequence[Part], *, session: str | None = None) -> Result[T]:
+        """Run the agent on a prompt and return its result.
+
+        `session` names the conversation to continue or start; without it the run is a new one.
+        """
+        return await self._run(prompt, session, NOWHERE)
+
+    def run_sync(self, prompt: str | Sequence[Part], *, session: str | None = None) -> Result[T]:
+        """Run the agent from synchronous code, also where an event loop runs, as in a notebook."""
+        loop = background()
+        if threading.current_thread() is loop.thread or self._is_running_here():
+            raise AgentUsage(
+                "run_sync() would wait for the event loop that called it; make the handler or tool "
+                "async and use `await agent.run(...)`"
+            )
+        return loop.call(self.run(prompt, session=session))
+
+    def _is_running_here(self) -> bool:
+        """Whether this code is called by a run of this agent, on the event loop of that run."""
+        record = current_record()
+        if record is None or record.agent is not self:
+            return False
+        try:
+            return asyncio.get_running_loop() in self._scopes
+        except RuntimeError:
+            return False
+
+    def stream(self, prompt: str | Sequence[Part], *, session: str | None = None) -> AgentStream[T]:
+        """Run the agent and show its answer as it comes.
+
+        async with agent.stream("Tell me a story.") as stream:
+            async for event in stream:
+                ...
+            result = await stream.result()
+        """
+        return AgentStream(self, prompt, session)
+
+    async def _run(
+        self, prompt: str | Sequence[Part], session: str | None, channel: Channel
+    ) -> Result[T]:
+        if not isinstance(prompt, str) and isinstance(prompt, Mapping | bytes):
+            raise AgentUsage(f"a prompt is text or a list of parts, not {type(prompt).__name__}")
+        parent = Parent.current()
+        app = await self._app()
+        name = session or (f"{parent.session_id}/" if parent else "") + f"run-{urandom(8).hex()}"
+        record = RunRecord(self, current_record() if parent else None)
+        if parent is not None and channel is NOWHERE:
+            channel = parent.channel
+        try:
+            with recording(record), app.under(parent, name):
+                turn = await app.process(envelope(prompt, name, parent), channel, session_id=name)
+                result = self._result(turn, record, prompt)
+        finally:
+            if session is None:
+                await self._end(app, name)
+        if parent is not None:
+            parent.count(result.usage)
+        return result
+
+    def _result(self, turn: TurnResult, record: RunRecord, prompt: Any) -> Result[T]:
+        if turn.outcome in ("blocked", "rejected", "dropped"):
+            by = next((d.by for d in record.decisions if d.decision == "deny"), None)
+            raise Blocked("the prompt", turn.stopped, by)
+        if turn.outcome == "cancelled":
+            raise Cancelled(turn.stopped or "cancelled")
+        text = turn.model_output or turn.stopped or ""
+        if record.run is not None:
+            messages, usage = list(record.run.messages), dict(record.run.usage)
+        else:
+            messages, usage = [{"role": "user", "content": prompt}], {}
+            messages.append({"role": "assistant", "content": text})
+        return Result(
+            text,
+            cast("T", text),
+            turn.session_id,
+            messages,
+            tool_calls_of(messages, record.calls),
+            usage,
+            list(record.decisions),
+        )
+
+    async def _end(self, app: EmbeddedApp, name: str) -> None:
+        """Close a conversation without a name; the newest stay in memory, to be continued."""
+        await app.forget(name)
+        self._unnamed.append(name)
+        forget = getattr(self._parts.store, "forget", None)
+        while len(self._unnamed) > REMEMBERED:
+            oldest = self._unnamed.popleft()
+            if forget is not None:
+                forget(oldest)
+
+    async def _app(self) -> EmbeddedApp:
+        """The agent's app in the running event loop."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if self._closed:
+                raise AgentUsage("this agent is closed; make a new one")
+            for ended in [each for each, scope in self._scopes.items() if scope.ended]:
+                del self._scopes[ended]
+            scope = self._scopes.get(loop)
+            if scope is None:
+                scope = self._scopes[loop] = LoopScope(self._parts)
+        return await scope.opened()
+
+    # --- the end --------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Close the connections and sessions of the agent now. Otherwise they close with the loop."""
+        with self._lock:
+            self._closed = True
+            scopes, self._scopes = [*self._scopes.values()], {}
+        for scope in scopes:
+            await scope.close()
+
+    async def __aenter__(self) -> Agent[T]:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # --- composition ----------------------------------------------------------------------------
+
+    def as_tool(self, *, name: str | None = None, description: str | None = None) -> Tool:
+        """The agent as a tool with one argument, `prompt`, for another agent.
+
+        The guards and the policy of the agent that calls it hold in every run of it.
+        """
+        from hookline.tools.tool import tool
+
+        called = name or self.name
+        if not called:
+            raise AgentUsage("an agent needs a name to be a tool: Agent(..., name='researcher')")
+
+        async def ask(prompt: str) -> str:
+            return (await self.run(prompt)).text
+
+        about = description or self.instructions.strip().partition("\n")[0]
+        return tool(ask, name=called, description=about or f"Ask the agent {called}.")
+
+    def __repr__(self) -> str:
+        model = self.model if isinstance(self.model, str) else self.model.name
+        return f"Agent({model!r}{f', name={self.name!r}' if self.name else ''})"
+
+
+class AgentStream(Generic[T]):
+    """A run of an agent whose answer is shown as it comes; leaving the block early cancels the run."""
+
+    def __init__(self, agent: Agent[T], prompt: str | Sequence[Part], session: str | None) -> None:
+        self._agent, self._prompt, self._session = agent, prompt, session
+        self._task: asyncio.Task[Result[T]] | None = None
+
+    async def __aenter__(self) -> AgentStream[T]:
+        from hookline.agent.feed import Feed
+
+        self._feed = Feed()
+        run = self._agent._run(self._prompt, self._session, FeedChannel(self._feed))  # pyright: ignore[reportPrivateUsage]
+        self._task = asyncio.create_task(run)
+        self._task.add_done_callback(lambda _: self._feed.close())
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def __aiter__(self) -> AsyncIterator[StreamEvent]:
+        while events := await self._feed.take():
+            for event in events:
+                yield event
+        await self._running  # an error of the run is raised here
+
+    async def result(self) -> Result[T]:
+        """Wait for the end of the run and return its result."""
+        return await self._running
+
+    @property
+    def _running(self) -> asyncio.Task[Result[T]]:
+        if self._task is None:
+            raise AgentUsage("a stream is read inside `async with agent.stream(...) as stream:`")
+        return self._task
+
+
+class FeedChannel(Channel):
+    """Hands the events of an answer to the reader of a stream."""
+
+    def __init__(self, feed: Any) -> None:
+        self._put = feed.put
+
+    def stream(self, event: StreamEvent) -> None:
+        """Hand an event on."""
+        if event.kind != "end":
+            self._put(event)
+
+
+def envelope(prompt: str | Sequence[Part], session: str, parent: Parent | None) -> dict[str, Any]:
+    """The prompt as an inbound message, on behalf of the user whom the calling agent works for."""
+    message: dict[str, Any] = {"content": prompt, "channel": "agent", "chat_id": session}
+    if parent is not None:
+        message = parent.call.identity.stamped(message)
+    if not isinstance(prompt, str):
+        message["content"], message["parts"] = text_of(prompt), list(prompt)
+    return message
+
+
+def stop_all(scopes: dict[asyncio.AbstractEventLoop, LoopScope]) -> None:
+    """Close the scopes of an agent that no one refers to any more."""
+    for scope in scopes.values():
+        scope.stop()

@@ -1,0 +1,145 @@
+"""A chat-completions endpoint on loopback that plays a script and checks what it is asked.
+
+    with OpenAIServer(["hello"]) as server:
+        ...  # OPENAI_BASE_URL=server.url
+
+An answer is text, a `(tool, arguments)` pair, a list of such pairs, a status with an error body, or a
+function of the request's body that returns one of these. The last answer is repeated.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+KNOWN = {
+    "model", "messages", "stream", "stream_options", "tools", "tool_choice", "response_format",
+    "prompt_cache_key", "reasoning_effort", "max_completion_tokens", "max_tokens", "temperature",
+    "parallel_tool_calls",
+}  # fmt: skip
+ROLES = {"system", "user", "assistant", "tool"}
+
+
+class OpenAIServer:
+    """The endpoint; `requests` has the bodies that it was sent."""
+
+    def __init__(self, answers: Sequence[Any], key: str = "test-key") -> None:
+        self.answers, self.key = list(answers), key
+        self.requests: list[dict[str, Any]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status, payload = outer.answer(self.path, dict(self.headers), json.loads(body))
+                self.send_response(status)
+                kind = "text/event-stream" if status == 200 else "application/json"
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(payload)))
+                self.end_headers()
+                self.wfile.write(payload)
+
+            def log_message(self, *args: Any) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables with which `openai:` models are asked here."""
+        return {"OPENAI_BASE_URL": self.url, "OPENAI_API_KEY": self.key}
+
+    def __enter__(self) -> "OpenAIServer":
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def answer(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> tuple[int, bytes]:
+        """The status and body of the reply; a request of another form is a 400."""
+        if path != "/v1/chat/completions":
+            return refused(404, f"no such path: {path}")
+        if headers.get("Authorization") != f"Bearer {self.key}":
+            return refused(401, "Incorrect API key provided.", code="invalid_api_key")
+        if wrong := problem(body):
+            return refused(400, wrong)
+        self.requests.append(body)
+        chosen = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        chosen = chosen(body) if isinstance(chosen, Callable) else chosen
+        if isinstance(chosen, tuple) and isinstance(chosen[0], int):
+            return refused(*chosen)
+        return 200, events(chosen, body["model"])
+
+
+def refused(status: int, message: str, **more: Any) -> tuple[int, bytes]:
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": None, **more}
+    return status, json.dumps({"error": error}).encode()
+
+
+def problem(body: dict[str, Any]) -> str:
+    """What the API would not accept of a request."""
+    if unknown := body.keys() - KNOWN:
+        return f"Unrecognized request argument: {', '.join(sorted(unknown))}"
+    if body.get("stream") is not True or not isinstance(body.get("model"), str):
+        return "stream and model are required"
+    for message in body["messages"]:
+        if message["role"] not in ROLES:
+            return f"unknown role {message['role']}"
+    for tool in body.get("tools", ()):
+        if tool["type"] != "function" or tool["function"]["parameters"]["type"] != "object":
+            return "a tool's parameters must be an object"
+    if "tool_choice" in body and not body.get("tools"):
+        return "tool_choice is only allowed when tools are specified"
+    form = body.get("response_format")
+    if form is not None:
+        schema = form["json_schema"]
+        if form["type"] != "json_schema" or not schema["name"].replace("_", "a").isalnum():
+            return "a response_format needs a json_schema with a name"
+        if schema.get("strict") and (wrong := loose(schema["schema"])):
+            return f"Invalid schema for response_format {schema['name']!r}: {wrong}"
+    return ""
+
+
+def loose(schema: Any) -> str:
+    """What strict mode does not accept of a schema."""
+    if isinstance(schema, list):
+        return next((wrong for each in schema if (wrong := loose(each))), "")
+    if not isinstance(schema, dict):
+        return ""
+    if schema.get("type") == "object":
+        if schema.get("additionalProperties") is not False:
+            return "'additionalProperties' is required to be supplied and to be false"
+        if set(schema.get("required", ())) != set(schema.get("properties", {})):
+            return "'required' is required to be supplied and to include every key in properties"
+    for name in ("default", "oneOf", "allOf"):
+        if name in schema and not isinstance(schema[name], dict | str):
+            return f"{name!r} is not permitted"
+    return next((wrong for each in schema.values() if (wrong := loose(each))), "")
+
+
+def events(answer: Any, model: str) -> bytes:
+    """An answer as the events of a stream."""
+    calls = [answer] if isinstance(answer, tuple) else answer if isinstance(answer, list) else []
+    deltas: list[dict[str, Any]] = []
+    if isinstance(answer, str):
+        deltas += [{"content": answer[i : i + 8]} for i in range(0, len(answer), 8)]
+    for number, (name, arguments) in enumerate(calls):
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        function = {"name": name, "arguments": text}
+        call = {"index": number, "id": f"call_{number}", "type": "function", "function": function}
+        deltas.append({"tool_calls": [call]})
+    chunks = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    chunks.append({"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"})
+    common = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
+    sent = [{**common, "choices": [chunk]} for chunk in chunks]
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    sent.append({**common, "choices": [], "usage": usage})
+    return "".join(f"data: {json.dumps(each)}\n\n" for each in sent).encode() + b"data: [DONE]\n\n"

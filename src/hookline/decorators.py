@@ -12,12 +12,13 @@ declared elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-from .hooks import Answer, Event, HookRegistry, Options
+from .hooks import Answer, HookRegistry, Options
 from .hooks.errors import suggestion
-from .hooks.registry import Registered
+from .hooks.registry import Attach, Registered
+from .hooks.spec import EventClass
 
 if TYPE_CHECKING:
     from .events import (
@@ -96,7 +97,7 @@ if TYPE_CHECKING:
     from .types import AsyncStreamEvents, Prompt, State, StreamEvent
 
 P = ParamSpec("P")
-E = TypeVar("E", bound=Event[Any])
+E = TypeVar("E")
 R = TypeVar("R")
 
 
@@ -105,22 +106,16 @@ class EventDecorator(Protocol[E, R]):
 
     @overload
     def __call__(
-        self, handler: Callable[Concatenate[E, P], Answer[R]], /
-    ) -> Registered[Concatenate[E, P], Answer[R]]: ...
+        self, handler: Callable[Concatenate[E, P], Coroutine[Any, Any, R | None]], /
+    ) -> Registered[Concatenate[E, P], Coroutine[Any, Any, R | None]]: ...
     @overload
-    def __call__(self, **options: Unpack[Options]) -> AttachHandler[E, R]: ...
+    def __call__(
+        self, handler: Callable[Concatenate[E, P], R | None], /
+    ) -> Registered[Concatenate[E, P], R | None]: ...
+    @overload
+    def __call__(self, **options: Unpack[Options]) -> Attach[E, R]: ...
     def __call__(self, *handler: Any, **options: Any) -> Any:
         """Attach a handler, or return a decorator that does so with these options."""
-
-
-class AttachHandler(Protocol[E, R]):
-    """A decorator for a handler of one event."""
-
-    def __call__(
-        self, handler: Callable[Concatenate[E, P], Answer[R]], /
-    ) -> Registered[Concatenate[E, P], Answer[R]]:
-        """Attach the handler."""
-        ...
 
 
 class HookDecorator(Protocol[R]):
@@ -280,9 +275,7 @@ class HookDecorators:
         self._hooks = hooks
 
     @overload
-    def __call__(
-        self, hook: type[E], **options: Unpack[Options]
-    ) -> Callable[[Callable[Concatenate[E, P], R]], Registered[Concatenate[E, P], R]]: ...
+    def __call__(self, hook: EventClass[E, R], **options: Unpack[Options]) -> Attach[E, R]: ...
     @overload
     def __call__(
         self, hook: str, **options: Unpack[Options]

@@ -13,7 +13,8 @@ from hookline.hooks import Decision, Ruling, Verdict
 from hookline.tools.context import calling
 
 if TYPE_CHECKING:
-    from hookline.hooks import Hook, HookRegistry
+    from hookline.hooks import HookRegistry
+    from hookline.hooks.hook import HookBase
     from hookline.tools.context import ToolContext
     from hookline.types import HookContext
 
@@ -89,7 +90,7 @@ class Parent:
             yield
 
 
-def forwarded(hook: Hook) -> Callable[[Any, HookContext], Awaitable[Any]]:
+def forwarded(hook: HookBase) -> Callable[[Any, HookContext], Awaitable[Any]]:
     """A handler that returns the verdict of another registry's gate."""
 
     async def ask_parent(event: Any, ctx: HookContext) -> Any:

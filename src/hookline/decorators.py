@@ -284,16 +284,18 @@ class HookDecorators:
         """Attach the decorated handler to an event or a hook; it is returned, with `.off()` on it."""
         return HookRegistry.on(self._hooks, hook, **options)
 
-    def __getattr__(self, name: str) -> Any:
-        declared = {known.replace(":", "_"): known for known in self._hooks.catalog}
-        if name not in declared:
-            raise AttributeError(f"there is no event or hook {name!r}{suggestion(name, declared)}")
+    if not TYPE_CHECKING:  # a type checker knows the names above, and no others
 
-        def attach(*handler: Any, **options: Unpack[Options]) -> Any:
-            decorate = self(declared[name], **options)
-            return decorate(*handler) if handler else decorate
+        def __getattr__(self, name: str) -> Any:
+            declared = {known.replace(":", "_"): known for known in self._hooks.catalog}
+            if name not in declared:
+                raise AttributeError(f"there is no event or hook {name!r}{suggestion(name, declared)}")
 
-        return attach
+            def attach(*handler: Any, **options: Unpack[Options]) -> Any:
+                decorate = self(declared[name], **options)
+                return decorate(*handler) if handler else decorate
+
+            return attach
 
     def __dir__(self) -> list[str]:
         return sorted(known.replace(":", "_") for known in self._hooks.catalog)

@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+GOOD, BAD = ("good.py", "good_agent.py"), ("bad.py", "bad_agent.py")
 
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory) -> dict[str, dict[int, str]]:
     folder = tmp_path_factory.mktemp("typing")
     (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
-    for name in ("good.py", "bad.py"):
+    for name in (*GOOD, *BAD):
         shutil.copy(HERE / name, folder)
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
     done = subprocess.run([*command, "-p", str(folder)], capture_output=True, text=True, check=False)
-    found: dict[str, dict[int, str]] = {"good.py": {}, "bad.py": {}}
+    found: dict[str, dict[int, str]] = {name: {} for name in (*GOOD, *BAD)}
     for diagnostic in json.loads(done.stdout)["generalDiagnostics"]:
         line = diagnostic["range"]["start"]["line"] + 1
         rule = diagnostic.get("rule", "syntax")
@@ -35,9 +36,15 @@ def expected(path: Path) -> dict[int, str]:
     return {number: mark[1] for number, mark in marks if mark}
 
 
-def test_a_right_plugin_passes_strict_checking(findings):
-    assert findings["good.py"] == {}
+@pytest.mark.parametrize("name", GOOD)
+def test_a_correct_program_passes_strict_checking(name, findings):
+    assert findings[name] == {}
 
 
-def test_every_mistake_is_reported_on_its_line_and_nothing_else(findings):
-    assert findings["bad.py"] == expected(HERE / "bad.py")
+@pytest.mark.parametrize("name", BAD)
+def test_every_mistake_is_reported_on_its_line_and_nothing_else(name, findings):
+    assert findings[name] == expected(HERE / name)
+
+
+def test_there_are_enough_mistakes():
+    assert sum(len(expected(HERE / name)) for name in BAD) >= 50

@@ -36,10 +36,10 @@ Agent("local", policy=3)  # error: reportArgumentType
 
 agent.run_sync(3)  # error: reportArgumentType
 agent.run_sync("hi", sesion="garden")  # error: reportCallIssue
-agent.run_sync("hi").txt  # error: reportAttributeAccessIssue
-agent.run_sync("hi").output.total  # error: reportAttributeAccessIssue
-typed.run_sync("hi").output.totl  # error: reportAttributeAccessIssue
-agent.run("hi").text  # error: reportAttributeAccessIssue
+print(agent.run_sync("hi").txt)  # error: reportAttributeAccessIssue
+print(agent.run_sync("hi").output.total)  # error: reportAttributeAccessIssue
+print(typed.run_sync("hi").output.totl)  # error: reportAttributeAccessIssue
+print(agent.run("hi").text)  # error: reportAttributeAccessIssue
 agent.strem("hi")  # error: reportAttributeAccessIssue
 
 

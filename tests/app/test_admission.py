@@ -69,7 +69,7 @@ async def test_messages_to_a_busy_session_follow_up_in_order_each_with_its_own_a
         first = say(app, "a")
         await gate.entered.wait()
         rest = [say(app, "b"), say(app, "c")]
-        while app.lanes.of(HERE).waiting < 2:
+        while app.sessions.queue(HERE).waiting < 2:
             await asyncio.sleep(0)
         gate.open.set()
         results = await asyncio.gather(first, *rest)
@@ -87,7 +87,7 @@ async def test_one_admitted_to_process_goes_before_the_follow_ups(app, scripted,
         first = say(app, "a")
         await gate.entered.wait()
         rest = [say(app, "b"), say(app, "c")]
-        while app.lanes.of(HERE).waiting < 2:
+        while app.sessions.queue(HERE).waiting < 2:
             await asyncio.sleep(0)
         gate.open.set()
         await asyncio.gather(first, *rest)
@@ -104,7 +104,7 @@ async def test_a_steered_message_joins_the_running_turn_before_its_next_model_ca
         first = say(app, "a")
         await gate.entered.wait()
         steered = say(app, "also b")
-        while not app.runs[HERE].steering:
+        while not app.sessions.runs[HERE].steering:
             await asyncio.sleep(0)
         gate.open.set()
         results = await asyncio.gather(first, steered)
@@ -124,7 +124,7 @@ async def test_a_message_steered_when_the_agent_was_done_keeps_it_at_work(app, s
     async def stop(event):
         if not steered:
             steered.append(say(app, "one more thing"))
-            while not app.runs[HERE].steering:
+            while not app.sessions.runs[HERE].steering:
                 await asyncio.sleep(0)
 
     app.hooks.register("agent_stop", stop)
@@ -231,7 +231,7 @@ class TestCancelling:
             assert await app.cancel(HERE)
             result = await turn
             assert running(command) == []
-            assert (result.outcome, app.lanes.of(HERE).phase) == ("cancelled", "idle")
+            assert (result.outcome, app.sessions.queue(HERE).phase) == ("cancelled", "idle")
             assert not await app.cancel(HERE)
             turns = await app.store().entries(HERE, kinds=["turn"])
             assert turns[-1].payload["status"] == "cancelled"
@@ -245,7 +245,7 @@ class TestCancelling:
             first = say(app, "a")
             await gate.entered.wait()
             second = say(app, "b")
-            while not app.lanes.of(HERE).waiting:
+            while not app.sessions.queue(HERE).waiting:
                 await asyncio.sleep(0)
             await app.cancel(HERE)
             assert [(await t).outcome for t in (first, second)] == ["cancelled", "answered"]
@@ -256,7 +256,7 @@ class TestCancelling:
             first = say(app, "a")
             await gate.entered.wait()
             second, third = say(app, "b"), say(app, "c")
-            while app.lanes.of(HERE).waiting < 2:
+            while app.sessions.queue(HERE).waiting < 2:
                 await asyncio.sleep(0)
             second.cancel()
             gate.open.set()

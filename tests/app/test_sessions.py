@@ -309,13 +309,13 @@ class TestCompaction:
         model = scripted("word " * 200, "word " * 100, "A summary.", "three")
         phases = []
         app.hooks.register(
-            "session_before_compact", lambda e, ctx: phases.append(app.lanes.of(HERE).phase)
+            "session_before_compact", lambda e, ctx: phases.append(app.sessions.queue(HERE).phase)
         )
         async with app.running():
             await say(app, "a")
             await say(app, "b")
             result = await say(app, "c")
-            assert app.lanes.of(HERE).phase == "idle"
+            assert app.sessions.queue(HERE).phase == "idle"
         assert result.model_output == "three"
         assert phases == ["compaction"]
         assert "A summary." in model.requests[3].messages[0]["content"]

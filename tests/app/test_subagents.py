@@ -308,7 +308,7 @@ class TestMany:
         async with app.running():
             found = await app.subagents.run_all([Task(f"t{n}") for n in range(100)], parent=HERE)
             assert [r.text for r in found] == ["done"] * 100
-            assert app.runs == {}
+            assert app.sessions.runs == {}
         assert app.hooks.nested == {}
 
     async def test_cancelling_the_parent_ends_them_all(self, app, scripted):
@@ -335,7 +335,7 @@ class TestMany:
                 await app.cancel(HERE)
                 assert (await turn).outcome == "cancelled"
             assert ended == ["cancelled"] * 100
-            assert (app.runs, app.hooks.nested) == ({}, {})
+            assert (app.sessions.runs, app.hooks.nested) == ({}, {})
 
 
 class TestAfterACrash:

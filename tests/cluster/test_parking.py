@@ -73,7 +73,7 @@ async def test_workers_that_end_in_good_order_do_not_count_as_killed_by_a_messag
         worker = await cluster.worker(STUCK, settings=HASTY)
         await has_begun(worker)
         async with asyncio.timeout(30):
-            while "mail:ada" not in worker.app.runs:
+            while "mail:ada" not in worker.app.sessions.runs:
                 await asyncio.sleep(0.01)
         await worker.drain()
     await cluster.worker("at last")

@@ -92,7 +92,7 @@ async def test_a_message_joins_the_turn_or_is_dropped_as_admit_message_says(clus
     (dropped,) = await second.answers("ada-2")
     await second.handle(letter("also b", number=3))
     async with asyncio.timeout(30):
-        while not worker.app.runs["mail:ada"].steering:
+        while not worker.app.sessions.runs["mail:ada"].steering:
             await asyncio.sleep(0.01)
     gate.open.set()
     (steered,) = await second.answers("ada-3")

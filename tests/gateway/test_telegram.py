@@ -292,7 +292,7 @@ async def test_commands_are_carried_out_and_cancel_stops_the_turn(bot, telegram,
         await telegram.say("/start")
         await telegram.until_said("Hello. Write to me")
         await telegram.say("go")
-        await telegram.until(lambda: gateway.app.runs)
+        await telegram.until(lambda: gateway.app.sessions.runs)
         await telegram.say("/cancel")
         await telegram.until_said("stopped")
     assert [event.chat_id for event in cancelled] == [str(ADA)]
@@ -476,7 +476,7 @@ async def test_what_waits_at_a_restart_is_answered_once_after_it(bot, telegram, 
     gateway = Gateway(app, enabled=["telegram"])
     async with gateway.running():
         first = await telegram.say("one")
-        await telegram.until(lambda: gateway.app.runs)
+        await telegram.until(lambda: gateway.app.sessions.runs)
         second = await telegram.say("two")
         await telegram.until(lambda: telegram.confirmed >= second > first)
     before = len(telegram.texts())

@@ -345,7 +345,7 @@ async def test_a_message_that_joined_a_turn_joins_it_again(app, record, replayin
     joined = []
 
     async def steer(call, call_next):
-        joined.append(asyncio.ensure_future(app.runs[HERE].steering.join("hurry", None)))
+        joined.append(asyncio.ensure_future(app.sessions.runs[HERE].steering.join("hurry", None)))
         return await call_next()
 
     app.hooks.register("around_tool_call", steer)

@@ -220,7 +220,7 @@ def forge_context(app):
                 object.__setattr__(ctx, name, value)
             except (AttributeError, TypeError):
                 pass
-        ctx.app.runs[HERE].envelope = FORGED if HERE in ctx.app.runs else None
+        ctx.app.sessions.runs[HERE].envelope = FORGED if HERE in ctx.app.sessions.runs else None
 
     app.hooks.register("turn_start", handler)
 
@@ -339,7 +339,7 @@ async def test_a_steered_turn_is_judged_for_everyone_and_the_strictest_counts(
     async def wait() -> str:
         message = {**GUEST, "sender_id": second, "content": f"level {levels and 0}. too"}
         steered.append(asyncio.create_task(app.process(message)))
-        while not app.runs[HERE].steering:
+        while not app.sessions.runs[HERE].steering:
             await asyncio.sleep(0)
         return "waited"
 
@@ -375,7 +375,7 @@ async def test_the_audit_names_everyone_who_steered(app, scripted, gate):
     async def wait() -> str:
         message = {**ADMIN, "sender_id": "other", "content": "too"}
         steered.append(asyncio.create_task(app.process(message)))
-        while not app.runs[HERE].steering:
+        while not app.sessions.runs[HERE].steering:
             await asyncio.sleep(0)
         return "waited"
 
@@ -423,7 +423,7 @@ async def interrupted(app, scripted, gate, user, levels=0, steered_by=None):
     running = asyncio.create_task(app.process({**GUEST, "sender_id": user, "content": "go"}))
     await at.wait()
     if steered_by:
-        run = app.runs[HERE]
+        run = app.sessions.runs[HERE]
         origin = {"steered": True, "identity": Identity(steered_by, "telegram", "7").plain()}
         await run.tape.append("message", {"message": {"role": "user", "content": "x"}}, meta=origin)
     await app.park(HERE)
@@ -618,7 +618,7 @@ async def steered_turn(app, scripted, first="admin", second="other"):
     async def wait() -> str:
         message = {**GUEST, "sender_id": second, "content": "too"}
         steered.append(asyncio.create_task(app.process(message)))
-        while not app.runs[HERE].steering:
+        while not app.sessions.runs[HERE].steering:
             await asyncio.sleep(0)
         return "waited"
 

@@ -20,7 +20,7 @@ async def main() -> None:
     # Each has a session of its own: what they compete for is the moment.
     app.hooks.register("resolve_session", lambda message: f"process:{os.getpid()}")
     app.hooks.register(
-        "agent_start", lambda event, ctx: print(app.runs[ctx.session_id].envelope["content"])
+        "agent_start", lambda event, ctx: print(app.sessions.runs[ctx.session_id].envelope["content"])
     )
     model = ScriptedModel(["ok"], repeat=True)
     app.models.add(model)

@@ -342,6 +342,7 @@ class Engine:
             allowed=run.tools,
             identity=run.identity,
             limits=ArgumentLimits(run.limits.argument_size, run.limits.argument_depth),
+            message=run.envelope,
         )
         admitted = [await self.runner.admit(request, caller) for request in requests]
         if len(admitted) == 1:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from hookline.errors import BudgetSpent
 from hookline.models import Model
-from hookline.tape import Tape, TapeContext
+from hookline.tape import Tape, TapeContext, TapeError
 from hookline.types import NOBODY, HookContext, Identity, Message, Prompt
 
 from .compactor import Compacting
@@ -114,6 +114,11 @@ class AgentRun:
         """Note on the tape how the turn ended."""
         partial = "" if status == "completed" else "".join(self.unsaved)
         await TapeJournal(self.tape).finish(self.turn_id, status, error, partial)
+
+    @property
+    def tape_failed(self) -> bool:
+        """Whether the run failed because its tape could not be written or read."""
+        return isinstance(self.error, TapeError)
 
     def joined_by(self, identity: Identity) -> None:
         """Act for the sender of a message that joins the run, too."""

@@ -25,19 +25,16 @@ from hookline.hookspecs import Hooks
 from hookline.plugins.loader import Plugins
 from hookline.system.home import home as default_home
 from hookline.system.private_files import check_home, prepare_home
-from hookline.turn_context import at, here, new_turn
+from hookline.turn_context import at, here
 from hookline.types import NOBODY, Envelope, HookContext, Identity, Prompt, State, StreamEvent
 
 from .absences import Absences, OnLoadError
 from .hook_files import HookFiles
-from .inbound import Command, Inbound
 from .pipeline import Pipeline
-from .resources import entered
 from .safeguards import Safeguards
-from .session_queue import Lanes
 from .sessions import Sessions
 from .tracing import Tracing
-from .turn import TurnResult
+from .turn import ActiveTurn, Command, TurnResult
 
 if TYPE_CHECKING:
     import asyncio
@@ -45,7 +42,7 @@ if TYPE_CHECKING:
     import typer
 
     from hookline.agent.engine import Engine
-    from hookline.agent.run import AgentRun, Limits
+    from hookline.agent.run import Limits
     from hookline.config import Config
     from hookline.ext.stores import Stores
     from hookline.ext.voice import Voice
@@ -117,12 +114,8 @@ class Hookline:
         )
         """Which plugins take part, and what they bring."""
         self.hook_files = HookFiles(self)
-        self.runs: dict[str, AgentRun] = {}
-        """The agent runs in flight, by session."""
         self.channel: Channel = NOWHERE
         """The channel of what happens outside of messages; `running` sets it."""
-        self.lanes = Lanes()
-        """What each session is doing, and who waits for it."""
         self.sessions = Sessions(self)
         self.pipeline = Pipeline(self)
         self._store: TapeStore | None = None
@@ -415,7 +408,7 @@ class Hookline:
         """
         from asyncio import get_running_loop  # the command line starts without it
 
-        from hookline.tape.synchronous import checked_store
+        from hookline.tape.synchronous import entered_store
 
         reason: ShutdownReason = "completed"
         if not self.embedded:
@@ -431,8 +424,8 @@ class Hookline:
                 self.channel = channel
             stack.callback(self._close_sandbox)
             stack.enter_context(self.safeguards.attached())
-            store = await entered(stack, self.hooks.call_sync("provide_tape_store"))
-            self._store = self.safeguards.keeping(checked_store(store))
+            given = self.hooks.call_sync("provide_tape_store")
+            self._store = self.safeguards.keeping(await entered_store(stack, given))
             stack.callback(setattr, self, "_store", None)
             await self.tracing.start(stack)
             stack.push_async_callback(self._close_models)
@@ -496,26 +489,24 @@ class Hookline:
         return self._store
 
     async def tape(self, session_id: str) -> Tape:
-        """A session's tape."""
+        """Return a session's tape: that of its running agent, or one that is opened now."""
         from hookline.tape import Tape
 
-        return await Tape.open(self.store(), session_id)
+        run = self.sessions.run(session_id)
+        return await Tape.open(self.store(), session_id) if run is None else run.tape
 
     def context(
         self, session_id: str, identity: Identity | None = None, channel: Channel | None = None
     ) -> HookContext:
-        """What handlers get as `ctx` in a session, on behalf of someone or of the turn's own user."""
-        run = self.runs.get(session_id)
-        if identity is None:
-            identity = self.lanes.identity_of(session_id) if run is None else run.identity
-        if channel is None:
-            channel = self.current_channel() if run is None else run.ctx.channel
+        """Return the `ctx` of handlers in a session: by default, for the user of its running turn."""
+        if identity is None or channel is None:
+            turn = self.sessions.turn(session_id)
+            run = turn and turn.run
+            if identity is None:
+                identity = turn.acts_for if turn else NOBODY
+            if channel is None:
+                channel = run.ctx.channel if run else self.current_channel()
         return HookContext(session_id, "main", app=self, channel=channel, identity=identity)
-
-    def identity_of(self, session_id: str) -> Identity:
-        """On whose behalf the turn of a session runs; `NOBODY` if it is idle."""
-        run = self.runs.get(session_id)
-        return self.lanes.identity_of(session_id) if run is None else run.identity
 
     # --- the person -----------------------------------------------------------------------------
 
@@ -573,18 +564,18 @@ class Hookline:
         any other. `on_placed` is called when no later message can overtake this one.
         """
         channel = self._channel_of(message) if channel is None else channel
-        with at(new_turn(channel)):
-            return await self.pipeline.process(
-                Inbound(message, NOBODY, channel, session_id or "", command, on_placed)
-            )
+        turn = ActiveTurn(message, channel, command=command, on_placed=on_placed)
+        with at(turn.context):
+            return await self.pipeline.process(turn, session_id)
 
     process_inbound = process  # the name that other hook systems of this kind use
 
     async def resume(self, session_id: str, channel: Channel | None = None) -> TurnResult | None:
         """Continue the session's cut-off turn where it stopped; None when there is none."""
         channel = self._channel_of({"session_id": session_id}) if channel is None else channel
-        with at(new_turn(channel)):
-            return await self.pipeline.resume(session_id, channel)
+        turn = ActiveTurn(channel=channel)
+        with at(turn.context):
+            return await self.pipeline.resume(turn, session_id)
 
     async def is_cut_off(self, session_id: str) -> bool:
         """Whether a turn of this session was begun and never finished."""
@@ -594,10 +585,10 @@ class Hookline:
 
     async def cancel(self, session_id: str) -> bool:
         """Stop a session's running turn, with its tools and subagents; whether there was one."""
-        run = self.runs.get(session_id)
-        return run is not None and await run.cancel()
+        turn = self.sessions.turn(session_id)
+        return turn is not None and await turn.stop()
 
     async def park(self, session_id: str) -> bool:
         """Stop a session's running turn so that `resume` continues it; whether there was one."""
-        run = self.runs.get(session_id)
-        return run is not None and await run.cancel(park=True)
+        turn = self.sessions.turn(session_id)
+        return turn is not None and await turn.stop(park=True)

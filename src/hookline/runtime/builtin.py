@@ -10,11 +10,9 @@ import logging
 import sys
 from collections.abc import AsyncIterator
 from copy import deepcopy
-from functools import partial
 from typing import TYPE_CHECKING
 
 from hookline.hooks import hookimpl
-from hookline.turn_context import here, new_turn
 from hookline.types import AsyncStreamEvents, Envelope, Prompt, State, TextPart, address_of, field_of
 
 if TYPE_CHECKING:
@@ -82,43 +80,14 @@ class BuiltinPlugin:
     async def run_model_stream(
         self, prompt: Prompt, session_id: str, state: State
     ) -> AsyncStreamEvents:
-        """Run the agent."""
-        from hookline.agent.journal import CutOffTurn
-        from hookline.agent.run import AgentRun, Limits
-
-        app = self.app
-        resume = state.get("resume")
-        place = here()
-        if place is None or place.session_id != session_id:
-            place = new_turn()
-        identity = app.lanes.identity_of(session_id)
-        run = AgentRun(
-            prompt=prompt,
-            ctx=app.context(session_id, identity),
-            tape=await app.tape(session_id),
-            tape_context=app.build_tape_context(),
-            model=app.models.get(app.sessions.model_of(session_id)),
-            workspace=app.workspace,
-            state=state,
-            limits=app.limits or Limits(),
-            thinking=app.sessions.thinking_of(session_id),
-            on_phase=partial(setattr, app.lanes.of(session_id), "phase"),
-            options=app.options,
-            tool_choice=app.tool_choice,
-            envelope=state.get("message"),
-            identity=identity,
-            turn_id=place.turn_id,
-            missing=app.absences.notes(),
-            resume=resume if isinstance(resume, CutOffTurn) else None,
-        )
-        app.runs[session_id] = run
-        return app.engine.start(run)
+        """Run the agent in the turn that holds the session."""
+        return await self.app.pipeline.start_run(prompt, session_id, state)
 
     @hookimpl
     async def save_state(self, session_id: str, state: State) -> None:
         """Keep what tools remember, where it changed; the rest of a turn is on the tape already."""
         kept = {name: state[name] for name in REMEMBERED if name in state}
-        run = self.app.runs.get(session_id)
+        run = self.app.sessions.run(session_id)
         if run is not None and kept != self._kept.get(session_id, {}):
             await run.tape.append(STATE, kept)
             self._kept[session_id] = deepcopy(kept)

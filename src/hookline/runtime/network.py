@@ -95,8 +95,7 @@ class NetworkGate:
                 "outcome": outcome,
             }
             try:
-                run = self._app.runs.get(client.session_id)
-                tape = run.tape if run is not None else await self._app.tape(client.session_id)
+                tape = await self._app.tape(client.session_id)
                 await tape.append(DECISION, payload, meta=decisions(rulings))
             except Exception as error:  # it is in the audit log all the same
                 log.warning("network.not_on_the_tape session=%s: %s", client.session_id, error)
@@ -179,7 +178,7 @@ class NetworkGate:
         client = request.client
         if client.identity != NOBODY or not client.session_id:
             return client.identity
-        return self._app.identity_of(client.session_id)
+        return self._app.context(client.session_id).identity
 
 
 def _caller(who: Identity) -> dict[str, str]:

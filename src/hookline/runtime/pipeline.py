@@ -1,25 +1,36 @@
-"""The pipeline: one message in, one answer out, every stage of it a hook.
+"""The pipeline: one message in, one answer out. Every stage is a hook.
 
-message:receive, resolve_session, admit_message
-load_state, session_start, input, build_prompt
-run_model_stream or run_model, output, save_state
-render_outbound, dispatch_outbound
-message:send, save_point, settled
+    message:receive, resolve_session, admit_message
+    load_state, session_start, input, build_prompt
+    run_model_stream or run_model, output, save_state
+    render_outbound, dispatch_outbound
+    message:send, save_point, settled
+
+Each message is an `ActiveTurn`: it waits in the queue of its session, holds the session while its
+stages run, and owns the agent run that answers.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hookline.channel import finished
 from hookline.errors import Blocked, Cancelled, NotRunning
-from hookline.events import InputEvent, OutputEvent, SavePointEvent, SettledEvent
+from hookline.events import (
+    InputEvent,
+    MessageReceiveEvent,
+    MessageSendEvent,
+    OutputEvent,
+    SavePointEvent,
+    SettledEvent,
+)
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.hookspecs import Admission
-from hookline.turn_context import here
 from hookline.types import (
     AsyncStreamEvents,
+    AudioPart,
     Envelope,
     Identity,
     Prompt,
@@ -29,241 +40,214 @@ from hookline.types import (
     check_envelope,
     check_outbound,
     content_of,
+    field_of,
 )
 
-from .inbound import Inbound
-from .session_queue import Lane
+from .session_queue import SessionQueue
 from .turn import (
+    ActiveTurn,
     Outcome,
     StreamedAnswer,
     TurnResult,
     echo,
     one_chunk,
+    parts_of,
     with_content,
     with_context,
     with_delivery_ids,
+    with_parts,
 )
 from .user_commands import written
 
 if TYPE_CHECKING:
-    from hookline.agent.journal import CutOffTurn
     from hookline.agent.run import Limits
-    from hookline.channel import Channel
     from hookline.types import HookContext
 
     from .app import Hookline
 
 
 class Pipeline:
-    """Takes messages through the stages of an app."""
+    """Takes the messages of an app through the stages of a turn."""
 
     def __init__(self, app: Hookline) -> None:
         self._app = app
         self._hooks = app.hooks
 
-    async def process(self, inbound: Inbound) -> TurnResult:
-        """Process one inbound message to the end."""
-        message = inbound.message = check_envelope(inbound.message)
-        inbound.identity = Identity.of(message)  # before any plugin sees the message
+    async def process(self, turn: ActiveTurn, session_id: str | None = None) -> TurnResult:
+        """Process one message to the end; `session_id` takes the place of `resolve_session`."""
+        turn.message = check_envelope(turn.message)
+        turn.identity = Identity.of(turn.message)  # before any plugin sees the message
         try:
-            ctx = self._app.context("", inbound.identity, inbound.channel)
-            rejected = await inbound.receive(self._hooks, ctx)
+            rejected = await self._receive(turn)
             if rejected is not None:
                 result = TurnResult("", outcome="rejected", stopped=rejected)
-                await inbound.end(self._hooks, result, ctx)
+                await self._end(turn, result)
                 return result
-            if not inbound.session_id:
-                inbound.session_id = await self.resolve_session(inbound.message)
-            self._arrived(inbound.session_id)
-            return await self._admit(inbound)
+            turn.in_session(session_id or await self.resolve_session(turn.message))
+            return await self._admit(turn)
         except _Reported as reported:
             raise reported.error from None
         except Exception as error:
-            await self._notify_error("turn", error, inbound.message)
+            await self._notify_error("turn", error, turn.message)
             raise
 
-    async def resume(self, session_id: str, channel: Channel) -> TurnResult | None:
-        """Continue the session's cut-off turn where it stopped; None when there is none."""
+    async def resume(self, turn: ActiveTurn, session_id: str) -> TurnResult | None:
+        """Continue the session's interrupted turn where it stopped; None if there is none."""
         from hookline.agent.journal import cut_off_turn
 
-        lane = self._app.lanes.of(session_id)
-        async with lane.turn():
-            # The turn goes on for the user whom the tape names, whoever has it resumed.
+        queue = self._app.sessions.queue(session_id)
+        async with queue.hold(turn):
             cut = await cut_off_turn(await self._app.tape(session_id), imported=True)
             if cut is None:
                 return None
-            lane.identity = cut.identity
-            self._arrived(session_id, cut.turn_id)
-            message = cut.envelope or {"content": "", "session_id": session_id}
-            inbound = Inbound(message, cut.identity, channel, session_id)
+            turn.in_session(session_id, cut.turn_id)
+            turn.cut_off = cut
+            turn.identity = cut.identity  # that of the message, whoever resumes the turn
+            turn.message = cut.envelope or {"content": "", "session_id": session_id}
             try:
-                result = await self._continue(cut, inbound)
-                await self._finish(lane, inbound, result)
+                result = await self._run_stages(turn)
+                await self._finish(queue, turn, result)
                 return result
             except _Reported as reported:
                 raise reported.error from None
             except Exception as error:
-                await self._notify_error("turn", error, message)
+                await self._notify_error("turn", error, turn.message)
                 raise
 
+    # --- receiving ----------------------------------------------------------------------------
+
+    async def _receive(self, turn: ActiveTurn) -> str | None:
+        """Let `message:receive` change the message; return the reason if a handler rejects it."""
+        message, hook = turn.message, self._hooks["message:receive"]
+        turn.said = content_of(message)
+        turn.is_voice = any(isinstance(p, AudioPart) for p in field_of(message, "parts") or ())
+        if not hook.live:
+            return None
+        channel, chat_id = address_of(message)
+        user = str(field_of(message, "sender_id") or "")
+        event = MessageReceiveEvent(channel, chat_id, user, turn.said, parts_of(message))
+        verdict: Any = await hook.fire(event, self._context(turn))
+        if verdict.denied:
+            return verdict.reason or ""
+        if "parts" in verdict.changes:
+            turn.said = verdict.event.text
+            turn.message = with_parts(message, verdict.event.parts, turn.said)
+        return None
+
     async def resolve_session(self, message: Envelope) -> str:
-        """The session that a message belongs to."""
+        """Return the session that a message belongs to."""
         named = await self._hooks["resolve_session"].fire(message)
-        if named is not None:
-            return named
-        return ":".join(address_of(message))
+        return named if named is not None else ":".join(address_of(message))
 
-    @staticmethod
-    def _arrived(session_id: str, turn_id: str = "") -> None:
-        """Tell whoever watches the turn at hand which one it is."""
-        place = here()
-        if place is not None:
-            place.session_id, place.turn_id = session_id, turn_id or place.turn_id
-
-    # --- admission ----------------------------------------------------------------------------
-
-    async def _admit(self, inbound: Inbound) -> TurnResult:
+    async def _admit(self, turn: ActiveTurn) -> TurnResult:
         """Give a message its own turn, let it join the running one, or drop it."""
-        session_id = inbound.session_id
-        lane = self._app.lanes.of(session_id)
-        admission = await self._admission(lane, inbound.message)
+        queue = self._app.sessions.queue(turn.session_id)
+        admission = await self._admission(queue, turn.message)
         result: TurnResult | None = None
         if admission.action == "drop":
-            result = await self._unanswered(inbound, "dropped", admission.reason)
-        elif inbound.command is not None and written(content_of(inbound.message)):
-            result = await self._command(inbound)
-        if result is None and admission.action == "steer" and lane.phase != "idle":
-            result = await self._steer(inbound)
+            result = await self._unanswered(turn, "dropped", admission.reason)
+        elif turn.command is not None and written(content_of(turn.message)):
+            result = await self._run_command(turn)
+        if result is None and admission.action == "steer" and queue.phase != "idle":
+            result = await self._steer(queue, turn)
         if result is not None:
-            await self._end(inbound, result)
+            await self._end(turn, result)
             return result
-        inbound.place()
-        async with lane.turn(inbound.identity, ahead=admission.action == "process"):
+        turn.placed()
+        async with queue.hold(turn, ahead=admission.action == "process"):
             try:
-                result = await self._turn(inbound)
+                result = await self._run_stages(turn)
                 return result
             finally:
-                await self._finish(lane, inbound, result)
+                await self._finish(queue, turn, result)
 
-    async def _admission(self, lane: Lane, message: Envelope) -> Admission:
-        """What `admit_message` says; a busy session's message is a follow-up unless it says more."""
+    async def _admission(self, queue: SessionQueue, message: Envelope) -> Admission:
+        """Return the answer of `admit_message`; by default, a message waits for the session."""
         hook = self._hooks["admit_message"]
-        answer = await hook.fire(lane.session_id, message, lane.activity) if hook.live else None
+        answer = await hook.fire(queue.session_id, message, queue.activity) if hook.live else None
         if isinstance(answer, Admission):
             return answer
         return Admission(answer or "follow_up")
 
-    async def _command(self, inbound: Inbound) -> TurnResult | None:
-        """Run a slash command beside whatever runs; no result if `input` made it a message."""
-        stopped = await self._input(inbound)
-        command = written(content_of(inbound.message))
-        if stopped is not None or command is None or inbound.command is None:
+    async def _run_command(self, turn: ActiveTurn) -> TurnResult | None:
+        """Run a slash command beside the running turn; None if `input` made it a message."""
+        stopped = await self._input(turn)
+        command = written(content_of(turn.message))
+        if stopped is not None or command is None or turn.command is None:
             return stopped
-        # On the tape first: a command that a crash cuts off is not carried out again.
-        await self._unanswered(inbound, "handled", f"/{command[0]}")
-        inbound.place()
-        message, session_id, channel = inbound.message, inbound.session_id, inbound.channel
-        said = await inbound.command(session_id, inbound.identity.stamped(message)) or "done"
-        if channel.streams:
-            await finished(channel.stream(StreamEvent("text", {"delta": said})))
-        result = TurnResult(session_id, model_output=said, outcome="handled")
-        result.outbounds = [echo(message, session_id, said)]
+        # On the tape first, so that a command is not repeated after a crash.
+        await self._unanswered(turn, "handled", f"/{command[0]}")
+        turn.placed()
+        said = await turn.command(turn.session_id, turn.identity.stamped(turn.message)) or "done"
+        if turn.channel.streams:
+            await finished(turn.channel.stream(StreamEvent("text", {"delta": said})))
+        result = TurnResult(turn.session_id, model_output=said, outcome="handled")
+        result.outbounds = [echo(turn.message, turn.session_id, said)]
         await self._dispatch(result.outbounds)
         return result
 
-    async def _steer(self, inbound: Inbound) -> TurnResult | None:
-        """Let a message join the running turn; no result if that ended too soon."""
-        session_id = inbound.session_id
-        run = self._app.runs.get(session_id)
+    async def _steer(self, queue: SessionQueue, turn: ActiveTurn) -> TurnResult | None:
+        """Let a message join the running turn; None if that ended too soon."""
+        run = queue.turn and queue.turn.run
         if run is None:
             return None
-        if not inbound.screened:
-            stopped = await self._input(inbound)
-            if stopped is not None:
-                return stopped
-        message = inbound.message
-        prompt = await self._hooks["build_prompt"].fire(message, session_id, run.state)
-        inbound.place()
-        joined = await run.steering.join(prompt or content_of(message), message, inbound.identity)
-        return TurnResult(session_id, outcome="steered") if joined else None
+        if not turn.screened and (stopped := await self._input(turn)) is not None:
+            return stopped
+        message = turn.message
+        prompt = await self._hooks["build_prompt"].fire(message, turn.session_id, run.state)
+        turn.placed()
+        joined = await run.steering.join(prompt or content_of(message), message, turn.identity)
+        return TurnResult(turn.session_id, outcome="steered") if joined else None
 
-    async def _unanswered(self, inbound: Inbound, outcome: Outcome, reason: str | None) -> TurnResult:
-        """Note on the tape what became of a message that gets no turn."""
+    async def _unanswered(self, turn: ActiveTurn, outcome: Outcome, reason: str | None) -> TurnResult:
+        """Record the outcome of a message that gets no agent run."""
         from hookline.agent.journal import INBOUND, plain_envelope
 
-        session_id = inbound.session_id
-        run = self._app.runs.get(session_id)
-        tape = run.tape if run is not None else await self._app.tape(session_id)
-        noted = {"envelope": plain_envelope(inbound.message), "outcome": outcome, "reason": reason}
+        tape = await self._app.tape(turn.session_id)
+        noted = {"envelope": plain_envelope(turn.message), "outcome": outcome, "reason": reason}
         await tape.append(INBOUND, noted)
-        return TurnResult(session_id, outcome=outcome, stopped=reason or outcome)
+        return TurnResult(turn.session_id, outcome=outcome, stopped=reason or outcome)
 
-    async def _finish(self, lane: Lane, inbound: Inbound, result: TurnResult | None) -> None:
-        """After a turn, answered or not: its end is marked, and everybody may rest."""
-        if result is not None:
-            await self._end(inbound, result)
-        save_point, settled = self._hooks["save_point"], self._hooks["settled"]
-        if save_point.live:
-            await save_point.fire(SavePointEvent(), self._context(inbound))
-        if settled.live and not lane.waiting:
-            await settled.fire(SettledEvent(), self._context(inbound))
+    # --- the stages of a turn -----------------------------------------------------------------
 
-    async def _end(self, inbound: Inbound, result: TurnResult) -> None:
-        await inbound.end(self._hooks, result, self._context(inbound))
-
-    def _context(self, inbound: Inbound) -> HookContext:
-        return self._app.context(inbound.session_id, inbound.identity, inbound.channel)
-
-    # --- the stages of a turn --------------------------------------------------------------------
-
-    async def _turn(self, inbound: Inbound) -> TurnResult:
-        session_id = inbound.session_id
-        state: State = await self._hooks["load_state"].fire(inbound.message, session_id)
-        opened = await self._app.sessions.open(session_id)
-        if not inbound.screened:
-            stopped = await self._input(inbound)
-            if stopped is not None:
-                await self._save_state(session_id, state, inbound.message, "")
-                return stopped
-        message = inbound.message
-        prompt = await self._hooks["build_prompt"].fire(message, session_id, state)
-        prompt = prompt or content_of(message)
-        result = TurnResult(session_id, prompt=with_context(prompt, opened.added))
+    async def _run_stages(self, turn: ActiveTurn) -> TurnResult:
+        """Take the turn that holds the session from `load_state` to `dispatch_outbound`."""
+        session_id, cut = turn.session_id, turn.cut_off
+        state: State = await self._hooks["load_state"].fire(turn.message, session_id)
+        opened = await self._app.sessions.open(session_id, "resume" if cut else "startup")
+        if cut is not None:
+            return await self._answer(turn, TurnResult(session_id, prompt=cut.prompt), state)
+        if not turn.screened and (stopped := await self._input(turn)) is not None:
+            await self._hooks["save_state"].fire(session_id, state, turn.message, "")
+            return stopped
+        prompt = await self._hooks["build_prompt"].fire(turn.message, session_id, state)
+        prompt = with_context(prompt or content_of(turn.message), opened.added)
         opened.added = ""
-        return await self._answer(result, inbound, state)
+        return await self._answer(turn, TurnResult(session_id, prompt=prompt), state)
 
-    async def _continue(self, cut: CutOffTurn, inbound: Inbound) -> TurnResult:
-        session_id = inbound.session_id
-        state: State = await self._hooks["load_state"].fire(inbound.message, session_id)
-        await self._app.sessions.open(session_id, "resume")
-        state["resume"] = cut
-        result = TurnResult(session_id, prompt=cut.prompt)
-        return await self._answer(result, inbound, state)
-
-    async def _input(self, inbound: Inbound) -> TurnResult | None:
-        """Let `input` judge what came; a result if it needs no agent turn."""
-        inbound.screened = True
-        message, hook = inbound.message, self._hooks["input"]
+    async def _input(self, turn: ActiveTurn) -> TurnResult | None:
+        """Show the message to `input`; return a result if it needs no agent run."""
+        turn.screened = True
+        message, hook = turn.message, self._hooks["input"]
         if not hook.live:
             return None
         event = InputEvent(content_of(message), address_of(message)[0])
-        verdict = await hook.fire(event, self._context(inbound))
+        verdict = await hook.fire(event, self._context(turn))
         if verdict.denied:
             changes: dict[str, Any] = dict(verdict.deciding.changes or {})
             outcome: Outcome = "handled" if changes.get("action") == "handled" else "blocked"
-            return await self._unanswered(inbound, outcome, verdict.reason)
+            return await self._unanswered(turn, outcome, verdict.reason)
         if "text" in verdict.changes:
-            inbound.message = with_content(message, verdict.event.text)
+            turn.message = with_content(message, verdict.event.text)
         return None
 
-    async def _answer(self, result: TurnResult, inbound: Inbound, state: State) -> TurnResult:
-        """From the prompt to the outbound envelopes."""
-        session_id, message = result.session_id, inbound.message
-        state["message"] = message
+    async def _answer(self, turn: ActiveTurn, result: TurnResult, state: State) -> TurnResult:
+        """Run the model, then render and send its answer; end the run, however that goes."""
+        message, session_id = turn.message, turn.session_id
         status, failure = "failed", None
         try:
             try:
-                result.model_output = await self._run_model(result, state, inbound.channel)
+                result.model_output = await self._run_model(turn, result.prompt, state)
             except Cancelled as error:
                 status, result.outcome, result.stopped = "cancelled", "cancelled", str(error)
                 return result
@@ -275,7 +259,8 @@ class Pipeline:
                 status = "cancelled"
                 raise
             finally:
-                await self._save_state(session_id, state, message, result.model_output)
+                save_state = self._hooks["save_state"]
+                await save_state.fire(session_id, state, message, result.model_output)
             rendered = await self._hooks["render_outbound"].fire(
                 message, session_id, state, result.model_output
             ) or [echo(message, session_id, result.model_output)]
@@ -284,57 +269,26 @@ class Pipeline:
             status = "completed"
             return result
         finally:
-            run = self._app.runs.pop(session_id, None)
-            if run is not None:
-                result.usage = dict(run.usage)
-                # A parked turn goes on later; on a broken tape nothing could be noted.
-                if not (run.parked or self._tape_is_broken(run.error)):
-                    await run.finish(status, failure)
+            result.usage = await turn.finish(status, failure)
 
-    @staticmethod
-    def _tape_is_broken(error: Exception | None) -> bool:
-        if error is None:
-            return False
-        from hookline.tape import TapeError
+    # --- the model ----------------------------------------------------------------------------
 
-        return isinstance(error, TapeError)
-
-    async def _save_state(
-        self, session_id: str, state: State, message: Envelope, model_output: str
-    ) -> None:
-        await self._hooks["save_state"].fire(session_id, state, message, model_output)
-
-    async def _dispatch(self, outbounds: list[Envelope]) -> None:
-        for outbound in outbounds:
-            try:
-                await self._hooks["dispatch_outbound"].fire(outbound)
-            except Exception as error:
-                await self._notify_error("dispatch", error, outbound)
-                raise _Reported(error) from error
-
-    async def _notify_error(self, stage: str, error: Exception, message: Envelope | None) -> None:
-        on_error = self._hooks["on_error"]
-        if on_error.live:
-            await on_error.fire(stage, error, message, "main")
-
-    # --- the model's stage --------------------------------------------------------------------
-
-    async def _run_model(self, result: TurnResult, state: State, channel: Channel) -> str:
-        """Read the stream of whoever answers; give the text that may go out."""
-        events = await self.run_model_stream(result.prompt, result.session_id, state)
+    async def _run_model(self, turn: ActiveTurn, prompt: Prompt, state: State) -> str:
+        """Stream the answer to the channel; return the text that `output` releases."""
+        events = await self._model_stream(prompt, turn.session_id, state)
         output = self._hooks["output"]
         held = output.count() > 0 and not self._shows_segments(events.state)
-        answer = StreamedAnswer(channel.stream if channel.streams else None, held=held)
+        answer = StreamedAnswer(turn.channel.stream if turn.channel.streams else None, held=held)
         try:
             async for event in events:
                 await answer.take(event)
         finally:
             await events.aclose()
-            if held and (run := self._app.runs.get(result.session_id)) is not None:
-                run.unsaved.clear()  # nobody has seen it
+            if held and turn.run is not None:
+                turn.run.unsaved.clear()  # no one has seen it
         text = answer.text or getattr(events.state, "text", "")
         if output.live:
-            verdict = await output.fire(OutputEvent(text), self._app.context(result.session_id))
+            verdict = await output.fire(OutputEvent(text), self._app.context(turn.session_id))
             if not verdict.allowed:
                 raise Blocked("the answer", verdict.reason, verdict.decided_by)
             text = verdict.event.content
@@ -342,18 +296,16 @@ class Pipeline:
         return text
 
     def _shows_segments(self, run: Any) -> bool:
-        """Whether an answer is shown while it streams, each segment as `model_result` released it."""
+        """Whether an answer is shown while it streams, in segments that `model_result` released."""
         limits: Limits | None = getattr(run, "limits", None)
         judged = self._hooks["model_result"].count() > 0
         return limits is not None and limits.streaming.segment > 0 and judged
 
-    async def run_model_stream(
-        self, prompt: Prompt, session_id: str, state: State
-    ) -> AsyncStreamEvents:
-        """The stream of the newest plugin that answers, by `run_model_stream` or `run_model`.
+    async def _model_stream(self, prompt: Prompt, session_id: str, state: State) -> AsyncStreamEvents:
+        """Return the stream of the newest plugin that answers `run_model_stream` or `run_model`.
 
-        The two hooks are walked together, in one order: the builtin's stream never shadows a newer
-        plugin's text.
+        The two hooks are walked together, in one order: the builtin plugin's stream never shadows the
+        text of a newer plugin.
         """
         arguments = {"prompt": prompt, "session_id": session_id, "state": state}
         streams, texts = self._hooks["run_model_stream"], self._hooks["run_model"]
@@ -369,9 +321,83 @@ class Pipeline:
                 return answer if hook is streams else one_chunk(answer)
         raise NotRunning("no plugin answers run_model_stream or run_model: is the builtin loaded?")
 
+    async def start_run(self, prompt: Prompt, session_id: str, state: State) -> AsyncStreamEvents:
+        """Start the agent run of the turn that holds a session, and return its stream.
+
+        This is how the builtin plugin answers `run_model_stream`.
+        """
+        from hookline.agent.run import AgentRun
+
+        app, queue = self._app, self._app.sessions.queue(session_id)
+        turn = queue.turn
+        if turn is None:
+            raise NotRunning(f"session {session_id!r} has no turn in progress: use app.process")
+        run = AgentRun(
+            prompt=prompt,
+            ctx=self._context(turn),
+            tape=await app.tape(session_id),
+            tape_context=app.build_tape_context(),
+            model=app.models.get(app.sessions.model_of(session_id)),
+            workspace=app.workspace,
+            state=state,
+            limits=app.limits,
+            thinking=app.sessions.thinking_of(session_id),
+            on_phase=partial(setattr, queue, "phase"),
+            options=app.options,
+            tool_choice=app.tool_choice,
+            envelope=turn.message,
+            identity=turn.identity,
+            turn_id=turn.context.turn_id,
+            missing=app.absences.notes(),
+            resume=turn.cut_off,
+        )
+        return turn.start(app.engine, run)
+
+    # --- sending ------------------------------------------------------------------------------
+
+    async def _dispatch(self, outbounds: list[Envelope]) -> None:
+        for outbound in outbounds:
+            try:
+                await self._hooks["dispatch_outbound"].fire(outbound)
+            except Exception as error:
+                await self._notify_error("dispatch", error, outbound)
+                raise _Reported(error) from error
+
+    async def _end(self, turn: ActiveTurn, result: TurnResult) -> None:
+        """Send the parts that `message:send` handlers add to an answer, then the `end` event."""
+        hook = self._hooks["message:send"]
+        if hook.live and result.outcome == "answered":
+            channel, chat_id = address_of(turn.message)
+            event = MessageSendEvent(channel, chat_id, turn.said, result.model_output, turn.is_voice)
+            for added in await hook.fire(event, self._context(turn)):
+                result.parts.extend(added.parts or ())
+            if result.parts:
+                added = echo(turn.message, result.session_id, "")
+                await turn.channel.send({**added, "parts": list(result.parts)})
+        if turn.channel.streams:
+            await finished(turn.channel.stream(StreamEvent("end", {"result": result})))
+
+    async def _finish(self, queue: SessionQueue, turn: ActiveTurn, result: TurnResult | None) -> None:
+        """End a turn, answered or not, and fire `save_point` and `settled`."""
+        if result is not None:
+            await self._end(turn, result)
+        save_point, settled = self._hooks["save_point"], self._hooks["settled"]
+        if save_point.live:
+            await save_point.fire(SavePointEvent(), self._context(turn))
+        if settled.live and not queue.waiting:
+            await settled.fire(SettledEvent(), self._context(turn))
+
+    def _context(self, turn: ActiveTurn) -> HookContext:
+        return self._app.context(turn.session_id, turn.identity, turn.channel)
+
+    async def _notify_error(self, stage: str, error: Exception, message: Envelope | None) -> None:
+        on_error = self._hooks["on_error"]
+        if on_error.live:
+            await on_error.fire(stage, error, message, "main")
+
 
 class _Reported(Exception):
-    """Carries an error that `on_error` has been told of."""
+    """Wraps an error that `on_error` handlers have seen."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))

@@ -1,4 +1,4 @@
-"""Lanes: one per session, so that it does one thing at a time and everyone else waits in order."""
+"""`SessionQueue`: the turns of one session run one after the other, in the order of their messages."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
-from weakref import WeakValueDictionary
 
 from hookline.hooks import HooklineError
-from hookline.types import NOBODY, Identity
 
 if TYPE_CHECKING:
     from asyncio import Future
+
+    from .turn import ActiveTurn
 
 Phase: TypeAlias = Literal["idle", "turn", "compaction"]
 
 
 class SessionBusy(HooklineError, RuntimeError):
-    """Something was asked of a session that only an idle one can do."""
+    """The operation needs an idle session, and this one is busy."""
 
     def __init__(self, session_id: str, phase: Phase, what: str) -> None:
         doing = {"turn": "in the middle of a turn", "compaction": "being compacted"}.get(phase, phase)
@@ -28,7 +28,7 @@ class SessionBusy(HooklineError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What a session is doing, as `admit_message` sees it."""
+    """What a session is doing, as passed to `admit_message`."""
 
     session_id: str
     phase: Phase = "idle"
@@ -41,20 +41,23 @@ class Activity:
         return self.phase != "idle"
 
 
-class Lane:
-    """One session's line: what it is doing, and who waits for it."""
+class SessionQueue:
+    """The turn that a session is running, and the ones that wait for it.
+
+    `app.sessions.queue(session_id)` returns it. It exists as long as something refers to it.
+    """
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         self.phase: Phase = "idle"
-        self.identity: Identity = NOBODY
-        """On whose behalf the turn at hand runs."""
+        self.turn: ActiveTurn | None = None
+        """The turn that holds the session."""
         self._first: deque[Future[None]] = deque()
         self._later: deque[Future[None]] = deque()
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """How many turns wait."""
         return len(self._first) + len(self._later)
 
     @property
@@ -63,27 +66,27 @@ class Lane:
         return Activity(self.session_id, self.phase, self.waiting)
 
     @asynccontextmanager
-    async def turn(self, identity: Identity = NOBODY, *, ahead: bool = False) -> AsyncGenerator[None]:
-        """Wait for one's turn and have the session alone; `ahead` goes before the follow-ups."""
+    async def hold(self, turn: ActiveTurn, *, ahead: bool = False) -> AsyncGenerator[None]:
+        """Wait until the session is free, then hold it; `ahead` goes before the follow-ups."""
         await self._wait(self._first if ahead else self._later)
         self.phase = "turn"
-        self.identity = identity
+        self.turn = turn
         try:
             yield
         finally:
-            self.identity = NOBODY
-            self._pass_on()
+            self.turn = None
+            self._release()
 
     @asynccontextmanager
     async def alone(self, what: str, phase: Phase = "turn") -> AsyncGenerator[None]:
-        """Have an idle session alone; a busy one is not waited for."""
+        """Hold an idle session without a turn; raise `SessionBusy` if it is not idle."""
         if self.phase != "idle":
             raise SessionBusy(self.session_id, self.phase, what)
         self.phase = phase
         try:
             yield
         finally:
-            self._pass_on()
+            self._release()
 
     async def _wait(self, line: deque[Future[None]]) -> None:
         if self.phase == "idle":
@@ -97,13 +100,13 @@ class Lane:
             await place
         except CancelledError:
             if not place.cancelled():
-                self._pass_on()
+                self._release()
             elif place in line:
                 line.remove(place)
             raise
 
-    def _pass_on(self) -> None:
-        """Hand the session to whoever waits; it is never free in between."""
+    def _release(self) -> None:
+        """Pass the session to the next in line; it is never free in between."""
         for line in (self._first, self._later):
             while line:
                 place = line.popleft()
@@ -111,22 +114,3 @@ class Lane:
                     place.set_result(None)
                     return
         self.phase = "idle"
-
-
-class Lanes:
-    """The lanes by session; one that nobody uses is forgotten."""
-
-    def __init__(self) -> None:
-        self._lanes: WeakValueDictionary[str, Lane] = WeakValueDictionary()
-
-    def of(self, session_id: str) -> Lane:
-        """A session's lane. Keep it as long as it is used."""
-        lane = self._lanes.get(session_id)
-        if lane is None:
-            lane = self._lanes[session_id] = Lane(session_id)
-        return lane
-
-    def identity_of(self, session_id: str) -> Identity:
-        """On whose behalf the session's turn runs; `NOBODY` if there is none."""
-        lane = self._lanes.get(session_id)
-        return NOBODY if lane is None else lane.identity

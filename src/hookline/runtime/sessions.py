@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakValueDictionary
 
 from hookline.errors import Blocked, UnknownSession
 from hookline.events import (
@@ -32,11 +33,14 @@ from hookline.events import (
 from hookline.hooks import HooklineError
 
 from .session_index import SessionIndex
+from .session_queue import SessionQueue
 
 if TYPE_CHECKING:
+    from hookline.agent.run import AgentRun
     from hookline.tape import Entry, Tape
 
     from .app import Hookline
+    from .turn import ActiveTurn
 
 log = logging.getLogger("hookline.runtime.sessions")
 
@@ -72,10 +76,36 @@ class Sessions(SessionIndex):
 
     def __init__(self, app: Hookline) -> None:
         super().__init__(app)
+        self._queues: WeakValueDictionary[str, SessionQueue] = WeakValueDictionary()
         self._open: dict[str, Opened] = {}
         self.models: Callable[[], list[str]] | None = None
         """The models that a session may have; None: any. A gateway takes only those of its settings:
         a name on a tape, which may come from elsewhere, could load a file or connect to an address."""
+
+    # --- the turn of a session ----------------------------------------------------------------
+
+    def queue(self, session_id: str) -> SessionQueue:
+        """Return the queue of a session. It is gone as soon as nothing refers to it."""
+        queue = self._queues.get(session_id)
+        if queue is None:
+            queue = self._queues[session_id] = SessionQueue(session_id)
+        return queue
+
+    def turn(self, session_id: str) -> ActiveTurn | None:
+        """Return the turn that holds a session."""
+        queue = self._queues.get(session_id)
+        return None if queue is None else queue.turn
+
+    def run(self, session_id: str) -> AgentRun | None:
+        """Return the agent run of the turn that holds a session."""
+        turn = self.turn(session_id)
+        return None if turn is None else turn.run
+
+    @property
+    def runs(self) -> dict[str, AgentRun]:
+        """The agent runs of all sessions, by session."""
+        turns = [(session_id, queue.turn) for session_id, queue in self._queues.items()]
+        return {session_id: turn.run for session_id, turn in turns if turn and turn.run}
 
     # --- open and close -----------------------------------------------------------------------
 
@@ -179,8 +209,7 @@ class Sessions(SessionIndex):
 
     async def tape(self, session_id: str) -> Tape:
         """The tape of a session that exists; that of a running turn is shared."""
-        run = self._app.runs.get(session_id)
-        tape = run.tape if run is not None else await self._app.tape(session_id)
+        tape = await self._app.tape(session_id)
         if tape.leaf is None:
             raise UnknownSession(f"there is no session {session_id!r}; `hookline tape list` shows them")
         return tape
@@ -207,7 +236,7 @@ class Sessions(SessionIndex):
         if leaving is None:
             await self.open(target, reason)
             return
-        async with self._app.lanes.of(leaving).alone(f"leave {leaving!r}"):
+        async with self.queue(leaving).alone(f"leave {leaving!r}"):
             event = SessionBeforeSwitchEvent(reason, target)
             await self._gate("session_before_switch", event, leaving, "leaving the session")
             await self.close(leaving, reason, target)
@@ -222,7 +251,7 @@ class Sessions(SessionIndex):
         into: str | None = None,
     ) -> str:
         """Begin a session that shares this one's entries up to one of them, and go on with it."""
-        async with self._app.lanes.of(session_id).alone("fork"):
+        async with self.queue(session_id).alone("fork"):
             tape = await self.tape(session_id)
             at = entry_id or (tape.leaf.id if tape.leaf else "")
             await tape.entry(at)
@@ -251,7 +280,7 @@ class Sessions(SessionIndex):
     ) -> Entry:
         """Go on from another entry; where asked for, with a summary of the branch left behind."""
         app = self._app
-        async with app.lanes.of(session_id).alone("navigate"):
+        async with self.queue(session_id).alone("navigate"):
             tape = await self.tape(session_id)
             await tape.entry(entry_id)
             old = tape.leaf.id if tape.leaf else None
@@ -287,7 +316,7 @@ class Sessions(SessionIndex):
     async def compact(self, session_id: str, instructions: str | None = None) -> Entry | None:
         """Put a summary in place of the older part of the context; None where there is none."""
         app = self._app
-        async with app.lanes.of(session_id).alone("compact", "compaction"):
+        async with self.queue(session_id).alone("compact", "compaction"):
             tape = await self.tape(session_id)
             model = app.models.get(self.model_of(session_id))
             return await app.engine.compactor.compact(
@@ -298,7 +327,7 @@ class Sessions(SessionIndex):
         self, session_id: str, name: str, *, summary: str | None = None, state: Any = None
     ) -> Entry:
         """Start the context anew, with what whoever goes on needs to know."""
-        async with self._app.lanes.of(session_id).alone("hand off"):
+        async with self.queue(session_id).alone("hand off"):
             tape = await self.tape(session_id)
             return await tape.handoff(name, state=state or {}, summary=summary)
 
@@ -329,7 +358,7 @@ class Sessions(SessionIndex):
         app.models.get(name)  # one that is unknown says so now
         opened = await self.open(session_id)
         previous = self.model_of(session_id)
-        await (await self._writable(session_id)).append(MODEL, {MODEL: name})
+        await (await app.tape(session_id)).append(MODEL, {MODEL: name})
         opened.model = name
         select = app.hooks["model_select"]
         if select.live:
@@ -343,15 +372,11 @@ class Sessions(SessionIndex):
         check_thinking(level)
         opened = await self.open(session_id)
         previous = self.thinking_of(session_id)
-        await (await self._writable(session_id)).append(THINKING, {THINKING: level})
+        await (await app.tape(session_id)).append(THINKING, {THINKING: level})
         opened.thinking = level
         select = app.hooks["thinking_level_select"]
         if select.live:
             await select.fire(ThinkingLevelSelectEvent(level, previous), app.context(session_id))
-
-    async def _writable(self, session_id: str) -> Tape:
-        run = self._app.runs.get(session_id)
-        return run.tape if run is not None else await self._app.tape(session_id)
 
     async def _gate(self, name: str, event: Any, session_id: str, what: str) -> dict[str, Any]:
         """Ask a gate; give what its handlers supply, or raise `Blocked`."""

@@ -26,6 +26,8 @@ from hookline.sandbox.settings import Profile, strictest
 from hookline.tools.context import calling
 from hookline.types import NOBODY, HookContext, Identity, StreamEvent
 
+from .turn import ActiveTurn
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -150,7 +152,7 @@ class Subagents:
     ) -> list[SubagentResult]:
         """Give several tasks to as many subagents at once; results come in the order of the tasks."""
         tasks = list(tasks)
-        above = self._app.runs.get(parent)
+        above = self._app.sessions.run(parent)
         who = await self._identity(parent, above, identity)
         made = [self._plan(task, parent, above, who) for task in tasks]  # all can be given, or none is
         places = self._places_of(parent, above)
@@ -181,9 +183,9 @@ class Subagents:
             )
         if given is not None:
             return given
-        running = self._app.lanes.identity_of(parent)
-        if running != NOBODY:
-            return running
+        turn = self._app.sessions.turn(parent)
+        if turn is not None and turn.identity != NOBODY:
+            return turn.identity
         turns = await self._app.store().entries(parent, kinds={"turn"}, newest_first=True, limit=2)
         kept = (entry.payload.get("identity") for entry in turns)
         return Identity.restored(next((found for found in kept if found), None))
@@ -280,10 +282,11 @@ class Subagents:
         result = SubagentResult(task.id, label, plan.session_id, status, "it was cancelled")
         unnest = app.hooks.nest(plan.session_id, parent)
         try:
-            async with app.lanes.of(plan.session_id).turn(plan.identity):
+            turn = ActiveTurn(channel=ctx.channel, session_id=plan.session_id, identity=plan.identity)
+            async with app.sessions.queue(plan.session_id).hold(turn):
                 run = await self._agent(task, plan, parent, above, label)
                 said = await recorded(run) if plan.context != "named" else None
-                status, text = said or await self._follow(run, report, label)
+                status, text = said or await self._follow(turn, run, report, label)
             if above is not None:
                 above.count(run.usage)
             result = SubagentResult(task.id, label, plan.session_id, status, text, dict(run.usage))
@@ -343,8 +346,7 @@ class Subagents:
         tape = await app.tape(plan.session_id)
         if plan.context != "inherit" or tape.leaf is not None:
             return tape
-        run = app.runs.get(parent)
-        above = run.tape if run is not None else await app.tape(parent)
+        above = await app.tape(parent)
         if above.leaf is None:
             return tape
         at = above.leaf.id
@@ -358,13 +360,11 @@ class Subagents:
         return await above.fork(plan.session_id, entry_id=at)
 
     async def _follow(
-        self, run: AgentRun, report: Callable[[str], None] | None, label: str
+        self, turn: ActiveTurn, run: AgentRun, report: Callable[[str], None] | None, label: str
     ) -> tuple[SubagentStatus, str]:
-        """Read a run to its end; its error is a result, its cancellation goes on upward."""
+        """Read a run to its end; an error is a result, a cancellation propagates."""
         app = self._app
-        session_id = run.ctx.session_id
-        app.runs[session_id] = run
-        events = app.engine.start(run)
+        events = turn.start(app.engine, run)
         status, failure = "cancelled", None
         try:
             async for event in events:
@@ -382,8 +382,7 @@ class Subagents:
             return "failed", failure
         finally:
             await events.aclose()
-            app.runs.pop(session_id, None)
-            await run.finish(status, failure)
+            await turn.finish(status, failure)
 
 
 @dataclass(frozen=True, slots=True)

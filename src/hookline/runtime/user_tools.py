@@ -17,6 +17,7 @@ from hookline.tools.arguments import parse
 from hookline.types import NOBODY, Content, Identity, ToolCall
 
 from .confinement import OUTSIDE
+from .turn import ActiveTurn
 
 if TYPE_CHECKING:
     from hookline.tape import Tape
@@ -116,12 +117,12 @@ async def _tell_agent(
 
 @asynccontextmanager
 async def writing(app: Hookline, session_id: str, identity: Identity) -> AsyncGenerator[Tape]:
-    """A session's tape to write on: that of the running turn, or an idle session's own."""
-    run = app.runs.get(session_id)
-    if run is not None:
-        yield run.tape
+    """Open a session's tape to write on: beside its agent, or else as soon as it is idle."""
+    if app.sessions.run(session_id) is not None:
+        yield await app.tape(session_id)
         return
-    async with app.lanes.of(session_id).turn(identity):
+    turn = ActiveTurn(channel=app.current_channel(), session_id=session_id, identity=identity)
+    async with app.sessions.queue(session_id).hold(turn):
         yield await app.tape(session_id)
 
 

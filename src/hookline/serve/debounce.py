@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from hookline.runtime.inbound import parts_of, with_parts
 from hookline.runtime.inbox.inbox import JOINED
-from hookline.runtime.turn import with_content
+from hookline.runtime.turn import parts_of, with_content, with_parts
 from hookline.types import Envelope, address_of, content_of, field_of
 
 Key = tuple[str, str, str]

@@ -95,7 +95,7 @@ class MessageProcessor:
 
     async def _park(self) -> None:
         """Stop everything that runs or waits so that it continues later."""
-        await self._stop([*self._tasks], [*self._app.runs])
+        await self._stop([*self._tasks], [*self._app.sessions.runs])
         if self._tasks:
             await asyncio.wait([*self._tasks], timeout=SETTLING)
         for task in self._tasks:
@@ -114,7 +114,7 @@ class MessageProcessor:
 
     async def _stop(self, tasks: Iterable[asyncio.Task[None]], sessions: list[str]) -> None:
         """Cancel what only waits, and park what runs."""
-        running = {field_of(run.envelope, "message_id") for run in self._app.runs.values()}
+        running = {field_of(run.envelope, "message_id") for run in self._app.sessions.runs.values()}
         for task in tasks:
             if field_of(self._tasks[task], "message_id") not in running:
                 task.cancel()

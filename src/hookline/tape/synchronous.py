@@ -1,9 +1,10 @@
-"""Stores of plugins: checked when the scope opens; their methods may be async or plain functions."""
+"""Stores of plugins: entered and checked when the scope opens; methods may be async or plain."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, cast
 
 from hookline.errors import NotAStore
@@ -31,6 +32,23 @@ def _awaitable(method: Callable[..., Any]) -> Callable[..., Any]:
         return await given if inspect.isawaitable(given) else given
 
     return call
+
+
+async def entered_store(stack: AsyncExitStack, given: Any) -> TapeStore:
+    """Return the store that `provide_tape_store` gave: itself, or one that an iterator yields.
+
+    An iterator or a context manager is entered on the stack, which closes it.
+    """
+    store: Any = given
+    if hasattr(given, "__aenter__"):
+        store = await stack.enter_async_context(given)
+    elif hasattr(given, "__enter__"):
+        store = stack.enter_context(given)
+    elif isinstance(given, AsyncIterator):
+        store = await stack.enter_async_context(asynccontextmanager(lambda: store)())
+    elif isinstance(given, Iterator):
+        store = stack.enter_context(contextmanager(lambda: store)())
+    return checked_store(store)
 
 
 def checked_store(given: Any) -> TapeStore:

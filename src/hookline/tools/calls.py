@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hookline.hooks import Ruling
-from hookline.types import NOBODY, Content, HookContext, Identity, ToolCall, ToolResultContent
+from hookline.types import (
+    NOBODY,
+    Content,
+    Envelope,
+    HookContext,
+    Identity,
+    ToolCall,
+    ToolResultContent,
+)
 
 from .arguments import USUAL, ArgumentLimits, copied
 from .tool import Tool
@@ -61,6 +69,8 @@ class ToolCaller:
     identity: Identity = NOBODY
     """On whose behalf the calls are judged."""
     limits: ArgumentLimits = USUAL
+    message: Envelope = None
+    """The message that the calls are made for, if there is one."""
 
 
 @dataclass(slots=True)

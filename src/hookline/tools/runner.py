@@ -117,7 +117,7 @@ class ToolRunner(Gatekeeper):
             failure = ToolExecutionFailureEvent(call.name, call.id, copied(call.arguments), error)
             await self._failure.fire(failure, ctx)
         if self._on_error.live:
-            await self._on_error.fire("tool", error, caller.state.get("message"), ctx.agent_id)
+            await self._on_error.fire("tool", error, caller.message, ctx.agent_id)
 
     async def _call_tool(self, admitted: Admitted, caller: ToolCaller) -> Any:
         tool = admitted.tool

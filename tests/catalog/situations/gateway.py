@@ -44,7 +44,7 @@ async def the_watch_knows_what_is_served(stage: Stage) -> None:
 async def a_stopped_turn_is_confirmed(stage: Stage) -> None:
     async with stage.gateway(Turn("slowly " * 200, chunk=1, delay=0.01)) as post:
         await post.post("take your time")
-        while not stage.app.runs:
+        while not stage.app.sessions.runs:
             await asyncio.sleep(0.001)
         await post.post("/cancel")
         async with asyncio.timeout(10):

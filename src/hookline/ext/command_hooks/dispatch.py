@@ -260,5 +260,5 @@ def root_of(app: Hookline, ctx: HookContext) -> str:
     """The session of the person: a subagent's hooks are told of the conversation it belongs to."""
     if ctx.depth == 0:
         return ctx.session_id
-    run = app.runs.get(ctx.session_id)
+    run = app.sessions.run(ctx.session_id)
     return run.lineage[0] if run is not None and run.lineage else ctx.session_id.partition("/")[0]

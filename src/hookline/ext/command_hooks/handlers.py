@@ -184,7 +184,7 @@ class Handlers:
 
     def _stop(self, ctx: HookContext, answers: list[HookAnswer]) -> None:
         """Remember that a hook answered `continue: false` in the turn that runs."""
-        run = self._app.runs.get(ctx.session_id)
+        run = self._app.sessions.run(ctx.session_id)
         stopping = [answer for answer in answers if answer.stop]
         if stopping and run is not None:
             reason = _reason(stopping, "a hook stopped the agent")
@@ -192,7 +192,7 @@ class Handlers:
 
     def _why_stopped(self, ctx: HookContext) -> str | None:
         turn_id, reason = self._stopped.get(ctx.session_id, ("", ""))
-        run = self._app.runs.get(ctx.session_id)
+        run = self._app.sessions.run(ctx.session_id)
         return reason if run is not None and run.turn_id == turn_id else None
 
     def model_call(self, event: ModelCallEvent, ctx: HookContext) -> ModelCallEventResult | None:
@@ -212,7 +212,7 @@ class Handlers:
 
     async def agent_stop(self, event: AgentStopEvent, ctx: HookContext) -> AgentStopEventResult | None:
         """Stop and SubagentStop: send the agent back, with a reason."""
-        run = self._app.runs.get(ctx.session_id)
+        run = self._app.sessions.run(ctx.session_id)
         turn_id = run.turn_id if run is not None else ""
         about = {
             "stop_hook_active": self._sent_back.get(ctx.session_id) == turn_id,
@@ -276,7 +276,7 @@ class Handlers:
         self, event: SessionBeforeCompactEvent, ctx: HookContext
     ) -> SessionBeforeCompactResult | None:
         """PreCompact: a block keeps the context as it is."""
-        trigger = "auto" if ctx.session_id in self._app.runs else "manual"
+        trigger = "auto" if self._app.sessions.run(ctx.session_id) else "manual"
         about = {"trigger": trigger, "custom_instructions": event.custom_instructions or ""}
         answers = await self._asking.ask("PreCompact", ctx, (trigger,), about)
         blocked = any(answer.block or answer.stop for answer in answers)

@@ -34,7 +34,7 @@ class ApprovalDoor:
         context, verdict = request.context, request.verdict
         point = request.interception_point.value
         session_id = str(context["session"]["id"])
-        identity = self.app.identity_of(session_id)
+        identity = self.app.context(session_id).identity
         call: dict[str, Any] = context.get("tool_call") or {
             "id": f"{point}_{context['sequence']}",
             "name": f"agent_hooks.{point}",

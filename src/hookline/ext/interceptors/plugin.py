@@ -324,7 +324,7 @@ class AgentHooks:
 
     def _session(self, session_id: str) -> Intercepted:
         """The session that a person opened; a subagent's belongs to it."""
-        run = self.app.runs.get(session_id)
+        run = self.app.sessions.run(session_id)
         root = run.lineage[0] if run is not None and run.lineage else session_id
         if root not in self._sessions:
             builder = AgentContextBuilder(agent_id="main", framework=FRAMEWORK, session_id=root)
@@ -346,8 +346,7 @@ class AgentHooks:
 
     async def _label(self, record: InterceptionRecord, session_id: str) -> None:
         """Keep labels beside what they were put on."""
-        run = self.app.runs.get(session_id)
-        tape = run.tape if run is not None else await self.app.tape(session_id)
+        tape = await self.app.tape(session_id)
         labels = list(record.verdict.result_labels)
         point = record.interception_point.value
         await tape.append(LABELS, {"point": point, "sequence": record.sequence, "labels": labels})

@@ -38,7 +38,7 @@ async def delegate(
         None: None, "task": "temporary", "conversation": "inherit", "earlier": "named",
     }  # fmt: skip
     allowed = tuple(tools) if tools is not None else None
-    run = context.app.runs.get(context.session_id)
+    run = context.app.sessions.run(context.session_id)
     call = f"{run.turn_id[:8]}.{context.call_id}" if run is not None else context.call_id
     given = [  # a call that is made again after a crash has the same ids, and goes on from there
         Task(text, role=role, context=contexts[knows], tools=allowed, id=f"{call}.{number}")

@@ -107,10 +107,10 @@ class Turns:
     async def close(self) -> None:
         """Stop what still runs so that it goes on later; what only waits begins then."""
         own = self._running and not self.elsewhere
-        for session_id, run in [*self._app.runs.items()] if own else ():
+        for session_id, run in self._app.sessions.runs.items() if own else ():
             if run.envelope is not None and address_of(run.envelope)[0].startswith("trigger:"):
                 await self._app.park(session_id)
-        await self.drain(PARKING if own and self._app.runs else 0)
+        await self.drain(PARKING if own and self._app.sessions.runs else 0)
         for task in self._running:
             task.cancel()
         if self._running:
@@ -191,7 +191,7 @@ class Turns:
             if key in ours or task in self._settling or task.done():
                 continue
             log.warning("trigger.lost trigger=%s id=%s: another process took it over", *key)
-            runs = {} if self.elsewhere else self._app.runs
+            runs = {} if self.elsewhere else self._app.sessions.runs
             sessions = [s for s, run in runs.items() if _is_of(run.envelope, envelope)]
             for session_id in sessions:
                 await self._app.park(session_id)

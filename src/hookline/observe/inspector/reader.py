@@ -166,7 +166,8 @@ class AppReader:
         read = time()
         entries = await self.entries(outline, turn)
         records = await self.records(outline, turn)
-        running = outline.session_id in self.app.runs and turn.number == len(outline.turns)
+        is_running = self.app.sessions.run(outline.session_id) is not None
+        running = is_running and turn.number == len(outline.turns)
         bars = bars_of(entries, records, running=running, hooks=hooks)
         return Timeline(outline.entries[-1].id, read, bars, bool(records))
 

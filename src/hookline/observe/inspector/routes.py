@@ -113,7 +113,7 @@ def session_routes(reader: AppReader) -> APIRouter:
                 "updated": info.updated,
                 "entries": info.entries,
                 "parent": info.parent,
-                "busy": info.id in app.runs,
+                "busy": app.sessions.run(info.id) is not None,
             }
             for info in found
         ]
@@ -130,7 +130,7 @@ def session_routes(reader: AppReader) -> APIRouter:
             "leaf": outline.entries[-1].id,
             "created": outline.entries[0].time,
             "updated": outline.entries[-1].time,
-            "busy": id in app.runs,
+            "busy": app.sessions.run(id) is not None,
         }
 
     @router.get("/session/events")
@@ -234,7 +234,7 @@ def house_routes(reader: AppReader) -> APIRouter:
             "workspace": str(app.workspace),
             "model": app.model,
             "trace": app.tracing.level,
-            "running": [*app.runs],
+            "running": [*app.sessions.runs],
         }
 
     @router.get("/hooks")

@@ -350,7 +350,7 @@ async def _inbound(app: ReplayApp, session: str, item: RecordedItem, edited: str
     joining: list[asyncio.Task[bool]] = []
 
     def join(said: Any, envelope: Any) -> None:
-        run = app.runs.get(session)
+        run = app.sessions.run(session)
         if run is not None:
             joining.append(asyncio.ensure_future(run.steering.join(said, envelope)))
 

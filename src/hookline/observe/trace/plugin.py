@@ -25,7 +25,7 @@ from .tracer import Listener, Tracer
 class TracedApp(Protocol):
     """What the trace needs of the app."""
 
-    runs: dict[str, Any]
+    sessions: Any
 
 
 class TracePlugin:
@@ -38,7 +38,7 @@ class TracePlugin:
     @hookimpl
     def turn_start(self, ctx: HookContext) -> None:
         """A model turn begins."""
-        place, run = here(), self._app.runs.get(ctx.session_id)
+        place, run = here(), self._app.sessions.run(ctx.session_id)
         if place is not None and run is not None and place.session_id == ctx.session_id:
             self._tracer.began(StartedModelCall(place, perf_counter(), ctx.agent_id, run.model.name))
 
@@ -66,7 +66,7 @@ class SpansPlugin:
         place = here()
         if place is not None and span_id(place.turn_id) not in self._open.get(ctx.session_id, {}):
             self._begin("turn", ctx, ctx.agent_id)
-        run = self._app.runs.get(ctx.session_id)
+        run = self._app.sessions.run(ctx.session_id)
         name = run.model.name if run is not None else ""
         self._begin("model", ctx, name, step=event.turn_index)
 
@@ -149,7 +149,7 @@ class SpansPlugin:
 
     def _usage(self, ctx: HookContext) -> dict[str, float]:
         """The usage of the last answer: the run's total minus the previous one."""
-        run = self._app.runs.get(ctx.session_id)
+        run = self._app.sessions.run(ctx.session_id)
         total: dict[str, float] = dict(run.usage) if run is not None else {}
         before = self._used.get(ctx.session_id, {})
         self._used[ctx.session_id] = total

@@ -92,12 +92,12 @@ def session_routes(channel: WebChannel) -> APIRouter:
             happens = live.of(name)
         if happens is not None and happens.base is not None:
             entries = [entry for entry in entries if entry.id <= happens.base]
-        lane = app.lanes.of(name).activity
+        queue = app.sessions.queue(name).activity
         return SessionPage(
             id=session,
             model=app.sessions.model_of(name),
-            busy=lane.busy or happens is not None,
-            waiting=lane.waiting,
+            busy=queue.busy or happens is not None,
+            waiting=queue.waiting,
             messages=history_of(entries)[-limit:],
             live=[] if happens is None else happens.frames(user.namespace),
             n=live.number,
@@ -107,7 +107,7 @@ def session_routes(channel: WebChannel) -> APIRouter:
     async def cancel(session: Annotated[SessionId, Path()], request: Request) -> CancelAnswer:
         """Stop a session's running turn, with its tools."""
         name = user_of(request.scope).session(session)
-        if name not in app.runs:
+        if app.sessions.run(name) is None:
             await app.sessions.tape(name)  # an unknown one raises
         return CancelAnswer(cancelled=await gateway.cancel(name, channel.name, name))
 

@@ -85,10 +85,8 @@ class Pipeline:
                 return result
             turn.in_session(session_id or await self.resolve_session(turn.message))
             return await self._admit(turn)
-        except _Reported as reported:
-            raise reported.error from None
         except Exception as error:
-            await self._notify_error("turn", error, turn.message)
+            await self._report("turn", error, turn)
             raise
 
     async def resume(self, turn: ActiveTurn, session_id: str) -> TurnResult | None:
@@ -108,10 +106,8 @@ class Pipeline:
                 result = await self._run_stages(turn)
                 await self._finish(queue, turn, result)
                 return result
-            except _Reported as reported:
-                raise reported.error from None
             except Exception as error:
-                await self._notify_error("turn", error, turn.message)
+                await self._report("turn", error, turn)
                 raise
 
     # --- receiving ----------------------------------------------------------------------------
@@ -165,9 +161,7 @@ class Pipeline:
         """Return the answer of `admit_message`; by default, a message waits for the session."""
         hook = self._hooks["admit_message"]
         answer = await hook.fire(queue.session_id, message, queue.activity) if hook.live else None
-        if isinstance(answer, Admission):
-            return answer
-        return Admission(answer or "follow_up")
+        return answer if isinstance(answer, Admission) else Admission(answer or "follow_up")
 
     async def _run_command(self, turn: ActiveTurn) -> TurnResult | None:
         """Run a slash command beside the running turn; None if `input` made it a message."""
@@ -183,7 +177,7 @@ class Pipeline:
             await finished(turn.channel.stream(StreamEvent("text", {"delta": said})))
         result = TurnResult(turn.session_id, model_output=said, outcome="handled")
         result.outbounds = [echo(turn.message, turn.session_id, said)]
-        await self._dispatch(result.outbounds)
+        await self._dispatch(turn, result.outbounds)
         return result
 
     async def _steer(self, queue: SessionQueue, turn: ActiveTurn) -> TurnResult | None:
@@ -254,9 +248,9 @@ class Pipeline:
             except BaseException as error:
                 failure = str(error) if isinstance(error, HooklineError) else error_text(error)
                 if isinstance(error, Exception):
-                    await self._notify_error("run_model", error, message)
-                    raise _Reported(error) from error
-                status = "cancelled"
+                    await self._report("run_model", error, turn)
+                else:
+                    status = "cancelled"
                 raise
             finally:
                 save_state = self._hooks["save_state"]
@@ -265,7 +259,7 @@ class Pipeline:
                 message, session_id, state, result.model_output
             ) or [echo(message, session_id, result.model_output)]
             result.outbounds = with_delivery_ids(message, [*map(check_outbound, rendered)])
-            await self._dispatch(result.outbounds)
+            await self._dispatch(turn, result.outbounds)
             status = "completed"
             return result
         finally:
@@ -307,7 +301,6 @@ class Pipeline:
         The two hooks are walked together, in one order: the builtin plugin's stream never shadows the
         text of a newer plugin.
         """
-        arguments = {"prompt": prompt, "session_id": session_id, "state": state}
         streams, texts = self._hooks["run_model_stream"], self._hooks["run_model"]
         if not texts.count():
             answer = await streams.fire(prompt, session_id, state)
@@ -316,7 +309,8 @@ class Pipeline:
         both = [*streams.run_order(session_id), *texts.run_order(session_id)]
         for impl in sorted((i for i in both if not i.wrapper), key=lambda i: i.sort_key):
             hook = streams if impl.spec is streams.spec else texts
-            answer = await hook.only([impl, *(i for i in both if i.wrapper)])(**arguments)
+            only = hook.only([impl, *(i for i in both if i.wrapper)])
+            answer = await only(prompt=prompt, session_id=session_id, state=state)
             if answer is not None:
                 return answer if hook is streams else one_chunk(answer)
         raise NotRunning("no plugin answers run_model_stream or run_model: is the builtin loaded?")
@@ -355,13 +349,13 @@ class Pipeline:
 
     # --- sending ------------------------------------------------------------------------------
 
-    async def _dispatch(self, outbounds: list[Envelope]) -> None:
+    async def _dispatch(self, turn: ActiveTurn, outbounds: list[Envelope]) -> None:
         for outbound in outbounds:
             try:
                 await self._hooks["dispatch_outbound"].fire(outbound)
             except Exception as error:
-                await self._notify_error("dispatch", error, outbound)
-                raise _Reported(error) from error
+                await self._report("dispatch", error, turn, outbound)
+                raise
 
     async def _end(self, turn: ActiveTurn, result: TurnResult) -> None:
         """Send the parts that `message:send` handlers add to an answer, then the `end` event."""
@@ -390,15 +384,11 @@ class Pipeline:
     def _context(self, turn: ActiveTurn) -> HookContext:
         return self._app.context(turn.session_id, turn.identity, turn.channel)
 
-    async def _notify_error(self, stage: str, error: Exception, message: Envelope | None) -> None:
-        on_error = self._hooks["on_error"]
-        if on_error.live:
-            await on_error.fire(stage, error, message, "main")
-
-
-class _Reported(Exception):
-    """Wraps an error that `on_error` handlers have seen."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
+    async def _report(
+        self, stage: str, error: Exception, turn: ActiveTurn, message: Envelope = None
+    ) -> None:
+        """Show an error to `on_error`, once: the first stage that it passes is where it happened."""
+        hook = self._hooks["on_error"]
+        if hook.live and turn.reported is not error:
+            turn.reported = error
+            await hook.fire(stage, error, turn.message if message is None else message, "main")

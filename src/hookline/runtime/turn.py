@@ -89,6 +89,8 @@ class ActiveTurn:
     """The text of the message, as `message:receive` left it."""
     is_voice: bool = False
     """Whether the message came with a recording."""
+    reported: Exception | None = None
+    """The error that `on_error` handlers have seen."""
 
     def __post_init__(self) -> None:
         """Let the code of this turn find its channel."""

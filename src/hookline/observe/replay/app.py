@@ -23,6 +23,7 @@ from hookline.policy.pack import find_pack, load_pack
 from hookline.runtime.app import Hookline
 from hookline.runtime.confinement import Confinement
 from hookline.runtime.pipeline import Pipeline
+from hookline.runtime.turn import ActiveTurn
 from hookline.tape import TapeStore
 from hookline.tools.registry import Registry
 from hookline.tools.runner import ToolRunner
@@ -149,7 +150,7 @@ class ReplayPlugin:
 class ReplayPipeline(Pipeline):
     """The pipeline without its last step: nothing is sent."""
 
-    async def _dispatch(self, outbounds: list[Envelope]) -> None:
+    async def _dispatch(self, turn: ActiveTurn, outbounds: list[Envelope]) -> None:
         pass
 
 

@@ -1,4 +1,4 @@
-"""Arrangement: in which order plugins load, by what they require and by the place they state."""
+"""Arrangement: the order in which plugins load, by requirements and by stated place."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Refused = list[tuple["Candidate", PluginError]]
 def arranged(
     found: Iterable[Candidate], present: Iterable[str] = ()
 ) -> tuple[list[Candidate], Refused]:
-    """Plugins after those that they require, else by place, else by name; and those left over.
+    """Plugins after their requirements, then by place, then by name; and those left over.
 
-    `present` are the plugins that are there already.
+    `present` are the plugins that are already loaded.
     """
     waiting = {candidate.name: candidate for candidate in found}
     there = set(present)
@@ -44,7 +44,7 @@ def arranged(
 
 
 def _without_requirements(waiting: dict[str, Candidate], there: set[str]) -> Refused:
-    """Take out plugins whose requirements are not met, and those that require them in turn."""
+    """Remove plugins with unmet requirements, and those that require them in turn."""
     refused: Refused = []
     gone: set[str] = set()
     while True:

@@ -53,7 +53,7 @@ class Candidate:
 
     @property
     def said(self) -> dict[str, Any] | None:
-        """What its manifest says, as plain data; None where it has none."""
+        """Its manifest as plain data; None if it has none."""
         return self._answer if isinstance(self._answer, dict) else None
 
     @property
@@ -76,7 +76,7 @@ class Candidate:
 
     @property
     def requirements(self) -> list[Requirement]:
-        """What it needs, in which versions."""
+        """Its requirements, with versions."""
         return [Requirement.read(text) for text in strings((self.said or {}).get("requires"))]
 
     @property
@@ -86,7 +86,7 @@ class Candidate:
 
     @property
     def provides(self) -> list[str]:
-        """What it says that it brings."""
+        """What its manifest says it provides."""
         return strings((self.said or {}).get("provides"))
 
     @property
@@ -96,7 +96,7 @@ class Candidate:
 
     @property
     def has_cli(self) -> bool:
-        """Whether it may add commands to the command line; without a manifest nobody knows."""
+        """Whether it may add commands to the command line; unknown without a manifest."""
         return self.said is None or "cli" in self.provides
 
     @property
@@ -116,7 +116,7 @@ class Candidate:
 
     @cached_property
     def manifest(self) -> PluginManifest | None:
-        """The manifest, checked; None where there is none. What is wrong with it is raised."""
+        """The validated manifest; None if there is none. Raises if it is invalid."""
         if self.error is not None:
             raise self.error
         if self.said is None:
@@ -145,7 +145,7 @@ class Candidate:
 
 
 def strings(value: Any) -> list[str]:
-    """The strings of a list; none where it is something else."""
+    """The strings of a list; none if it is something else."""
     if not isinstance(value, list | tuple):
         return []
     return [str(item) for item in cast("Iterable[Any]", value)]
@@ -177,7 +177,7 @@ def candidates(entries: Iterable[EntryPoint]) -> tuple[list[Candidate], list[tup
 
 
 def said_by(entry: EntryPoint) -> dict[str, Any]:
-    """What a manifest factory says: a mapping, or a `PluginManifest`."""
+    """The result of a manifest factory: a mapping, or a `PluginManifest`."""
     given: Any = entry.named_in(module_alone(entry.module))
     if callable(given):
         given = cast("Callable[[], Any]", given)()
@@ -189,9 +189,9 @@ def said_by(entry: EntryPoint) -> dict[str, Any]:
 
 
 def module_alone(name: str) -> ModuleType:
-    """A module by itself: the packages that it lies in are not imported.
+    """Import a module alone, without its parent packages.
 
-    So a manifest may lie beside its plugin, and still none of the plugin's code runs.
+    So a manifest can live next to its plugin without running any of the plugin's code.
     """
     if name in sys.modules:
         return sys.modules[name]

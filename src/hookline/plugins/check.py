@@ -32,7 +32,7 @@ class PluginProblem:
     """Something wrong in a file, and where."""
 
     place: str
-    """`file.py:12`, or the file alone where no line can be told."""
+    """`file.py:12`, or only the file if the line is unknown."""
     text: str
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class PluginProblem:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a file has: the hooks it is on, and what is wrong with it."""
+    """A file's hooks, and its problems."""
 
     hooks: list[str]
     problems: list[PluginProblem]
@@ -69,7 +69,7 @@ def check(path: Path, hooks: HookRegistry, trust: Trust) -> Checked:
 
 
 def opened(path: Path, trust: Trust) -> HookFile:
-    """A file with those beside it, which it may import; a project's hook files must be trusted."""
+    """A file with its siblings, which it may import; a project's hook files must be trusted."""
     path = path.absolute()
 
     def judge(source: FileSource) -> None:
@@ -90,7 +90,7 @@ def opened(path: Path, trust: Trust) -> HookFile:
 def _entries(
     file: HookFile, module: ModuleType, hooks: HookRegistry
 ) -> Iterator[tuple[str, PluginProblem | None]]:
-    """The entries of `hooks`, each with what is wrong with it."""
+    """The entries of `hooks`, each with its problems."""
     if not hasattr(module, "hooks"):
         return
     given: Any = module.hooks
@@ -115,7 +115,7 @@ def _entries(
 
 
 def _plugins(module: ModuleType, hooks: HookRegistry) -> Iterator[tuple[str, PluginProblem | None]]:
-    """What is marked in the module itself, and in the classes and objects that it defines."""
+    """Marked implementations in the module itself, and in its classes and objects."""
     classes = [c for c in vars(module).values() if inspect.isclass(c)]
     own = [object.__new__(c) for c in classes if c.__module__ == module.__name__]
     for holder in [module, *own]:

@@ -42,7 +42,7 @@ class Contents:
     places: dict[str, str] = field(default_factory=dict[str, str])
     """Where each file is."""
     packages: dict[str, str] = field(default_factory=dict[str, str])
-    """The packages and modules that it brings, by their dotted names, with where they are."""
+    """The packages and modules that it provides, by dotted name, with their paths."""
     folders: list[str] = field(default_factory=list[str])
     """Every folder in which a new file could be imported, and the metadata of dependencies."""
     faults: list[str] = field(default_factory=list[str])
@@ -55,7 +55,7 @@ class Contents:
 
 
 def digest_of(files: dict[str, str], entry_points: dict[str, str], dependencies: dict[str, str]) -> str:
-    """The hash of what is pinned of a distribution."""
+    """The hash of a distribution's pinned contents."""
     told = hashlib.sha256()
     for table in (files, entry_points, dependencies):
         for name in sorted(table):
@@ -143,7 +143,7 @@ class _Collected:
 
 
 def _recorded(info: Path) -> Iterator[tuple[str, str]]:
-    """What RECORD lists: each path with its SHA-256, or with nothing where it has none."""
+    """The contents of RECORD: each path with its SHA-256, or nothing if it has none."""
     for row in csv.reader(_text(info / "RECORD").splitlines()):
         if not row:
             continue
@@ -172,7 +172,7 @@ def _packages(site: Path, paths: Iterable[str], modules: Iterable[str]) -> Itera
             name = ".".join(part.partition(".")[0] for part in parts[:end])
             place = _place_of(site, name)
             if place is None or (place.is_dir() and not _is_package(place) and end < len(parts)):
-                continue  # a namespace: what is in it may be another's
+                continue  # a namespace: its contents may belong to another distribution
             if name not in yielded:
                 yielded.add(name)
                 yield name, place
@@ -180,7 +180,7 @@ def _packages(site: Path, paths: Iterable[str], modules: Iterable[str]) -> Itera
 
 
 def _place_of(site: Path, name: str) -> Path | None:
-    """Where a package or module is: where it was installed, or where an editable install points."""
+    """The path of a package or module: where it was installed, or where an editable install points."""
     here = site.joinpath(*name.split("."))
     if here.is_dir():
         return here
@@ -244,7 +244,7 @@ def _text(path: Path) -> str:
 
 
 def dependencies_of(info: Path) -> dict[str, Path]:
-    """What a distribution needs and has, with its metadata, without what Hookline itself needs."""
+    """The requirements and contents of a distribution, without what Hookline itself needs."""
     installed = distributions()
     own = _closure(_requires(Path(installed["hookline"])), installed) if "hookline" in installed else {}
     needed = _closure(_requires(info), installed)
@@ -278,7 +278,7 @@ def _closure(names: Iterable[str], installed: dict[str, str]) -> dict[str, str]:
 
 
 def _requires(info: Path) -> list[str]:
-    """The names of what a distribution requires, however the condition of an extra turns out."""
+    """The names of a distribution's requirements, including those of extras."""
     lines = (_text(info / "METADATA") or _text(info / "PKG-INFO")).splitlines()
     found = (re.match(r"Requires-Dist:\s*([A-Za-z0-9][A-Za-z0-9._-]*)", line) for line in lines)
     return [normal(match[1]) for match in found if match]

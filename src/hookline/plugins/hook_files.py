@@ -34,7 +34,7 @@ class HookFolder:
     """A place of hook files."""
 
     label: str
-    """What it is called in reports: `profile`, `project`."""
+    """Its name in reports: `profile`, `project`."""
     path: Path
     """A folder, or one file, which then stands alone."""
     project: Path | None = None
@@ -56,7 +56,7 @@ class HookFile:
 
 @dataclass
 class Loaded:
-    """What came of loading a folder."""
+    """The result of loading a folder."""
 
     files: list[HookFile] = field(default_factory=list[HookFile])
     problems: list[tuple[str, HooklineError]] = field(default_factory=list[tuple[str, HooklineError]])
@@ -80,8 +80,8 @@ def load_folder(
 ) -> Loaded:
     """Load the hook files of a folder, in the order of their names.
 
-    `judge` raises `Untrusted` for what may not run; `seq` is their place in the order of handlers. What
-    `skips` names is left out.
+    `judge` raises `Untrusted` for a file that may not run; `seq` is their place in the order of
+    handlers. Files named in `skips` are left out.
     """
     loaded = Loaded()
     root = folder.path.parent if folder.path.suffix == ".py" else folder.path
@@ -148,7 +148,7 @@ def read_folder(folder: HookFolder, root: Path, loaded: Loaded) -> list[FileSour
 
 
 def is_hook_file(path: Path, folder: HookFolder, root: Path) -> bool:
-    """Whether a file is one of hooks; `_name.py` and what lies in subfolders is there for others."""
+    """Whether a file is a hook file; `_name.py` and subfolders are for shared code."""
     if folder.path != root:
         return path == folder.path
     return path.parent == root and not path.name.startswith("_")
@@ -179,7 +179,7 @@ def place_of(error: BaseException, file: HookFile) -> str:
 
 
 def hint(error: BaseException, file: HookFile) -> str:
-    """How a file beside it is imported, where that is what was wanted."""
+    """How to import a sibling file, if that was the intention."""
     if isinstance(error, ModuleNotFoundError) and f"{file.package.name}.{error.name}" in (
         file.package.modules
     ):
@@ -212,7 +212,7 @@ def entries(
 
 
 class BadHookEntry(Exception):
-    """What is wrong with an entry, to be told with its place."""
+    """A problem with an entry, to be reported with its location."""
 
 
 def implementation(file: HookFile, entry: Any, hooks: HookRegistry, seq: int) -> Implementation:

@@ -24,7 +24,7 @@ PREFIX = "hookline_hook_files_"
 _counter = count(1)
 
 Judge = Callable[[FileSource], None]
-"""Raises where a file may not be run."""
+"""Raises if a file may not run."""
 
 
 class HookPackage:
@@ -64,7 +64,7 @@ class HookPackage:
         return import_module(self.module_name(source))
 
     def close(self) -> None:
-        """Forget its modules; functions that are still held go on working."""
+        """Forget its modules; functions that are still referenced keep working."""
         _Finder.packages.pop(self.name, None)
         for name in [n for n in sys.modules if n == self.name or n.startswith(f"{self.name}.")]:
             del sys.modules[name]

@@ -32,7 +32,7 @@ VERSION = 1
 
 
 class Pin(NamedTuple):
-    """What is written down of one distribution."""
+    """The pinned state of one distribution."""
 
     version: str
     digest: str
@@ -113,7 +113,7 @@ class PluginLock:
         self.unpinned = unpinned
         """Plugins that their developers change all the time, and that nothing is checked of."""
         self.news: list[str] = []
-        """What was pinned because it was seen for the first time."""
+        """What was pinned because it is new."""
 
     # --- at every start -----------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class PluginLock:
     # --- the files ----------------------------------------------------------------------------
 
     def pins(self) -> dict[str, Pin]:
-        """What is pinned, by the names of the distributions."""
+        """The pins, by distribution name."""
         path = self.home / LOCK
         try:
             text = path.read_bytes()
@@ -230,12 +230,12 @@ class PluginLock:
             ) from error
 
     def write(self, pins: Mapping[str, Pin]) -> None:
-        """Replace what is pinned."""
+        """Replace the pins."""
         told = {name: pins[name]._asdict() for name in sorted(pins)}
         self._keep(LOCK, {"version": VERSION, "plugins": told}, needed=True)
 
     def _stamps(self) -> dict[str, Any]:
-        """What is known of files that were read; nothing where that is damaged: they are read again."""
+        """The cache of files that were read; empty if it is damaged: they are read again."""
         try:
             told: Any = json.loads((self.home / STAMPS).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -257,7 +257,7 @@ class PluginLock:
 
 
 def stamped(contents: Contents) -> dict[str, Any]:
-    """What a start compares instead of reading a distribution again."""
+    """What startup compares instead of reading a distribution again."""
     return {
         "digest": contents.digest,
         "packages": sorted(contents.packages),

@@ -1,4 +1,4 @@
-"""A new plugin: a whole package that passes its own tests, to be changed into what one wants."""
+"""A new plugin: a complete package that passes its own tests, as a starting point."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def new_plugin(name: str, folder: Path | None = None, *, version: str = "0.1.0")
 
 
 def _write(target: Path, files: dict[str, str]) -> None:
-    """All of the files, or none: they are written beside and moved in one step."""
+    """Write all files or none: they are written to a temporary folder and moved in one step."""
     from shutil import rmtree
 
     try:

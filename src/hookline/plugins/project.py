@@ -39,9 +39,9 @@ MOST_SKILLS = 100
 
 
 def project_items(project: Path, own: Mapping[str, Any] | None = None) -> list[TrustItem]:
-    """Everything of a project that needs trust; what cannot be read, or leads out, is not among it.
+    """Everything in a project that needs trust, except what cannot be read or leads out.
 
-    `own` holds the user's own settings, which decide what of the project's needs trust.
+    `own` holds the user's settings, which decide what in the project needs trust.
     """
     from .settingsfiles import settings_items
 
@@ -99,7 +99,7 @@ def config_item(source: FileSource, project: Path, waiting: Iterable[str] = ()) 
 
 
 def tables_of(config: bytes) -> dict[str, Any]:
-    """What a configuration says; nothing where it is no TOML."""
+    """The contents of a configuration; nothing if it is not TOML."""
     try:
         return load_toml(config.decode("utf-8-sig"))
     except ValueError:

@@ -62,7 +62,7 @@ PLAIN = frozenset({
 
 WRAPPERS = ("builtin", "command", "exec", "nohup")
 RUNNING_BUILTINS = (*WRAPPERS, ".", "cd", "coproc", "eval", "fc", "pushd", "source", "trap")
-"""Builtins that run something, or change where it is looked for."""
+"""Builtins that run something, or change where it is looked up."""
 STEERING = re.compile(rf"{SHELL_STEERING.pattern}|\w*PATH|\w*OPTS|\w+_COMMAND|\w+_PROJECT_DIR")
 """Variables that decide which program or which library a command takes."""
 
@@ -78,9 +78,9 @@ class ProjectCommand:
     line: str = ""
     """A line for the shell."""
     words: tuple[str, ...] = ()
-    """A program with its arguments, where there is no shell."""
+    """A program with its arguments, without a shell."""
     folder: str = ""
-    """Where it runs, relative to the project."""
+    """Its working directory, relative to the project."""
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     files: tuple[str, ...] | None = None
     """The files and folders that its author lists."""
@@ -102,7 +102,7 @@ class Reach:
         self._entries: dict[Path, frozenset[str]] = {}
 
     def follow(self, command: ProjectCommand) -> str:
-        """Cover a command's files. Returns why they cannot all be told, or nothing."""
+        """Cover a command's files. Returns why they cannot all be determined, or nothing."""
         if command.url and not command.line and not command.words:
             return ""
         self._commands += 1
@@ -257,7 +257,7 @@ class Reach:
     def _take(
         self, word: str, bases: Iterable[Path], *, run: bool = False, interpreter: str = ""
     ) -> list[str] | None:
-        """Cover the project's file that a word names, and follow it; None where it names none."""
+        """Cover the project file that a word names, and follow it; None if it names none."""
         if "\0" in word or len(word) > 1000:
             return None
         reasons: list[str] | None = None
@@ -279,7 +279,7 @@ class Reach:
         return reasons
 
     def _file(self, path: Path, inside: Path, interpreter: str, *, run: bool) -> list[str]:
-        """Cover a file and what it names; why that cannot be told of one that runs."""
+        """Cover a file and what it names. Returns why that cannot be determined, or nothing."""
         if path in self._followed and self._followed[path] >= run:
             return []
         if len(self._followed) > MOST_FOLLOWED:
@@ -310,7 +310,7 @@ class Reach:
         return [*reasons, *self._named(content, bases, code=True)]
 
     def _imported(self, content: bytes, folder: Path) -> list[str]:
-        """Cover what a Python script imports from its folder, also packages that are not there yet."""
+        """Cover a Python script's imports from its folder, including packages that do not exist yet."""
         self.snapshot.add_folder(folder, "modules")
         words = {word for line in IMPORTS.findall(content) for word in re.findall(rb"\w+", line)}
         for name in sorted(words)[:MOST_FOLLOWED]:
@@ -331,7 +331,7 @@ class Reach:
         return []
 
     def _folder_of(self, script: Path, reasons: list[str]) -> bool:
-        """Cover everything beside a script, unless that is the whole project."""
+        """Cover everything next to a script, unless that is the whole project."""
         if script.parent == self.project:
             return False
         if self.snapshot.add_folder(script.parent):
@@ -379,7 +379,7 @@ class Reach:
         return self._entries[folder]
 
     def _inside(self, path: Path) -> Path | None:
-        """The real place of a path, where that is in the project."""
+        """The real path, if it is in the project."""
         try:
             real = Path(os.path.realpath(path))
         except (OSError, ValueError):
@@ -398,5 +398,5 @@ def _is_file(path: Path) -> bool:
 
 
 def unclear_text(why: str) -> str:
-    """What to do about a command whose files cannot be told."""
+    """What to do about a command whose files cannot be determined."""
     return f"{why}, so it runs in the sandbox only, and none is active; list its files in `files`"

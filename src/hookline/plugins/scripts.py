@@ -42,7 +42,7 @@ def names_in(text: bytes) -> Iterator[str]:
 
 
 def interpreter_of(path: Path, content: bytes) -> str:
-    """What runs a script, by its first line or its name."""
+    """The interpreter of a script, by its first line or its name."""
     if content.startswith(b"#!"):
         words = content.split(b"\n", 1)[0][2:].decode(errors="replace").split()
         if not words or not words[0].startswith(SYSTEM):

@@ -30,7 +30,7 @@ def settings_items(project: Path) -> Iterator[TrustItem]:
 
 
 def settings_item(source: FileSource, project: Path) -> TrustItem | None:
-    """A settings file with the files that its commands reach; None where it runs nothing."""
+    """A settings file with the files that its commands reach; None if it runs nothing."""
     events = events_of(source.content)
     commands = [*hook_commands(events, "hooks")]
     if not commands:

@@ -58,7 +58,7 @@ class Snapshot:
             self.files[path] = self._covered(path, content)
 
     def add_folder(self, folder: Path, scope: Scope = "tree") -> bool:
-        """Cover a folder with all files in it; False where there are too many to cover."""
+        """Cover a folder with all its files. Returns False if there are too many."""
         if (folder, scope) in self.folders:
             return True
         try:

@@ -47,10 +47,10 @@ def sha256_of(content: bytes) -> str:
 
 
 def read_source(path: Path, root: Path | None = None, largest: int = LARGEST) -> FileSource:
-    """Read a regular file; where a root is given, it must lie there with all links followed."""
+    """Read a regular file. With a root, it must be inside it after following all links."""
     real = real_path(path, root)
     try:
-        # what was checked is what is opened: the resolved path, without following another link
+        # open what was checked: the resolved path, without following another link
         return FileSource(path, read_regular_file(real, largest, follow=False))
     except TooLarge:
         raise SourceError(f"{path} has more than {largest:,} bytes") from None
@@ -65,7 +65,7 @@ def read_source(path: Path, root: Path | None = None, largest: int = LARGEST) ->
 def read_sources(
     paths: Iterable[Path], root: Path | None
 ) -> Iterator[tuple[Path, FileSource | SourceError]]:
-    """Read the files of one folder; what is too large, or too much in total, is an error."""
+    """Read the files of one folder; a file or a total that is too large is an error."""
     room = LARGEST_FOLDER
     for path in paths:
         try:
@@ -82,7 +82,7 @@ def read_sources(
 
 
 def real_path(path: Path, root: Path | None) -> Path:
-    """Where a path leads; refused where that is outside the root."""
+    """The target of a path; refused if it is outside the root."""
     try:
         real = path.resolve()
         home = root.resolve() if root is not None else None

@@ -12,7 +12,7 @@ _started = perf_counter()
 
 
 def trace(step: str, plugin: str = "", detail: str = "") -> None:
-    """Tell of one step, where the variable asks for it: milliseconds, step, plugin, details."""
+    """Print one step if the variable asks for it: milliseconds, step, plugin, details."""
     if os.environ.get(VARIABLE, "") in ("", "0"):
         return
     took = (perf_counter() - _started) * 1e3

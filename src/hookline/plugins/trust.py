@@ -43,7 +43,8 @@ class TrustItem:
     snapshot: Snapshot | None = field(default=None, compare=False, repr=False)
     """The files that the hash covers, where the item names commands."""
     unclear: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
-    """The commands, by place, whose files cannot be told, and why: they run in the sandbox only."""
+    """Commands, by location, whose files cannot be determined, and why: they run only in the sandbox.
+    """
 
     @property
     def name(self) -> str:
@@ -52,7 +53,7 @@ class TrustItem:
 
 
 class Trust:
-    """What a person has trusted; kept in `trust.json` of the home, for this user alone to read."""
+    """What a person has trusted, stored in `trust.json` of the home, readable only by this user."""
 
     def __init__(self, home: Path) -> None:
         self.path = home / FILE
@@ -62,13 +63,13 @@ class Trust:
 
     @property
     def pycache(self) -> str:
-        """Where Python keeps what it compiles for a project's commands, instead of in the project."""
+        """Where Python keeps compiled files of a project's commands, instead of in the project."""
         return str(self.path.parent / "cache" / "pycache")
 
     def allows(self, path: Path, content: bytes | None = None) -> bool:
-        """Whether these bytes of that file were trusted; without bytes, those that are there now.
+        """Whether these bytes of that file were trusted; by default, its current bytes.
 
-        Where the bytes are to be run, pass them: then what is judged is what runs.
+        Pass the bytes that will run: then what is judged is what runs.
         """
         if content is None:
             try:
@@ -105,14 +106,14 @@ class Trust:
         return self._covered.get(str(path))
 
     def watched(self) -> list[Path]:
-        """The files that what was found trusted runs from."""
+        """The files that trusted commands run from."""
         items = self._covered.values()
         return [path for item in items if item.snapshot is not None for path in item.snapshot.files]
 
     def broken(self, path: Path) -> str:
-        """Why what was trusted at a path may run no more; nothing while it may.
+        """Why a trusted item at a path may no longer run; nothing while it may.
 
-        Ask right before each start: a file that the command reaches may have changed meanwhile.
+        Call it right before each start: a file that the command reaches may have changed meanwhile.
         """
         item = self._covered.get(str(path))
         if item is None or not self.has(item.path, item.sha256):
@@ -147,7 +148,7 @@ class Trust:
         self._write(projects)
 
     def revoke(self, project: Path, names: Iterable[str] | None = None) -> list[str]:
-        """Trust a project, or what is named of it, no longer; what was trusted until now."""
+        """Revoke the trust of a project, or of parts of it. Returns what was trusted."""
         projects = self.projects()
         trusted = projects.get(str(project.resolve()), {})
         gone = [name for name in trusted if names is None or name in set(names)]
@@ -158,7 +159,7 @@ class Trust:
         return gone
 
     def projects(self) -> dict[str, dict[str, str]]:
-        """Each project with what is trusted of it: a hash for each place in it."""
+        """Each project with its trusted items: a hash for each location."""
         try:
             about = self.path.stat()
         except FileNotFoundError:

@@ -58,7 +58,7 @@ class VerifiedFinder:
         if package is None:
             return None
         spec = _other_spec(self, fullname, path, target)
-        if spec is None or spec.origin is None:  # a namespace, in which others are looked for anew
+        if spec is None or spec.origin is None:  # a namespace, in which others are looked up again
             return spec
         origin = os.path.abspath(spec.origin)  # noqa: PTH100
         expected = self._packages[package].get(origin)

@@ -15,7 +15,7 @@ from hookline.errors import SourceError
 from .sources import files_below
 
 LOOK_AGAIN = 1.0
-"""Seconds after which somebody looks, even if nothing was reported."""
+"""Seconds between checks, even if nothing was reported."""
 
 Stamps = dict[Path, tuple[int, int, int]]
 

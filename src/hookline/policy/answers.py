@@ -29,15 +29,17 @@ class ApprovalAnswer:
     approved: bool
     scope: Scope = "once"
     seconds: float | None = None
-    """How long it holds, where it holds for a time."""
+    """How long it is valid, if it is limited in time."""
     reason: str = ""
-    """What the model is told with a no."""
+    """The reason that the model gets with a no."""
     text: str = ""
-    """What was answered, where it is the question of a hook."""
+    """The answer to a hook's question."""
 
     @classmethod
     def read(cls, said: str) -> ApprovalAnswer:
-        """What somebody wrote. A number alone is minutes; what is no yes is a no, with its reason."""
+        """Parse an answer. A bare number is minutes; anything that is not a yes is a no, with its
+        reason.
+        """
         words = said.strip()
         if words.lower() in YES:
             return cls(True)

@@ -26,7 +26,7 @@ from .approvals import ApprovalError, Approvals, Grant, bound_to
 DOOR = "resolve_approval"
 
 Resolve = Callable[[dict[str, Any]], Awaitable[Any]]
-"""Asks `resolve_approval` and the person at the channel: an answer, or None where nobody gave one."""
+"""Asks `resolve_approval` and the person at the channel; returns None if no one answers."""
 
 log = logging.getLogger("hookline.policy")
 
@@ -38,7 +38,7 @@ class Approving:
         self.approvals = approvals
 
     async def __call__(self, request: dict[str, Any], resolve: Resolve | None) -> Ruling:
-        """The ruling on a request; without anybody to ask, what was granted before decides."""
+        """The ruling on a request. If no one can be asked, earlier grants decide."""
         question = str(request["question"])
         try:
             grant = await asyncio.to_thread(self.approvals.allowed, request)
@@ -58,21 +58,21 @@ class Approving:
     async def _answer(
         self, asked: str, request: dict[str, Any], resolve: Resolve, seconds: float
     ) -> str | None:
-        """The first answer to a question that is kept; None: its time is over, or nobody is there."""
+        """The first answer to a stored question; None if it expired or no one is there."""
         shown = {**deepcopy(request), "id": asked, "hash": bound_to(request)}
         said: str | None = None
         try:
             said = await self._first(resolve(shown), self.approvals.wait(asked), seconds)
         finally:
-            if said is None:  # nobody answered, or nobody waits any more
-                with suppress(ApprovalError):  # it is over with its time then, and why it ended is told
+            if said is None:  # no one answered, or no one waits any more
+                with suppress(ApprovalError):  # it expires then, and the reason is reported
                     await asyncio.to_thread(self.approvals.close_question, asked)
         return said
 
     async def _first(
         self, here: Awaitable[Any], elsewhere: Awaitable[ApprovalAnswer | None], seconds: float
     ) -> Any:
-        """What is said by whoever is asked here, or in another process, whichever comes first."""
+        """The answer given here or in another process, whichever comes first."""
         door, other = asyncio.ensure_future(here), asyncio.ensure_future(elsewhere)
         try:
             await asyncio.wait({door, other}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -86,7 +86,9 @@ class Approving:
             await asyncio.gather(door, other, return_exceptions=True)
 
     async def ask(self, request: dict[str, Any], resolve: Resolve) -> str | None:
-        """The answer to a hook's question, also if it was given before a restart; None: nobody did."""
+        """The answer to a hook's question, even if it was given before a restart; None if there is
+        none.
+        """
         approvals = self.approvals
         asked = await asyncio.to_thread(approvals.ask, request)
         try:
@@ -96,7 +98,7 @@ class Approving:
             seconds = request["arguments"]["timeout"] or approvals.seconds
             return await self._answer(asked, request, resolve, seconds)
         except asyncio.CancelledError:
-            asked = ""  # the turn stops, and may go on after a restart: the answer is for then
+            asked = ""  # the turn stops and may continue after a restart: the answer is for then
             raise
         finally:
             if asked:
@@ -151,7 +153,7 @@ def told(grant: Grant) -> str:
 async def ask(
     approving: Approving, hooks: HookRegistry, ctx: HookContext, question: Question
 ) -> str | None:
-    """Ask the person of a context; the default where nobody answers."""
+    """Ask the person of a context; the default if no one answers."""
     if not ctx.channel.asks:
         log.info("nobody to ask: %r is answered by its default", question.text)
         return question.default

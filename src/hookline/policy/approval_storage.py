@@ -1,4 +1,4 @@
-"""What keeps approvals: a SQLite file of the home, or anything else that runs the same statements.
+"""Storage of approvals: a SQLite file of the home, or another database with the same statements.
 
 A statement has `?` for each value, and `{questions}` and `{grants}` for the two tables.
 """
@@ -46,7 +46,7 @@ class ApprovalTransaction(Protocol):
 
 
 class ApprovalStorage(Protocol):
-    """Where questions and grants are. What goes wrong with it is an `ApprovalError`."""
+    """Stores questions and grants. Failures raise `ApprovalError`."""
 
     @property
     def empty(self) -> bool:
@@ -62,11 +62,11 @@ class ApprovalStorage(Protocol):
         ...
 
     def transaction(self, *, alone: bool = False) -> AbstractContextManager[ApprovalTransaction]:
-        """Change something. With `alone`, others who want to be alone wait meanwhile."""
+        """Run changes. With `alone`, other exclusive changes wait."""
         ...
 
     def close(self) -> None:
-        """Let go of what is open; the next call opens it again."""
+        """Close connections; the next call opens them again."""
         ...
 
 
@@ -112,7 +112,7 @@ class SQLiteApprovals:
             private_file(self.path)
             db = sqlite3.connect(self.path, timeout=5.0, isolation_level=None)
             try:
-                db.execute("pragma secure_delete = on")  # what is taken out is not left in free pages
+                db.execute("pragma secure_delete = on")  # deleted data does not stay in free pages
                 db.executescript(SCHEMA)
                 yield _Opened(db)
             finally:
@@ -144,7 +144,7 @@ class MemoryApprovals(SQLiteApprovals):
 
 
 class _Opened:
-    """The file, as long as it is open."""
+    """The file while it is open."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db

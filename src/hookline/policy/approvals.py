@@ -37,12 +37,12 @@ SECONDS = 600.0
 UNUSED = 3600.0
 """How long a yes for one call waits for that call: long enough for a process to come back."""
 KEPT = 30 * 86400.0
-"""How long what is over stays on the list."""
+"""How long finished questions stay on the list."""
 POLL = 0.5
 """Seconds between two looks for an answer that another process may have given."""
 
 LINKS = ("id", "hash", "session_id", "call_id", "tool", "workspace", "agent_id", "channel", "user")
-"""Fields of a question that say what it belongs to; they are never redacted."""
+"""Fields of a question that identify its origin; they are never redacted."""
 GRANT = (
     "id, hash, tool, call, session_id, call_id, workspace, who, scope, until, by, made, used, revoked"
 )
@@ -70,10 +70,10 @@ class Grant:
     session_id: str
     """The session that it counts in, with its subagents."""
     call_id: str | None
-    """The one call that it is for, where it is for one."""
+    """The single call that it is for, if it is for one."""
     workspace: str
     who: str
-    """On whose behalf the call was; for a session or a time, it counts for nobody else."""
+    """On whose behalf the call was made; a grant for a session or a time counts for no one else."""
     scope: Scope
     until: float | None
     by: str
@@ -92,12 +92,12 @@ class Grant:
 
 
 Told = Callable[[str, Grant], None]
-"""Is told of a grant that was made or revoked, or of a no, before it counts; what it raises undoes
-that."""
+"""Called with a grant that was made or revoked, or with a no, before it takes effect. If it raises,
+the change is undone."""
 
 
 def call_hash(tool: str, arguments: Mapping[str, Any]) -> str:
-    """What an approval is bound to: the tool and its arguments, to the last character."""
+    """What an approval is bound to: the tool and its exact arguments."""
     text = json.dumps([tool, arguments], sort_keys=True, separators=(",", ":"), default=repr)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -122,7 +122,7 @@ class Approvals:
         """Applied to a question's call once it was answered; until then people must see all of it."""
 
     def close(self) -> None:
-        """Let go of the storage until it is used again."""
+        """Close the storage until it is used again."""
         self.storage.close()
 
     # --- questions ----------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Approvals:
         return [one for one in found if session_id is None or session_id in sessions_of(one.request)]
 
     def answer(self, question: str, answer: ApprovalAnswer | str, *, by: str = "") -> Grant | None:
-        """Answer a question; the grant, where it is a yes. The first answer counts.
+        """Answer a question. Returns the grant if it is a yes. The first answer counts.
 
         The answer to a hook's question must be one of its choices, if it has some.
         """
@@ -217,12 +217,12 @@ class Approvals:
             db.write("delete from {questions} where id = ?", (question,))
 
     def answered(self, question: str) -> tuple[ApprovalAnswer, str] | None:
-        """What was answered, and by whom; None as long as nobody did."""
+        """The answer and who gave it; None while there is none."""
         rows = self.storage.read("select answer, by from {questions} where id = ?", (question,))
         return (ApprovalAnswer(**json.loads(rows[0][0])), rows[0][1]) if rows and rows[0][0] else None
 
     def close_question(self, question: str) -> None:
-        """Nobody waits for an answer any more."""
+        """Withdraw a question: no one waits for its answer any more."""
         now = self._clock()
         with self.storage.transaction() as db:
             db.write(
@@ -364,7 +364,7 @@ def shown(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 def sessions_of(request: Mapping[str, Any]) -> list[str]:
-    """The session that asks, and those that it is a subagent of, from the inside out."""
+    """The asking session and its parents, innermost first."""
     line = cast("list[str] | None", request.get("lineage"))
     return list(line) if line else [str(request["session_id"])]
 

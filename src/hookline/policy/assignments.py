@@ -37,7 +37,7 @@ _HEADING = (
     rf"|^\[[\[]?([\w.\"-]*{_WORD}[\w\"-]*)\]+[ \t]*$"
 )
 MOST_LINES = 500
-"""Lines below a heading such as `credentials:` that are looked at."""
+"""How many lines below a heading such as `credentials:` are checked."""
 
 
 @cache

@@ -29,7 +29,7 @@ LARGEST = 16_000_000
 
 
 class AuditLog:
-    """One log, in one file and those that were rotated away from it."""
+    """One log: the current file and the rotated ones."""
 
     def __init__(self, path: Path, *, largest: int = LARGEST) -> None:
         self.path = path
@@ -39,7 +39,7 @@ class AuditLog:
         """The file as this process left it: its inode, its size, its head."""
 
     def append(self, records: Iterable[dict[str, Any]]) -> Head:
-        """Write records, all in one go; the head after them."""
+        """Write records at once, then the head."""
         try:
             with self._lock, self._locked():
                 return self._append([{"time": round(time.time(), 6), **each} for each in records])
@@ -75,7 +75,7 @@ class AuditLog:
         return head
 
     def _head(self) -> Head:
-        """Where the log ends, by its own last line, which must fit what was noted."""
+        """The end of the log by its last line, which must match the stored head."""
         try:
             about = self.path.stat()
         except FileNotFoundError:
@@ -150,4 +150,4 @@ class AuditLog:
                 fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
-            os.close(handle)  # which lets go of the lock
+            os.close(handle)  # which releases the lock

@@ -1,7 +1,7 @@
-"""Auditing: what was decided, as records of the audit log.
+"""Audit records: the decisions of an app, as records of the audit log.
 
-A record says who decided what about which call, when and for whom. It has the hash of the arguments,
-never the arguments, and no reasons, which may quote them; `payloads` adds both.
+A record says who decided what about which call, when and for whom. It contains the hash of the
+arguments, never the arguments, and no reasons, which may quote them; `payloads` adds both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .signature import Checkpoints
 
 CALLERS = ("tool", "call_id", "session_id", "agent_id", "depth", "source", "channel", "chat", "user")
-"""What a record says of a call, beside its hash."""
+"""The fields of a record about a call, besides its hash."""
 OF_THE_RUNNER = ("tool_call", "tool_result")
 """Gates whose rulings come with the call that they are about."""
 
@@ -30,7 +30,7 @@ Redact = Callable[[Any], Any]
 
 
 class Auditor:
-    """Writes what an app decides. Where a decision on a call cannot be written, the call is denied."""
+    """Writes the decisions of an app. If a decision on a call cannot be written, the call is denied."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Auditor:
         self.payloads = payloads
         self._redact = redact
         self._unwritten: list[dict[str, Any]] = []
-        """What could not be written; it goes before what is written next."""
+        """Records that could not be written; they precede the next ones."""
         self._lock = Lock()
 
     async def decided(self, action: Mapping[str, Any], rulings: Sequence[Ruling], outcome: str) -> None:
@@ -68,7 +68,7 @@ class Auditor:
         await asyncio.to_thread(self._write, record)
 
     def dispatched(self, dispatch: Dispatch) -> None:
-        """A hook was called: where a gate objected or changed something, that is a line."""
+        """Record a hook call in which a gate objected or changed something."""
         verdict = dispatch.value
         if not isinstance(verdict, Verdict) or dispatch.hook in OF_THE_RUNNER:
             return
@@ -124,7 +124,7 @@ class Auditor:
             self._checkpoints.written(head, len(lines))
 
     def close(self) -> None:
-        """Sign what was written, where the log is signed."""
+        """Sign the log, if signatures are configured."""
         if self._checkpoints is not None:
             self._checkpoints.close()
 

@@ -25,7 +25,7 @@ class BudgetGate:
 
     @hookimpl(guard=True)
     async def model_call(self, event: ModelCallEvent, ctx: HookContext) -> ModelCallEventResult | None:
-        """Keep the request from the provider, and say what is used up."""
+        """Withhold the request from the provider, and say what is used up."""
         name = await self._policy().used_up(ctx.session_id)
         if name is None:
             return None

@@ -24,7 +24,7 @@ from .policy import Policy, strictest
 
 
 class Case(BaseModel):
-    """One call, and what is expected."""
+    """One call, and its expected decision."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -50,7 +50,7 @@ class Case(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What became of a case."""
+    """The result of a case."""
 
     case: Case
     number: int
@@ -59,7 +59,7 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether it is what was expected."""
+        """Whether the decision was as expected."""
         expected = self.case.by is None or self.case.by in self.deciders
         return self.decision == self.case.expect and expected
 

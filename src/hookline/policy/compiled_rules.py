@@ -22,7 +22,7 @@ ASKED = re.compile(r"\bcontext\s*(?:\.\s*|\bhas\s+)(\w+)")
 FAILED = re.compile(r"policy `policy(\d+)`: (.*)", re.DOTALL)
 
 Match = tuple[Decision, str | None, Rule | None]
-"""What a rule decided and why; no rule where the judging itself failed."""
+"""The decision of a rule and its reason; no rule if judging itself failed."""
 
 Parties = tuple[str, str, str, str, int, str, str, str, str, str, tuple[str, ...]]
 """The side effect; agent, user, channel and depth; the tool, its name and its namespace; and what of
@@ -67,7 +67,7 @@ class PreparedRules:
         return sorted(found, key=self._place) if found else found
 
     def wants(self, name: str) -> bool:
-        """Whether some rule looks at a fact; those that none looks at are not worked out."""
+        """Whether some rule uses a fact; unused facts are not computed."""
         return any(name in some.wanted for some in (self._of_calls, self._of_repeated, self._of_pairs))
 
     def _ask_of_pair(self, pair: Parties) -> tuple[dict[str, Any], Any, list[Match]]:
@@ -98,7 +98,7 @@ class RuleSet:
         self._authorize = engine.is_authorized_batch
 
     def ask(self, question: dict[str, Any], context: dict[str, Any], involved: Any) -> list[Match]:
-        """Those that object."""
+        """The rules that object."""
         asked = {**question, "context": to_json(context).decode()}
         result = self._authorize([asked], self.policies, involved)[0]
         errors = result.diagnostics.errors
@@ -121,7 +121,7 @@ class RuleSet:
 
 
 def question(pair: Parties) -> dict[str, Any]:
-    """Whether such an agent may do this with such a tool, as Cedar is asked."""
+    """Whether an agent may do this with a tool, as a Cedar request."""
     effect, agent, tool = pair[0], pair[1], pair[5]
     return {
         "principal": {"type": "Agent", "id": agent},
@@ -131,7 +131,7 @@ def question(pair: Parties) -> dict[str, Any]:
 
 
 def wanted(text: str) -> list[str]:
-    """The facts that policies look at; all of them where one looks at the context as a whole."""
+    """The facts that policies use; all of them if one uses the context as a whole."""
     named = ASKED.findall(text)
     if len(re.findall(r"\bcontext\b", text)) > len(named):
         return list(FACTS)

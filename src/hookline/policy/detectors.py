@@ -19,7 +19,7 @@ from .assignments import ASSIGNMENTS
 from .secret_names import looks_random
 
 Span = tuple[int, int, str]
-"""From, to, and what it is."""
+"""Start, end and kind."""
 
 _DIGIT = re.compile(r"\d")
 
@@ -28,12 +28,12 @@ Find = Callable[[str], Iterable[Span]]
 
 @dataclass(frozen=True, slots=True)
 class SecretPattern:
-    """One expression and what it finds: its group, or all of it where it has none."""
+    """One expression and what it finds: its group, or the whole match if it has none."""
 
     kind: str
     expression: str
     needs: tuple[str, ...] = ()
-    """Texts of which every match has one: looking for these is quicker than the expression."""
+    """Texts, one of which every match contains: searching for them is faster than the expression."""
     fits: Callable[[str], bool] | None = None
     group: int = 0
     dot_all: bool = False

@@ -56,7 +56,7 @@ class Facts:
 
     @property
     def budget(self) -> dict[str, int]:
-        """What a session may spend."""
+        """The budget of a session."""
         return dict(self._budget or {})
 
     @property
@@ -312,7 +312,7 @@ class Facts:
 
     @property
     def hosts_allowed(self) -> bool:
-        """Whether every host is known and on the list of those that may be reached."""
+        """Whether every host is known and on the allowed list."""
         return (
             bool(self._hosts)
             and not self.opaque
@@ -352,7 +352,7 @@ def value_of(value: Any) -> Any:
         return value
     if isinstance(value, int):
         return value if -BIGGEST <= value <= BIGGEST else str(value)
-    if isinstance(value, dict | Mapping):  # the first is told at once
+    if isinstance(value, dict | Mapping):  # report the first immediately
         return {
             (f" {key}" if str(key).startswith("__") else str(key)): value_of(inner)
             for key, inner in cast("Mapping[Any, Any]", value).items()

@@ -32,7 +32,7 @@ class Head:
 
 @dataclass(slots=True)
 class ChainReport:
-    """What a verification found."""
+    """The result of a verification."""
 
     lines: int = 0
     head: Head = Head()
@@ -64,7 +64,7 @@ def digest_of(body: dict[str, Any]) -> str:
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:
-    """A line as a record; None where it is none."""
+    """A line as a record; None if it is not one."""
     try:
         value: Any = json.loads(line)
     except (ValueError, RecursionError):
@@ -73,7 +73,7 @@ def parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files of a log: what was rotated away, the oldest first, then the one that is written."""
+    """The files of a log: rotated ones, oldest first, then the current one."""
     rotated = [
         other
         for other in path.parent.glob(f"{path.stem}-*{SUFFIX}")
@@ -89,7 +89,7 @@ def head_file(path: Path) -> Path:
 
 
 def read_head(path: Path) -> Head | None:
-    """The head that was noted; None where there is no note."""
+    """The stored head; None if there is none."""
     try:
         seq, _, digest = head_file(path).read_text(encoding="ascii").strip().partition(" ")
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def lines(path: Path) -> Iterator[tuple[Path, int, bytes]]:
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of a log, the oldest first; what is no record is left out."""
+    """The records of a log, oldest first; other lines are skipped."""
     for _, _, line in lines(path):
         record = parsed(line)
         if record is not None:
@@ -178,7 +178,7 @@ def verify(path: Path, *, expected: str | None = None) -> ChainReport:
 
 
 def _take_signature(record: dict[str, Any], unsigned: dict[int, str], report: ChainReport) -> bool:
-    """Note what a line signs, which must be a line before it. Returns whether it is."""
+    """Note what a line signs, which must be an earlier line. Returns whether it is."""
     seq, digest, at, signature = (record.get(name) for name in ("signed", "head", "at", "signature"))
     if not isinstance(seq, int) or not isinstance(at, int | float) or not isinstance(signature, str):
         return False

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class once(Generic[T]):  # noqa: N801  (used as a decorator)
-    """Keeps what a method gave under its own name, where the next look finds it at once."""
+    """Caches a method's result as an attribute, so that the next access is immediate."""
 
     def __init__(self, method: Callable[[Any], T]) -> None:
         self.method = method

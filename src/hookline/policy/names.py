@@ -1,4 +1,4 @@
-"""Names: how tools call what they are given, and the programs that reach beyond this machine."""
+"""Names: common argument names of tools, and programs that reach beyond this machine."""
 
 from hookline.text.printable import names
 
@@ -10,7 +10,7 @@ PATHS = names(
 )
 """Arguments that hold a path."""
 TEXTS = names("content text body old new message prompt edits query")
-"""Arguments that hold prose or the content of a file: what is in them is not touched."""
+"""Arguments that hold prose or file content: names in them are not touched."""
 HOSTS = names("host hostname server domain address endpoint")
 """Arguments that hold a host."""
 GLOBS = names("glob pattern include")

@@ -1,4 +1,4 @@
-"""The operator's floor: what the user denies or wants to be asked about, whatever anyone says."""
+"""The operator's floor: what the user denies or wants to be asked about, regardless of plugins."""
 
 from __future__ import annotations
 

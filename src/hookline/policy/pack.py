@@ -60,7 +60,7 @@ def find_pack(name: str, base: Path, registered: Mapping[str, Path]) -> Path:
 
 
 def load_pack(folder: Path) -> Pack:
-    """Read a pack; what is wrong is told with its file, and its line where there is one."""
+    """Read a pack. Errors name its file and, if possible, the line."""
     folder = folder.parent if folder.name == MANIFEST else folder
     said = read_manifest(folder / MANIFEST)
     files = sorted(folder.glob("*.cedar"))
@@ -114,7 +114,7 @@ def read_manifest(file: Path) -> dict[str, Any]:
 
 
 def check_together(packs: Sequence[Pack]) -> None:
-    """Refuse packs of one id, and packs without what they require."""
+    """Reject packs with the same id, and packs without their requirements."""
     known: dict[str, Pack] = {}
     for pack in packs:
         if pack.id in known:

@@ -30,23 +30,23 @@ from .rule import Rule, read_rules
 from .settings import Default, Layered, layered
 
 Spending: TypeAlias = Callable[[str], Awaitable[Mapping[str, int]]]
-"""Gives what a session has spent: calls, tokens, cost in millionths, seconds."""
+"""Returns what a session has spent: calls, tokens, cost in millionths, seconds."""
 
 FLOOR = "floor"
 UNCLEAR = re.compile(r"\bcontext\.(opaque|dynamic)\b")
 PATIENCE = 30.0
 BUDGETS = "budgets"
 SPENT_BY_MODELS = {"tokens": "tokens", "cost": "cost", "seconds": "time"}
-"""What model calls use up, and how it is told."""
+"""What model calls consume, with labels."""
 PERSON = ("command", "shell")
-"""Where a call comes from that a person typed."""
+"""The source of a call that a person typed."""
 OF_FILES = ("paths", "path_text", "outside", "opaque", "network", "hosts_allowed")
 """Facts for which the files below a folder are looked at, in a thread of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyStep:
-    """What one of the three decided, and why."""
+    """One of the three decisions, and its reason."""
 
     stage: str
     """`default`, `pack` or `floor`; `policy` where the judging itself failed."""
@@ -93,7 +93,7 @@ class Policy:
         self.seconds = seconds
         """How long a question waits for its answer."""
         self.patience = PATIENCE
-        """Seconds within which it must be known what was spent; after that the call is denied."""
+        """Seconds to find out what was spent; after that the call is denied."""
         rules = [*(rule for pack in packs for rule in pack.rules), *floor_rules]
         self._rules = PreparedRules(rules) if rules else None
         self._counts = self._rules is not None and self._rules.wants("spent")
@@ -131,9 +131,9 @@ class Policy:
         )
 
     async def judge(self, action: Mapping[str, Any]) -> list[Ruling]:
-        """Judge an action; what each decided. Nobody who objects is left out.
+        """Judge an action and return each decision. Every objection is included.
 
-        The default gives no reason to ask: where somebody else asks, too, theirs is the question.
+        The default gives no reason to ask: if another rule also asks, its question counts.
         """
         return [
             Ruling(step.decision, None if step.is_question else step.reason, by=step.by)
@@ -161,9 +161,9 @@ class Policy:
         return steps
 
     async def used_up(self, session_id: str) -> str | None:
-        """What a session has none left of for a model call, where the pack `budgets` is in use.
+        """Which budgets of a session are exhausted for a model call, if the pack `budgets` is in use.
 
-        Tool calls are not among it: with none left, the model can still say so.
+        Tool calls are not included: with none left, the model can still answer.
         """
         limits = {name: self.budget[name] for name in SPENT_BY_MODELS if name in self.budget}
         if not limits or all(pack.id != BUDGETS for pack in self.packs):
@@ -183,7 +183,7 @@ class Policy:
             return await self.spending(str(action["session_id"]))
 
     def _by_default(self, action: Mapping[str, Any]) -> PolicyStep:
-        """What happens where no plugin gave an answer."""
+        """The decision if no plugin gave one."""
         authorized, tool = action.get("authorized"), action["tool"]
         if authorized is not None:
             decision = Decision.ALLOW if authorized is True else Decision.DENY
@@ -210,7 +210,7 @@ def is_floor(match: Match) -> bool:
 
 
 def step_of(match: Match, facts: Facts) -> PolicyStep:
-    """What a rule decided; one that looks at `opaque` or `dynamic` says what is unclear."""
+    """The decision of a rule; one that uses `opaque` or `dynamic` says what is unclear."""
     decision, reason, rule = match
     if rule is None:
         return PolicyStep("policy", decision, "policy", f"the policies {reason}")

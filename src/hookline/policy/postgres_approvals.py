@@ -30,7 +30,7 @@ from .approval_storage import ApprovalTransaction, Rows
 
 PART: Final = "approvals"
 DOING: Final = "use the approvals beside"
-# `rowid` is the order in which rows came, which SQLite has by itself under this name.
+# `rowid` is the insertion order, which SQLite provides under this name.
 MIGRATIONS: Final[list[str]] = [
     """
     CREATE TABLE {schema}.approval_questions (
@@ -66,10 +66,10 @@ _Connection: TypeAlias = psycopg.Connection[TupleRow]
 
 
 class PostgresApprovals:
-    """Approvals in the schema of a tape, over one connection that is made when it is first needed.
+    """Approvals in the schema of a tape, over one connection that is opened on first use.
 
-    A connection that was lost is replaced once, before anything is under way. What is lost in the
-    middle of a change is an error, and whoever asked has no approval.
+    A lost connection is replaced once, before any statement has run. A loss in the middle of a change
+    is an error, and the caller has no approval.
     """
 
     def __init__(self, settings: TapeSettings, home: Path) -> None:
@@ -117,7 +117,7 @@ class PostgresApprovals:
 
     @contextmanager
     def transaction(self, *, alone: bool = False) -> Generator[ApprovalTransaction]:
-        """Change something. Whoever changes the same row waits for the end of it."""
+        """Run changes. Another change of the same row waits."""
         with self._lock, self._telling():
             db = self._begun()
             try:
@@ -226,7 +226,7 @@ class PostgresApprovals:
 
 
 class _Statements:
-    """Runs statements on a connection, which is hung up when the server says nothing for too long."""
+    """Runs statements on a connection, which is closed if the server is silent for too long."""
 
     def __init__(
         self, connection: _Connection, tables: dict[str, sql.Identifier], limit: float

@@ -35,7 +35,7 @@ REPLACE = "[redacted {kind}]"
 IN_A_THREAD = 20_000
 """Characters of entries that are redacted in a thread; fewer take less time than the change to one."""
 MOST_FINDINGS = 50_000
-"""What one detector finds in a text before the rest of the text is redacted as a whole."""
+"""How many findings of one detector count before the rest of the text is redacted as a whole."""
 _OUTPUT = re.compile(r'read_output\(id="([0-9a-f]{8}-[0-9]{3,7})"')
 
 
@@ -43,15 +43,15 @@ class RedactionSettings(Section):
     """`[redaction]`."""
 
     enabled: bool = False
-    """Redact what is stored: the tape, the trace, the audit log, files of long outputs."""
+    """Redact everything stored: the tape, the trace, the audit log, files of long outputs."""
     detectors: list[str] = Field(default_factory=lambda: [*DETECTORS])
     patterns: dict[str, str] = Field(default_factory=dict)
-    """Further expressions in RE2 syntax, each under the name of what it finds."""
+    """Additional expressions in RE2 syntax, named by what they find."""
     allow: list[str] = Field(default_factory=list)
     """Expressions in RE2 syntax; a finding that one of them matches as a whole is left as it is."""
     replace: str = REPLACE
     exported: bool = True
-    """Redact what leaves the machine, also where nothing that is stored is redacted."""
+    """Redact everything that leaves the machine, even if stored data is not redacted."""
 
     @field_validator("detectors")
     @classmethod
@@ -81,7 +81,7 @@ class RedactionSettings(Section):
 
 
 class Redactor:
-    """Finds by detectors, and puts a word in the place of what was found."""
+    """Runs detectors, and replaces what they find with a word."""
 
     def __init__(
         self,
@@ -109,9 +109,9 @@ class Redactor:
         )
 
     def redact(self, value: Any) -> Any:
-        """A copy of texts, lists, dicts and records without what was found in them.
+        """A redacted copy of texts, lists, dicts and records.
 
-        Everything below a field that is called a password, token or the like goes as a whole.
+        Everything below a field named password, token or the like is removed as a whole.
         """
         if isinstance(value, str):
             return self.text(value)
@@ -142,7 +142,7 @@ class Redactor:
         return found
 
     def _secret(self, value: Any, level: int, name: str, *, direct: bool = True) -> Any:
-        """What is below a secret name; sentences in nested data, such as descriptions, stay."""
+        """The redacted value of a secret name; sentences in nested data, such as descriptions, stay."""
         if isinstance(value, str):
             random = looks_random(value)
             is_secret = random or (level == 2 and (direct or " " not in value))
@@ -160,7 +160,7 @@ class Redactor:
         return self._parts(value, lambda each: self._secret(each, level, name))
 
     def text(self, text: str) -> str:
-        """A text without what was found in it."""
+        """A redacted text."""
         spans = sorted(span for find in self._find for span in _bounded(find, text))
         if not spans:
             return text
@@ -184,7 +184,7 @@ def _named(value: Mapping[Any, Any]) -> str:
 
 
 def _bounded(find: Find, text: str) -> list[Span]:
-    """What a detector finds; after `MOST_FINDINGS`, the rest of the text counts as one finding."""
+    """The findings of a detector; after `MOST_FINDINGS`, the rest of the text counts as one."""
     spans = [*islice(find(text), MOST_FINDINGS)]
     if len(spans) == MOST_FINDINGS:
         _, end, kind = spans[-1]
@@ -224,7 +224,7 @@ class RedactionPlugin:
         return self._redactor().redact(result)
 
     def _redact_file(self, path: Path) -> None:
-        """Redact a long output where it lies; one that cannot be is removed."""
+        """Redact the file of a long output; it is removed if that fails."""
         if not path.is_file():
             return
         beside = path.with_suffix(".part")
@@ -254,7 +254,7 @@ STRUCTURE = names(
     "position session_id turn_id channel chat_id message_id joined delivery_id agent_id "
     "mime_type data"
 )
-"""Fields that link entries, or say where a message came from and what a value is; they stay."""
+"""Fields that link entries, or name a message's origin or a value's type; they stay."""
 NAMING = ("name", "label")
 """Kinds of entries whose `name` is a person's own words."""
 REDACTED = "redacted"
@@ -285,7 +285,7 @@ class RedactedStore:
 
 
 def redacted_entry(redactor: Redactor, entry: Any) -> Any:
-    """An entry of a tape without what was found in it."""
+    """A redacted entry of a tape."""
     try:
         payload = _payload(redactor, entry.kind, entry.payload)
         return replace(entry, payload=payload, meta=_fields(redactor, entry.meta))
@@ -325,7 +325,7 @@ def _message(redactor: Redactor, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _call(redactor: Redactor, call: dict[str, Any]) -> dict[str, Any]:
-    """A call without secrets in its arguments, and marked where that changed them."""
+    """A call with redacted arguments, and marked if that changed them."""
     found = _fields(redactor, call)
     for name in ("arguments", "requested"):
         if name in call:
@@ -348,7 +348,7 @@ def redacted_arguments(redactor: Redactor, arguments: Any) -> Any:
 
 
 def redacted_line(redactor: Redactor, line: str) -> str:
-    """A line of an export without what was found in its payload; ids, which link lines, stay."""
+    """A redacted line of an export; ids, which link lines, stay."""
     value: dict[str, Any] = json.loads(line)
     if "payload" in value:
         value["payload"] = _payload(redactor, str(value.get("kind")), value["payload"])

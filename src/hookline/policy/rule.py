@@ -44,7 +44,7 @@ class Rule:
 
     @property
     def place(self) -> str:
-        """Where it is written."""
+        """Its location."""
         return f"{self.file}:{self.line}"
 
 

@@ -36,7 +36,7 @@ _PUBLIC = frozenset({"public", "count", "max", "min", "num", "total", "next", "p
 
 @lru_cache(maxsize=4096)
 def strength(name: str) -> int:
-    """2 where the value under a name is a secret, 1 where it may be one, 0 where it is not."""
+    """2 if the value of a name is a secret, 1 if it may be one, 0 if it is not."""
     words = [word.lower() for word in _WORDS.findall(name[:200])]
     while words and (words[-1].isdigit() or (len(words) > 1 and words[-1] in _SUFFIXES)):
         words.pop()
@@ -74,7 +74,7 @@ _SIGNS = "<>{}[]%$*.•…_-\\\"'# \t"
 _CODE = re.compile(
     r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+\Z|[a-z_]\w*\Z|[A-Z][a-z]+(?:[A-Z][a-z]*)*\Z"
 )
-"""What an expression looks like: `self.password`, `new_token`, `SecretStr`."""
+"""Matches expressions such as `self.password`, `new_token`, `SecretStr`."""
 
 
 def is_placeholder(value: str) -> bool:

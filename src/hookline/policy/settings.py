@@ -1,6 +1,6 @@
-"""Settings: what `[policy]` says, in the user's configuration and in the project's.
+"""Settings: `[policy]` of the user and of the project.
 
-A project is a stranger's. What it says is added to what the user says and can only make it stricter.
+A project belongs to strangers. Its settings are added to the user's and can only make them stricter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STRICTNESS: tuple[Default, ...] = ("allow", "auto", "ask", "deny")
 
 
 class Section(BaseModel):
-    """The ground of every table: what is not known is refused."""
+    """The base of every table: unknown settings are refused."""
 
     # Built when first used: where the settings say nothing, most of them never are.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -61,7 +61,7 @@ class BudgetSettings(Section):
     seconds: int | None = Field(default=None, ge=0)
 
     def amounts(self) -> dict[str, int]:
-        """What is set; the cost in millionths."""
+        """The limits that are set; the cost in millionths."""
         said = self.model_dump(exclude_none=True)
         return {name: round(v * 1_000_000) if name == "cost" else v for name, v in said.items()}
 
@@ -128,7 +128,7 @@ class Layered:
     seconds: float | None = None
     """How long a question waits for its answer."""
     notes: list[str] = field(default_factory=list[str])
-    """What was left out, and why."""
+    """What was ignored, and why."""
 
 
 def layered(

@@ -33,7 +33,7 @@ ARMOUR = "-----BEGIN SSH SIGNATURE-----"
 
 
 def statement(seq: int, digest: str, at: float) -> bytes:
-    """What is signed: which line was the last, its hash, and when."""
+    """The signed statement: the last line, its hash, and the time."""
     return f"{NAMESPACE}\n{seq}\n{digest}\n{at:.6f}\n".encode("ascii")
 
 
@@ -86,7 +86,7 @@ def _printed(command: Sequence[str], data: bytes) -> str:
 
 
 def _called(command: Sequence[str], data: bytes) -> tuple[int, str, str]:
-    """Run a program with `data` on standard input: its exit code and what it printed."""
+    """Run a program with `data` on standard input. Returns its exit code and its output."""
     from hookline.system.children.environment import environment
     from hookline.system.children.process import PIPE, popen
 
@@ -107,7 +107,7 @@ def _called(command: Sequence[str], data: bytes) -> tuple[int, str, str]:
 class Checkpoints:
     """Signs the head of a log every so many lines or seconds, and when it is closed.
 
-    That happens beside the decisions, in a thread. With `required`, a decision waits for the signature
+    That happens in a thread, next to the decisions. With `required`, a decision waits for a signature
     that failed before, and is denied without it.
     """
 
@@ -135,7 +135,7 @@ class Checkpoints:
         self._thread: Thread | None = None
 
     def before_writing(self) -> None:
-        """Refuse to go on without signatures, where they are required."""
+        """Refuse to continue without required signatures."""
         if self._required and self._failed:
             self.sign()
 
@@ -153,7 +153,7 @@ class Checkpoints:
                 self._timer.start()
 
     def close(self) -> None:
-        """Sign what is not signed yet."""
+        """Sign unsigned lines."""
         if self._thread is not None:
             self._thread.join(2 * SECONDS)
         self._sign_quietly()

@@ -1,4 +1,4 @@
-"""Spending: what a session has used so far, read from its tape as it grows."""
+"""Spending: what a session has used so far, read from its growing tape."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Spent:
     cost: float = 0.0
     seconds: float = 0.0
     began: float | None = None
-    """When the turn began that is under way."""
+    """When the current turn started."""
     last: str | None = None
 
     def add(self, entry: Any) -> None:
@@ -53,7 +53,7 @@ class Spent:
 
 
 class Meter:
-    """Knows what each session has spent; what was counted once is not read again."""
+    """Knows what each session has spent; counted entries are not read again."""
 
     def __init__(self, read: ReadEntries) -> None:
         self._read = read

@@ -22,7 +22,7 @@ MOST = 400
 MOST_BELOW = 20_000
 """Files below a folder that are looked at."""
 FEW_BELOW = 500
-"""As many are looked at in a millisecond, which is not worth a thread."""
+"""As many are checked in a millisecond, which is not worth a thread."""
 LONGEST = 4_096
 """Characters of a path; the system takes no longer one."""
 DEEPEST = 256
@@ -70,7 +70,9 @@ def places(path: str, base: str) -> tuple[str, ...]:
 
 
 def candidates(text: str) -> Iterator[str]:
-    """What of a word may be a path: all of it, and what follows `=`, `:`, `@` or an option's letter."""
+    """The parts of a word that may be a path: all of it, and what follows `=`, `:`, `@` or an option
+    letter.
+    """
     if len(text) > LONGEST or ("://" in text and "file://" not in text):
         return
     if not text.startswith("-"):
@@ -117,7 +119,7 @@ def word_places(words: Iterable[Word], folders: Iterable[str], workspace: str) -
 
 
 def add_glob(glob: str, base: str, found: TargetFiles) -> bool:
-    """Note what a path with wildcards stands for: files that exist, and names that are protected."""
+    """Record what a path with wildcards stands for: existing files, and protected names."""
     if len(glob) > LONGEST or glob.count("/") > DEEPEST:
         return False
     whole = os.path.normpath(os.path.join(base, os.path.expanduser(glob)))  # noqa: PTH111, PTH118

@@ -134,7 +134,7 @@ class AnyModel:
         client = self._clients.get(loop)
         if client is None:
             try:
-                # It takes a second, in which others go on.
+                # It takes a second, during which other tasks run.
                 library: Any = await asyncio.to_thread(import_module, "any_llm")
             except ImportError as error:
                 raise ModelUnavailable(
@@ -209,7 +209,7 @@ def flatten(chunk: dict[str, Any]) -> str:
 
 
 def remind(asked: list[Message], said: list[Message]) -> None:
-    """Give the model back what it thought in this turn: it must see that behind its tool calls."""
+    """Return the model's reasoning of this turn to it: it must see it before its tool calls."""
     ours = [message for message in said if message.get("role") in ("user", "assistant")]
     theirs = [message for message in asked if message["role"] == "assistant"]
     while ours and theirs and ours[-1]["role"] == "assistant":

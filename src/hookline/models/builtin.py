@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def builtin_providers(
     home: Path | None = None, progress: Progress | None = None
 ) -> list[ModelProvider]:
-    """The providers, with models kept under `home`; `progress` hears of what is fetched."""
+    """The providers, with models stored under `home`; `progress` is called during downloads."""
 
     def make_local(model: str, settings: Mapping[str, Any]) -> Model:
         from .local import LocalModel, LocalSettings

@@ -145,7 +145,7 @@ class LocalModel:
         try:
             if not job.stopped:
                 self._chat(job)
-            # Whoever read to the end has left; who still waits was stopped before it.
+            # A reader that read to the end has left; one that still waits was stopped before.
             job.put(ModelFailed("the local model was closed while it answered", transient=True))
         except BaseException as error:
             job.put(error)
@@ -218,7 +218,7 @@ class _Job:
         self._queue: asyncio.Queue[dict[str, Any] | BaseException] = asyncio.Queue()
 
     def put(self, item: dict[str, Any] | BaseException) -> bool:
-        """Hand something to the event loop; True when nobody waits for it any more."""
+        """Pass something to the event loop. Returns True if no one waits for it any more."""
         try:
             self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
         except RuntimeError:  # the loop is closed
@@ -286,7 +286,7 @@ class _CallReply(_TextReply):
             self.reason = "tool_calls"
 
 
-# What a request may set; other options are for other models.
+# Options of this model; others are for other models.
 _OPTIONS = (
     "temperature",
     "top_p",

@@ -14,7 +14,7 @@ SECONDS = 60.0
 
 
 async def probe(model: Model, seconds: float = SECONDS) -> str:
-    """Ask a model for one word and give what it said; it fails as any request of it fails."""
+    """Ask a model for one word and return its answer; it fails like any other request."""
     request = ModelRequest(
         messages=[{"role": "user", "content": "Reply with the word: ok"}],
         system="Answer with one word.",

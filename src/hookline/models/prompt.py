@@ -138,7 +138,7 @@ def read_call(text: str) -> tuple[str, str] | None:
 
 
 def read_answer(arguments: str) -> str:
-    """The words of an answer that was written as a call; of one that was cut off, what is there."""
+    """The text of an answer that was written as a call; of a truncated one, what there is."""
     try:
         return str(parse_json(arguments)["text"])
     except (ValueError, KeyError, TypeError):

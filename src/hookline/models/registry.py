@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .weights import Progress
 
 DEFAULT_MODEL = "local"
-"""What is used when nothing is configured."""
+"""The model if nothing is configured."""
 
 
 def _nothing_wrong(settings: Mapping[str, Any]) -> str:
@@ -111,9 +111,9 @@ class Models:
         return model
 
     def available(self, ask: str | None = None) -> list[Availability]:
-        """What can be used, and why the rest cannot.
+        """The usable models, and why the others are not.
 
-        With `ask`, the model that is going to be used, servers on this machine are asked too.
+        With `ask`, the model that is going to be used, local servers are asked too.
         """
         found = [
             Availability(name, "added by hand", True, default=name == self.default)
@@ -130,7 +130,7 @@ class Models:
     def _problem_of(self, provider: ModelProvider) -> str:
         try:
             return provider.problem(self._settings.get(provider.name, {}))
-        except HooklineError as error:  # settings may refer to what is not there
+        except HooklineError as error:  # settings may refer to missing variables
             return str(error)
 
     def _obstacle(self, provider: ModelProvider, ask: str | None) -> str:

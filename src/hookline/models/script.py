@@ -56,7 +56,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An error in a script: raised after so many pieces of the answer, at once when `after` is 0."""
+    """An error in a script: raised after this many pieces of the answer, first if `after` is 0."""
 
     message: str
     transient: bool = False

@@ -68,7 +68,7 @@ class ScriptedModel:
         from asyncio import sleep  # not at the top: a script may be read where nothing runs
 
         if self.record:
-            # The caller goes on adding to its list; what was asked stays as it was.
+            # The caller keeps adding to its list; the recorded request must not change.
             self.requests.append(replace(request, messages=list(request.messages)))
         place = self._places.get(request.session_id)
         if place is None:
@@ -86,7 +86,7 @@ class ScriptedModel:
             left -= 1
             if delay:
                 await sleep(delay)
-            # A fresh dict each time: whoever changes an event changes only its own.
+            # A fresh dict each time: a receiver that changes an event changes only its own.
             data = data.copy()
             if kind == "tool_call":
                 data["id"] = data["id"] or f"call_{played}_{calls}"
@@ -136,7 +136,7 @@ class ScriptedModel:
 
 
 class _EventSource(NamedTuple):
-    """What one event is made from."""
+    """The source of one event."""
 
     kind: StreamKind
     data: dict[str, Any]
@@ -154,7 +154,7 @@ class _Place:
 
 
 class _Part:
-    """A turn cut into what is yielded, once, so that playing it only copies."""
+    """A turn cut into the pieces to yield, once, so that playing it only copies."""
 
     __slots__ = ("before_fault", "delay", "ending", "fault", "match", "number", "pieces", "wait")
 

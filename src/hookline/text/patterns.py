@@ -157,7 +157,7 @@ def _glob(text: str) -> Glob:
 
 
 def matches_glob(text: str, pattern: str) -> bool:
-    """Whether a `Glob`, which is kept for the next time, describes the whole text."""
+    """Whether a cached `Glob` matches the whole text."""
     return _glob(pattern).matches(text)
 
 

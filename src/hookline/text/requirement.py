@@ -13,19 +13,19 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_][A-Za-z0-9_.:/-]*)\s*(.*?)\s*", re.DOTALL)
 
 
 class Requirement(NamedTuple):
-    """A plugin's name, and the versions of it that will do; any, where nothing is said."""
+    """A plugin's name, and its accepted versions; any by default."""
 
     name: str
     versions: str = ""
 
     @classmethod
     def read(cls, text: str) -> Requirement:
-        """The requirement that a text says; `check` says what is wrong with it."""
+        """Parse a requirement; `check` reports errors."""
         found = _FORM.fullmatch(text)
         return cls(*found.groups()) if found else cls("", text)
 
     def check(self) -> None:
-        """Raise `ValueError` for what is no requirement."""
+        """Raise `ValueError` for an invalid requirement."""
         from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
         try:

@@ -1,4 +1,4 @@
-"""The parts of a tool call: who makes it, what was asked for, what was admitted, what came of it."""
+"""The parts of a tool call: the caller, the request, the admission, the result."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ Resolve = Callable[[dict[str, Any]], Awaitable[Any]]
 """Puts a request to `resolve_approval`."""
 
 Approve = Callable[[dict[str, Any], Resolve | None], Awaitable[Ruling]]
-"""Decides on a question, by what was granted before or by whoever answers; None: nobody is there."""
+"""Decides on a question, by an earlier grant or a person's answer; None if no one is there."""
 
 Record = Callable[[dict[str, Any], Sequence[Ruling], str], Awaitable[None]]
-"""Writes a decision down: the call, who ruled what, and what came of it. A failure denies the call."""
+"""Records a decision: the call, the rulings, and the outcome. A failure denies the call."""
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class Admitted:
 
 @dataclass(slots=True)
 class ToolOutcome:
-    """What a call came to, as the model sees it."""
+    """The result of a call, as the model sees it."""
 
     call: ToolCall
     content: Content

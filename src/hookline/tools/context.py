@@ -13,7 +13,7 @@ from hookline.types import NOBODY, Identity
 
 
 def nobody_watches(value: Any) -> None:
-    """Drop a report: nobody follows this call."""
+    """Ignore a report: no one follows this call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ToolContext:
     """Tell how far the work has come; may be called from any thread."""
     app: Any = None
     tape: Any = None
-    """The session's tape that the call itself is written on; None where nothing is kept."""
+    """The tape on which the call is recorded; None if nothing is recorded."""
     allowed: tuple[Path, ...] = ()
     """Places outside the workspace that file tools may reach too."""
     tool: str = ""

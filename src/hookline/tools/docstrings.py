@@ -32,7 +32,7 @@ _SPHINX_OTHER = re.compile(r"^:(?:returns?|rtype|raises?|type|yields?|ytype)\b[^
 
 
 def parse_docstring(doc: str | None, parameters: Collection[str]) -> tuple[str, dict[str, str]]:
-    """The description, without what it says on parameters, and that text for each of them."""
+    """The description without its parameters, and the text of each parameter."""
     reader = _DocstringReader(parameters)
     lines = cleandoc(doc or "").splitlines()
     for index, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""Faults: what is wrong with a call's arguments, one line for each field."""
+"""Faults: errors in a call's arguments, one line for each field."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _takes(schema: Mapping[str, Any], loc: tuple[int | str, ...]) -> str:
 
 
 def in_words(schema: Any) -> str:
-    """What a schema takes, in a few words: `string (The file to read.)`."""
+    """What a schema accepts, in a few words: `string (The file to read.)`."""
     if not isinstance(schema, Mapping):
         return "a value"
     of = cast("Mapping[str, Any]", schema)

@@ -36,7 +36,7 @@ def split(folder: Path, sandbox: Any = None) -> tuple[list[str], list[str]]:
     for name in names:
         try:
             mode = os.lstat(f"{folder}/{name}").st_mode
-        except OSError:  # git also lists what was deleted and not committed
+        except OSError:  # git also lists deleted files that were not committed
             continue
         if stat.S_ISDIR(mode):
             nested += (f"{name.rstrip('/')}/{inner}" for inner in files_in(folder / name, sandbox))

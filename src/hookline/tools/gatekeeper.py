@@ -66,7 +66,7 @@ class Gatekeeper:
         if len(requested.name) > LONGEST_NAME:  # no registered tool has such a name
             fault = f"there is no tool with a name of {len(requested.name):,} characters"
             requested = replace(requested, name=requested.name[:LONGEST_NAME])
-        if not isinstance(requested.arguments, str):  # whoever made the mapping may still change it
+        if not isinstance(requested.arguments, str):  # the mapping's owner may still change it
             requested = replace(requested, arguments=copied(arguments))
         call = ToolCall(requested.id, requested.name, arguments, ctx.agent_id, ctx.session_id)
         admitted = Admitted(call, requested)
@@ -302,18 +302,18 @@ def contexts_of(caller: ToolCaller) -> list[HookContext]:
 
 
 def told(error: Exception) -> str:
-    """An error as a model is told of it."""
+    """An error as the model sees it."""
     return str(error) if isinstance(error, HooklineError) else error_text(error)
 
 
 def is_cancelled() -> bool:
-    """Whether somebody cancelled this task; what a gate awaits may be cancelled for itself."""
+    """Whether this task was cancelled; something that a gate awaits may be cancelled on its own."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
 
 async def ask_alone(request: dict[str, Any], resolve: Resolve | None) -> Ruling:
-    """Approval where nothing is kept: whoever answers decides on this one call."""
+    """Approval without storage: the answer counts for this one call."""
     question, by = request["question"], "resolve_approval"
     answer = await resolve(request) if resolve is not None else None
     if answer == "approve":

@@ -29,7 +29,7 @@ _LONGEST = 4096
 _LARGEST = 1_000_000
 """Bytes of a configuration that is looked at."""
 _SAFE = (
-    # the user's own configuration counts, but not where it leads back into the repository
+    # the user's own configuration counts, unless it leads back into the repository
     "-c", "core.fsmonitor=false",
     "-c", "core.hooksPath=/dev/null",
     "-c", "grep.fullName=false",
@@ -62,7 +62,7 @@ class Repository:
     def _at(cls, root: Path, folder: Path) -> Repository | None:
         own = root / ".git"
         if own.lstat().st_uid not in (os.geteuid(), folder.stat().st_uid):
-            return None  # somebody else's, such as one in /tmp
+            return None  # someone else's, such as one in /tmp
         if not own.is_dir():
             text = _text(own, _LONGEST)
             if not text.startswith(b"gitdir:"):
@@ -130,7 +130,7 @@ def _environment(repository: Repository) -> dict[str, str]:
 
 
 def _text(path: Path, most: int) -> bytes:
-    """The beginning of a file; nothing if it is none, such as a pipe that never ends."""
+    """The beginning of a file; nothing if it is not a regular file, such as an endless pipe."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -56,7 +56,7 @@ async def invoke(
 
 
 async def _finish(value: Any, report: Report) -> Any:
-    """Wait for what a function gave back until it is a value."""
+    """Await what a function returned until it is a value."""
     while isawaitable(value):
         value = await value
     return await _drain(value, report) if isasyncgen(value) else value

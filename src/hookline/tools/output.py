@@ -1,4 +1,4 @@
-"""Output: what a tool returned, as the model sees it and the tape keeps it."""
+"""Output: a tool's return value, as the model sees it and the tape stores it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hookline.hooks.errors import error_text
 from hookline.types import AudioPart, Content, ImagePart, Part, TextPart
 
 LIMIT = 50_000
-"""Characters of one result that a model is shown, unless something else is said."""
+"""Characters of one result that the model sees by default."""
 
 _GARBAGE = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f\ufffd\ud800-\udfff]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")

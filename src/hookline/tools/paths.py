@@ -24,7 +24,7 @@ def reach(path: str, context: ToolContext) -> Path:
 
 
 def shown(place: Path, context: ToolContext) -> str:
-    """A place as the model names it: relative to the workspace where it lies in it."""
+    """A path as the model names it: relative to the workspace if it is inside."""
     workspace = context.workspace.resolve()
     return place.relative_to(workspace).as_posix() if place.is_relative_to(workspace) else str(place)
 

@@ -30,7 +30,7 @@ GRACE = 1.0
 """Seconds between asking a group to end and ending it."""
 
 LINGER = 0.2
-"""Seconds that output may still come after a command ended, from what it left in the background."""
+"""Seconds in which output may still come after a command ended, from its background processes."""
 
 _CHUNK = 1 << 16
 _QUIET = {"GIT_TERMINAL_PROMPT": "0", "PAGER": "cat", "GIT_PAGER": "cat"}
@@ -116,7 +116,7 @@ async def running(
 
 
 async def _end(process: Process) -> None:
-    """Ask the whole group to end, then kill it: also what ignores the request or went on alone."""
+    """Terminate the whole group, then kill it, including processes that ignore the signal or left."""
     try:
         if process.returncode is None and signal_group(process.pid, signal.SIGTERM):
             async with asyncio.timeout(GRACE):
@@ -145,7 +145,7 @@ def inside(sandbox: Any, kind: str, folder: Path) -> dict[str, Any]:
 
 
 def confined(context: ToolContext, kind: str, *, outside: bool = False) -> dict[str, Any]:
-    """How a command of the model is started: what it sees of our environment, and in which sandbox."""
+    """How a command of the model is started: its environment and its sandbox."""
     sandbox = sandbox_of(context)
     if sandbox is None:
         return {"env": environment(_QUIET)}

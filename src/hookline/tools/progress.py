@@ -1,4 +1,4 @@
-"""Progress: what a running tool reports, handed on in order while it runs."""
+"""Progress: the reports of a running tool, passed on in order."""
 
 from __future__ import annotations
 

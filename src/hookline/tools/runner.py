@@ -74,7 +74,7 @@ class ToolRunner(Gatekeeper):
     # --- execution: the tool, and what becomes of its result ------------------------------------
 
     async def execute(self, admitted: Admitted, caller: ToolCaller) -> ToolOutcome:
-        """Run an admitted call, or tell why it does not run, and keep what came of it."""
+        """Run an admitted call, or explain why it does not run, and record the result."""
         with at(call_place(caller.ctx.session_id, admitted.call.id)):
             return await self._execute(admitted, caller)
 
@@ -233,7 +233,7 @@ class ToolRunner(Gatekeeper):
 
 
 def shown(value: Any) -> Content:
-    """What a hook or a running tool gave, in the form a model reads, or why it has none."""
+    """The return value of a hook or a tool in a form that a model can read, or why it has none."""
     try:
         return model_content(value)
     except HooklineError as unusable:

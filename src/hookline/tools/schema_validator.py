@@ -27,9 +27,9 @@ DEEPEST = 64
 MOST_WORK = 100_000
 """Keywords that are looked at in one validation; a second or so."""
 COSTS = {"$ref": 20, "$dynamicRef": 20, "anyOf": 10, "oneOf": 10, "allOf": 5, "not": 5, "if": 5}
-"""How much work a keyword is, where it is more than most."""
+"""The cost of expensive keywords."""
 MOST_ERRORS = 50
-"""What is wrong with one set of arguments, as far as it is told."""
+"""The errors of one set of arguments, as far as they are reported."""
 
 
 class SchemaTooLarge(ValueError):
@@ -41,7 +41,7 @@ class TooMuchWork(ValueError):
 
 
 class SchemaValidator:
-    """A compiled schema. It never fetches what a schema refers to."""
+    """A compiled schema. It never fetches references."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         check_schema(schema)
@@ -49,7 +49,7 @@ class SchemaValidator:
         self._validator: Any = _bounded(_kind(schema))(schema, registry=registry)
 
     def errors(self, instance: Any) -> list[Any]:
-        """What is wrong with a value, at most so many."""
+        """The errors of a value, at most this many."""
         before = _left.set([MOST_WORK])
         try:
             return [*islice(self._validator.iter_errors(instance), MOST_ERRORS)]

@@ -36,7 +36,7 @@ class _Schema(GenerateJsonSchema):
 
 
 class Signature:
-    """What a function takes from a model, what it is given besides, and how it describes itself."""
+    """The parameters that a model sets, those that are injected, and the description."""
 
     def __init__(self, function: Callable[..., Any], name: str, names: Mapping[str, Any]) -> None:
         self.name = name

@@ -28,7 +28,7 @@ from .context import ToolContext
 from .output import LIMIT, cut, readable_bytes
 
 KEPT_BYTES = 64_000_000
-"""What is kept of one output at most: its beginning."""
+"""The maximum size of one stored output; only its beginning is kept."""
 
 KEPT_FILES = 200
 """Outputs that are kept; the oldest make room."""

@@ -21,7 +21,7 @@ _idle: deque[_Worker] = deque()
 
 
 async def in_thread(work: Callable[[], Any]) -> Any:
-    """Run something in a thread, with the caller's context variables, and wait for what it returns."""
+    """Run something in a thread with the caller's context variables, and await its result."""
     from asyncio import get_running_loop
 
     loop = get_running_loop()
@@ -41,7 +41,7 @@ async def in_thread(work: Callable[[], Any]) -> Any:
         try:
             loop.call_soon_threadsafe(settle, value, error)
         except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
+            pass  # the loop is closed: no one waits any more
 
     _worker().jobs.put(job)
     value, error = await arrived

@@ -39,7 +39,7 @@ from .threads import in_thread
 
 Function = Callable[..., Any]
 Preview = Callable[[Mapping[str, Any], ToolContext], str]
-"""Says what a call would change, as a unified diff, and changes nothing."""
+"""Describes the change of a call as a unified diff, and changes nothing."""
 PREVIEW_SECONDS = 10.0
 
 
@@ -89,7 +89,7 @@ class Tool:
 
     @property
     def description(self) -> str:
-        """What the model is told of it."""
+        """Its description for the model."""
         return self.spec.description
 
     @property
@@ -108,7 +108,7 @@ class Tool:
         raise ToolArgumentError(self.name, values)
 
     def preview(self, function: Preview) -> Preview:
-        """Let a function say what a call would change, for whoever is asked to approve it."""
+        """Register a function that previews a call's changes, for the person who approves it."""
         self._preview = function
         return function
 

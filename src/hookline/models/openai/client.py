@@ -36,7 +36,7 @@ _ERROR_SIZE = 64 * 1024
 _DRAIN = 0.2
 _HEADERS = {
     "Accept": "text/event-stream",
-    # Compressed, words would come in bursts; what comes compressed is read all the same.
+    # Compressed, words would come in bursts; a compressed response is decoded all the same.
     "Accept-Encoding": "identity",
     "Content-Type": "application/json",
     "User-Agent": "hookline",
@@ -202,7 +202,7 @@ class OpenAIModel:
 
 
 _NO_TYPE = "application/octet-stream"
-"""What the HTTP library takes for granted where a server names no type."""
+"""The content type that the HTTP library assumes if a server sends none."""
 
 
 async def _beginning(response: ClientResponse) -> bytes:

@@ -42,7 +42,7 @@ class Connections:
         return shared.session
 
     async def leave(self, user: object) -> None:
-        """Note that somebody is done; sessions without users are closed, whichever loop they are of."""
+        """Release a session; sessions without users are closed, whichever loop they belong to."""
         for place, shared in list(self._sessions.items()):
             shared.users.discard(user)
             if not shared.users:
@@ -50,7 +50,7 @@ class Connections:
                 await _close(shared.session, place[0])
 
     async def _forget_ended(self) -> None:
-        """Drop the sessions of loops that have ended: nobody can use them, nor wait for them."""
+        """Drop the sessions of closed loops: they can be neither used nor awaited."""
         for place, shared in list(self._sessions.items()):
             if place[0].is_closed():
                 del self._sessions[place]

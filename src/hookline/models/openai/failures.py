@@ -1,4 +1,4 @@
-"""What an endpoint's failure means: one line that names the provider, its address and what to do."""
+"""Explains failures of an endpoint in one line that names the provider, its address and what to do."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", r
 _WINDOW = re.compile(r"(?:maximum )?context (?:length|window|size)[^\d]{0,40}(\d+)", re.IGNORECASE)
 _NEEDED = re.compile(r"(?:resulted in|requested|however[^\d]{0,60}?) (\d+) tokens", re.IGNORECASE)
 
-# These can be answered differently the next time; of the 5xx, what is not implemented stays so.
+# A retry of these can succeed; among the 5xx, "not implemented" never does.
 _TRANSIENT = {408, 409, 425, 429}
 _LASTING = {501, 505}
 
 
 class Failures:
-    """Makes the errors of one model; `offer` is what is asked of its endpoint."""
+    """Creates the errors of one model; `offer` is the request to its endpoint."""
 
     __slots__ = ("_endpoint", "_model", "_name", "_offer", "_where")
 
@@ -82,7 +82,7 @@ class Failures:
         return ModelUnavailable(f"{self._where} cannot be reached ({why}): {advice}")
 
     def broken(self, what: str, *, transient: bool = False) -> ModelFailed:
-        """The endpoint did what it should not: `what` follows its name."""
+        """The endpoint misbehaved: `what` follows its name."""
         return ModelFailed(self._clean(f"{self._where} {what}"), transient=transient)
 
     def not_sent(self, error: Exception) -> ModelError:
@@ -206,7 +206,7 @@ def _details(body: bytes) -> dict[str, Any]:
     try:
         found = parse_json(text)
     except (ValueError, RecursionError):
-        # A proxy's page says nothing that is worth a screen of markup.
+        # A proxy's HTML page is not worth a screen of markup.
         return {} if text.lstrip().startswith("<") else {"message": text}
     if isinstance(found, list) and found:
         found = cast("list[Any]", found)[0]
@@ -225,7 +225,7 @@ def _details_of(error: object) -> dict[str, Any]:
 
 
 def _numbers(details: dict[str, Any], text: str) -> tuple[int | None, int | None]:
-    """How many tokens there are and how many fit, where the endpoint says so."""
+    """The number of tokens and the limit, if the endpoint reports them."""
     needed, window = details.get("n_prompt_tokens"), details.get("n_ctx")
     if not isinstance(needed, int):
         needed = int(match[1]) if (match := _NEEDED.search(text)) else None

@@ -98,14 +98,14 @@ def service_names() -> list[str]:
 
 
 def service(name: str) -> OpenAIService:
-    """What is known of a service."""
+    """The known facts about a service."""
     from .settings import OpenAIService
 
     return OpenAIService(name, **_SERVICES[name])
 
 
 def endpoint_of(name: str, model: str, settings: Mapping[str, Any]) -> tuple[str, Endpoint]:
-    """The model that a name stands for at a service, and where it is."""
+    """The model and address that a name stands for at a service."""
     from .settings import Endpoint, Settings
 
     values = dict(settings)

@@ -13,7 +13,7 @@ _encode = JSONEncoder(separators=(",", ":")).encode
 
 
 class _Told(NamedTuple):
-    """Tools as the endpoint was last told of them."""
+    """The tools as last sent to the endpoint."""
 
     schemas: list[ToolSchema]  # kept, so that no other object gets the id of one
     ids: list[int]

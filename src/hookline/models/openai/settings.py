@@ -1,4 +1,4 @@
-"""Where an OpenAI-compatible endpoint is and how it is spoken to."""
+"""The address of an OpenAI-compatible endpoint, and how to talk to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hookline.hooks.errors import suggestion
 from ..pricing import check_prices
 
 RESERVED = ("model", "messages", "stream", "tools")
-"""What a request says by itself, and no option may say otherwise."""
+"""Fields that the request sets and no option may override."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Endpoint:
         return self.settings.api_key_env or self.service.key_env
 
     def key(self) -> str:
-        """The key, looked up anew each time; nothing where none is set and none is needed."""
+        """The key, looked up each time; nothing if none is set and none is needed."""
         variable = self.settings.api_key_env or self.service.key_env
         key = self.settings.api_key or (os.environ.get(variable, "") if variable else "")
         key = key.strip()
@@ -150,7 +150,7 @@ class Endpoint:
 
 
 def check_url(url: str, provider: str) -> str:
-    """A base URL without its final slash, or an error that says what is wrong with it."""
+    """A base URL without its final slash, or an error that says what is wrong."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

@@ -46,7 +46,7 @@ class EventReader:
         return self._read(lines)
 
     def end(self) -> list[bytes]:
-        """What was left without its empty line when the stream ended."""
+        """The rest of a stream that ended without an empty line."""
         lines = bytes(self._buffer) + b"\n\n"
         self._buffer.clear()
         return self._read(lines)

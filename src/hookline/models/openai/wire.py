@@ -87,7 +87,7 @@ def body(
 def frame(
     request: ModelRequest, model: str, names: ToolNames, service: OpenAIService, settings: Settings
 ) -> dict[str, Any]:
-    """The request without what it says of the tools: that is the same from request to request."""
+    """The request without its tools, which are the same from request to request."""
     found: dict[str, Any] = {
         "model": model,
         "messages": messages(request, names, thoughts=service.thoughts),
@@ -118,7 +118,7 @@ def tools(request: ModelRequest, names: ToolNames) -> list[dict[str, Any]]:
 
 
 def messages(request: ModelRequest, names: ToolNames, *, thoughts: bool = False) -> list[Message]:
-    """The conversation as the API reads it; with the model's thoughts, where they are wanted back."""
+    """The conversation in the API's format; with the model's reasoning, if the API wants it back."""
     found: list[Message] = []
     if request.system:
         found.append({"role": "system", "content": request.system})
@@ -145,7 +145,7 @@ def messages(request: ModelRequest, names: ToolNames, *, thoughts: bool = False)
 
 
 def usage(counts: Mapping[str, Any]) -> dict[str, Any]:
-    """What was counted, under the names that all models use."""
+    """The usage, under the names that all models use."""
     found: dict[str, Any] = {
         "input_tokens": _count(counts.get("prompt_tokens")),
         "output_tokens": _count(counts.get("completion_tokens")),
@@ -210,7 +210,7 @@ class StreamedReply:
 
     @property
     def finish_reason(self) -> str:
-        """Why it ended; some endpoints say `stop` where they call tools."""
+        """The finish reason; some endpoints report `stop` for tool calls."""
         if self._calls and self.reason in ("", "stop", "function_call"):
             return "tool_calls"
         return self.reason or "stop"
@@ -277,7 +277,7 @@ def _assistant(message: Message, names: ToolNames, thoughts: bool) -> Message:
     if thoughts and (reasoning := message.get("reasoning")):
         found["reasoning_content"] = reasoning
     if calls := message.get("tool_calls"):
-        # Said nothing beside the calls: endpoints write null for that, and expect it.
+        # No text besides the calls: endpoints write null for that, and expect it.
         found["content"] = found["content"] or None
         found["tool_calls"] = [_called(call, names) for call in calls]
     return found
@@ -305,7 +305,7 @@ def _arguments(arguments: object) -> str:
 
 
 def _content(content: object) -> str | list[dict[str, Any]]:
-    """Text where it is only that, which every endpoint takes; otherwise parts."""
+    """Plain text if there is nothing else, which every endpoint accepts; otherwise parts."""
     if isinstance(content, str) or content is None:
         return content or ""
     if not isinstance(content, Iterable):

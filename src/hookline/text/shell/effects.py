@@ -20,9 +20,9 @@ class Effects:
     """Command lines that it has a shell read."""
     assignments: list[tuple[str, Word]] = field(default_factory=list[tuple[str, Word]])
     folders: list[str] = field(default_factory=list[str])
-    """Where it changes to."""
+    """The directory that it changes to."""
     unclear: list[str] = field(default_factory=list[str])
-    """Why it is not certain what it does."""
+    """Why its effect is not certain."""
 
     def unknown_option(self, program: str, option: str) -> None:
         """Note an option that may change what the other arguments mean."""

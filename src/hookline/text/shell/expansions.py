@@ -93,11 +93,11 @@ class ExpansionReader:
         raise NotImplementedError
 
     def start(self, node: Node) -> int:
-        """Where a node begins."""
+        """The start of a node."""
         return node.start_byte
 
     def end(self, node: Node) -> int:
-        """Where a node ends."""
+        """The end of a node."""
         return node.end_byte
 
     def of(self, node: Node) -> str:
@@ -113,7 +113,7 @@ class ExpansionReader:
                 raise UnreadableScript("a word may be continued on the next line")
 
     def note(self, word: Word, *, target: bool = False) -> None:
-        """Keep what is known of a word."""
+        """Keep the known value of a word."""
         self.script.dynamic = self.script.dynamic or word.dynamic
         if target:
             self.script.targets.append(word)
@@ -182,7 +182,7 @@ class ExpansionReader:
             raise UnreadableScript(f"{text[:40]!r} cannot be read ({kind})")
 
     def assign(self, name: str) -> None:
-        """Note a variable that gets a value which is known only when it runs."""
+        """Note a variable whose value is known only at run time."""
         value = Word("", dynamic=True)
         self.script.commands.append(SimpleCommand(assignments=[(name, value)]))
 

@@ -40,7 +40,7 @@ COMMON = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-"""The next word or operator of a line that needs no grammar; nothing where one is needed."""
+"""The next word or operator of a line that needs no grammar; nothing if one is needed."""
 SEPARATORS = frozenset(["&&", "||", ";", "|"])
 SIGNS = frozenset("&|;\n<>")
 NEEDS_GRAMMAR = RESERVED | {
@@ -115,7 +115,7 @@ class ShellCommands:
 
 
 def commands_of(text: str) -> ShellCommands:
-    """Take a command line apart. What it gives is shared: the same line is read once for all rules."""
+    """Parse a command line. The result is shared: a line is read once for all rules."""
     return _commands_of(text) if len(text) < REMEMBERED else _commands_of.__wrapped__(text)
 
 

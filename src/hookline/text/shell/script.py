@@ -27,12 +27,12 @@ class UnreadableScript(Exception):
 
 @dataclass(slots=True)
 class SimpleCommand:
-    """One command: the variables set for it, its words, and the text it reads, where that is known."""
+    """One command: its variables, its words, and its input text, if that is known."""
 
     words: list[Word] = field(default_factory=list[Word])
     assignments: list[tuple[str, Word]] = field(default_factory=list[tuple[str, Word]])
     text: str | None = None
-    """What a here-document gives it on standard input."""
+    """The here-document on its standard input."""
     unexpanded: list[Word] = field(default_factory=list[Word])
     """Its words for a shell that does not expand braces, if it has any."""
     cut: int | None = None
@@ -51,7 +51,7 @@ class ShellScript:
     constants: set[str] = field(default_factory=set[str])
     """Variables whose one value was read wherever they are used."""
     unclear: list[str] = field(default_factory=list[str])
-    """Why it cannot be understood with certainty; empty where it can."""
+    """Why it cannot be understood with certainty; empty if it can."""
     dynamic: bool = False
 
 

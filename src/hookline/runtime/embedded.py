@@ -185,7 +185,7 @@ class EmbeddedPlugin(BuiltinPlugin):
         stream = await super().run_model_stream(prompt, session_id, state)
         notes = current_record()
         if notes is not None:
-            notes.run = self.app.runs[session_id]
+            notes.run = self.app.sessions.runs[session_id]
         return stream
 
     @hookimpl

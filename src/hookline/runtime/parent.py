@@ -60,7 +60,7 @@ class Parent:
 
     def count(self, usage: dict[str, Any]) -> None:
         """Add the usage of the child to the parent's."""
-        run = self.app.runs.get(self.session_id)
+        run = self.app.sessions.run(self.session_id)
         if run is not None:
             run.count(usage)
 

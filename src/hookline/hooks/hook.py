@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
@@ -20,6 +21,8 @@ from .verdict import Collected, Verdict
 if TYPE_CHECKING:
     from .registry import HookRegistry
 
+_left_out: ContextVar[dict[HookBase, frozenset[int]]] = ContextVar("hookline_left_out", default={})  # noqa: B039
+"""The plugins that calls in progress leave out, so that two that call the rest do not recurse."""
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -330,5 +333,29 @@ class HookCaller:
         spec = self._hook.spec
         if args:
             kwargs = {**dict(zip(spec.params, args, strict=False)), **kwargs}
-        passed = self._hook.passed(kwargs)
-        return self._hook.function(Way("call", spec.sync, passed, self._selection))(**kwargs)
+        outer, selection = _left_out.get(), self._selection
+        if selection.without:
+            without = selection.without | outer.get(self._hook, frozenset())
+            selection = selection._replace(without=without)
+        way = Way("call", spec.sync, self._hook.passed(kwargs), selection)
+        fire = partial(self._hook.function(way), **kwargs)
+        if not selection.without:
+            return fire()
+        left_out = {**outer, self._hook: selection.without}
+        return self._now(fire, left_out) if spec.sync else self._awaited(fire, left_out)
+
+    @staticmethod
+    def _now(fire: Callable[[], Any], left_out: dict[HookBase, frozenset[int]]) -> Any:
+        token = _left_out.set(left_out)
+        try:
+            return fire()
+        finally:
+            _left_out.reset(token)
+
+    @staticmethod
+    async def _awaited(fire: Callable[[], Any], left_out: dict[HookBase, frozenset[int]]) -> Any:
+        token = _left_out.set(left_out)
+        try:
+            return await fire()
+        finally:
+            _left_out.reset(token)

@@ -7,9 +7,12 @@ from hookline import Hooks, hookimpl, hookspec
 from hookline.events import (
     BeforeAgentStartEventResult,
     ContextEventResult,
+    InputEventResult,
     MessageReceiveResult,
     ToolCallEventResult,
 )
+from hookline.hooks import UnknownHook
+from hookline.hooks.errors import WrongResult
 from hookline.models.script import Call, Turn
 from hookline.policy import Policy
 
@@ -41,6 +44,39 @@ async def test_the_newest_of_run_model_and_run_model_stream_wins(app, scripted):
     app.hooks.add(New())
     scripted("the builtin stream")
     assert (await say(app)).model_output == "a text"
+
+
+def test_calling_an_unknown_hook_is_an_error_with_the_closest_name():
+    for call in (
+        Hooks().call_first,
+        Hooks().call_many,
+        Hooks().call_first_sync,
+        Hooks().call_many_sync,
+    ):
+        with pytest.raises(UnknownHook, match="build_prompt"):
+            await call("build_promt")
+
+
+async def test_a_value_of_another_type_is_an_error_that_names_the_plugin(app, scripted):
+    class Wrong:
+        @hookimpl
+        def resolve_session(self):
+            return 7
+
+    app.hooks.add(Wrong())
+    scripted("ok")
+    async with app.running():
+        with pytest.raises(WrongResult, match=r"Wrong returned int on hook 'resolve_session'"):
+            await app.process({"content": "hello"})
+
+
+async def test_state_is_saved_when_input_handled_the_message(app, scripted):
+    saved = []
+    app.hooks.register("save_state", lambda session_id, model_output: saved.append(model_output))
+    app.hooks.register("input", lambda event: InputEventResult("handled"))
+    scripted("never")
+    await say(app)
+    assert saved == [""]
 
 
 def test_two_plugins_of_one_class_need_two_names():

@@ -201,7 +201,7 @@ async def live(folder: Path) -> Record:
         script("a cancelled subagent", Turn("slowly " * 100, chunk=7, delay=0.05), repeat=True)
         await app.sessions.choose_model("s", "a-cancelled-subagent")
         running = asyncio.create_task(app.subagents.run("take your time", parent="s"))
-        while not any(e.type == "message_update" and e.scene == "a cancelled subagent" for e in KEPT):
+        while not any(e.type == "model_call" and e.scene == "a cancelled subagent" for e in KEPT):
             await asyncio.sleep(0.001)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -483,7 +483,7 @@ async def test_the_session_is_durable_at_a_save_point(app, scripted):
     async def look(event):
         entries = await app.store().entries("s")
         seen.append([e.payload for e in entries if e.kind == "message"][-1])
-        assert app.lanes.of("s").phase == "idle"
+        assert app.sessions.queue("s").phase == "idle"
 
     app.hooks.register("save_point", look)
     scripted("the answer")

@@ -164,22 +164,9 @@ class TestRegistration:
         assert "- one: Skill one." in model.requests[0].system
         assert "- two: Skill two." in model.requests[0].system
 
-    @pytest.mark.parametrize(
-        ("protocol", "provider"),
-        [
-            ("vector", "sqlite-vec"),
-            ("graph", "ladybug"),
-            ("doc", "sqlite"),
-            ("memory", "sqlite"),
-            ("fact", "sqlite"),
-        ],
-    )
-    async def test_a_store_has_one_of_five_protocols(self, app, protocol, provider):
-        config = {"dimensions": 3} if protocol == "vector" else {}
-        spec = StoreSpec(name="mine", provider=provider, protocol=protocol, config=config)
-        add(app, register_stores=lambda: [spec])
-        async with app.running():
-            assert app.stores.names() == ["mine"]
+    @pytest.mark.parametrize("protocol", ["vector", "graph", "doc", "memory", "fact"])
+    def test_a_store_has_one_of_five_protocols(self, protocol):
+        assert StoreSpec(name="mine", provider="acme", protocol=protocol).protocol == protocol
 
     def test_another_protocol_is_refused(self):
         with pytest.raises(ValueError, match="protocol"):

@@ -104,11 +104,13 @@ class Pipeline:
             turn.message = cut.envelope or {"content": "", "session_id": session_id}
             try:
                 result = await self._run_stages(turn)
-                await self._finish(queue, turn, result)
-                return result
+                queued = await self._finish(queue, turn, result)
             except Exception as error:
                 await self._report("turn", error, turn)
                 raise
+        if not queued:
+            await self._rest(queue, turn)
+        return result
 
     # --- receiving ----------------------------------------------------------------------------
 
@@ -150,12 +152,18 @@ class Pipeline:
             await self._end(turn, result)
             return result
         turn.placed()
-        async with queue.hold(turn, ahead=admission.action == "process"):
-            try:
-                result = await self._run_stages(turn)
-                return result
-            finally:
-                await self._finish(queue, turn, result)
+        begun = queued = False
+        try:
+            async with queue.hold(turn, ahead=admission.action == "process"):
+                begun = True
+                try:
+                    result = await self._run_stages(turn)
+                    return result
+                finally:
+                    queued = await self._finish(queue, turn, result)
+        finally:
+            if begun and not queued:
+                await self._rest(queue, turn)
 
     async def _admission(self, queue: SessionQueue, message: Envelope) -> Admission:
         """Return the answer of `admit_message`; by default, a message waits for the session."""
@@ -371,15 +379,26 @@ class Pipeline:
         if turn.channel.streams:
             await finished(turn.channel.stream(StreamEvent("end", {"result": result})))
 
-    async def _finish(self, queue: SessionQueue, turn: ActiveTurn, result: TurnResult | None) -> None:
-        """End a turn, answered or not, and fire `save_point` and `settled`."""
+    async def _finish(self, queue: SessionQueue, turn: ActiveTurn, result: TurnResult | None) -> bool:
+        """End a turn, answered or not; return whether another one waits for the session."""
         if result is not None:
             await self._end(turn, result)
-        save_point, settled = self._hooks["save_point"], self._hooks["settled"]
+        if not queue.waiting:
+            return False
+        await self._save_point(turn)  # before the next turn begins
+        return True
+
+    async def _rest(self, queue: SessionQueue, turn: ActiveTurn) -> None:
+        """Fire `save_point` and `settled` while the session is idle, so that handlers can use it."""
+        await self._save_point(turn)
+        settled = self._hooks["settled"]
+        if settled.live and not queue.activity.busy:
+            await settled.fire(SettledEvent(), self._context(turn))
+
+    async def _save_point(self, turn: ActiveTurn) -> None:
+        save_point = self._hooks["save_point"]
         if save_point.live:
             await save_point.fire(SavePointEvent(), self._context(turn))
-        if settled.live and not queue.waiting:
-            await settled.fire(SettledEvent(), self._context(turn))
 
     def _context(self, turn: ActiveTurn) -> HookContext:
         return self._app.context(turn.session_id, turn.identity, turn.channel)

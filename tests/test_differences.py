@@ -47,14 +47,9 @@ async def test_the_newest_of_run_model_and_run_model_stream_wins(app, scripted):
 
 
 def test_calling_an_unknown_hook_is_an_error_with_the_closest_name():
-    for call in (
-        Hooks().call_first,
-        Hooks().call_many,
-        Hooks().call_first_sync,
-        Hooks().call_many_sync,
-    ):
+    for name in ("call", "call_first", "call_many", "call_first_sync", "call_many_sync"):
         with pytest.raises(UnknownHook, match="build_prompt"):
-            await call("build_promt")
+            getattr(Hooks(), name)("build_promt")
 
 
 async def test_a_value_of_another_type_is_an_error_that_names_the_plugin(app, scripted):

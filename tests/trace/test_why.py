@@ -7,9 +7,10 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+from hookline.errors import TraceError
 from hookline.events import InputEventResult
 from hookline.models.script import Call, Turn
-from hookline.observe.trace import TraceError, explain, measure
+from hookline.observe.trace import explain, measure
 from hookline.observe.trace.why import NOTHING
 
 from .conftest import one_turn

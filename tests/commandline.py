@@ -35,6 +35,7 @@ def here(
             for name, value in environment(home, **env).items():
                 patch.setenv(name, value)
             patch.chdir(workspace)
+            patch.setattr(gc, "freeze", lambda: None)  # what this run makes is garbage after it
             patch.setattr(sys, "argv", ["hookline", *map(str, arguments)])
             given = stdin.encode() if isinstance(stdin, str) else stdin
             patch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given), encoding="utf-8"))
@@ -49,7 +50,6 @@ def here(
             finally:
                 for log, before in zip(logs, handlers, strict=True):
                     log.handlers[:] = before  # others write to a stream of this run
-                gc.unfreeze()
                 gc.enable()
         said = capsys.readouterr()
         return SimpleNamespace(returncode=code, stdout=said.out, stderr=said.err)

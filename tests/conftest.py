@@ -19,8 +19,9 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """From here on there is garbage, and only among what is new."""
+    """From here on there is garbage, and only among what is new. A test makes much of it."""
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 

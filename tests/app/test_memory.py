@@ -1,6 +1,9 @@
 """What tools remember of a session, and what becomes of results that are too long."""
 
 import asyncio
+import gc
+import sys
+import weakref
 
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
@@ -58,3 +61,25 @@ async def test_background_commands_end_with_the_running_scope(app, scripted):
                 await asyncio.sleep(0.01)
         assert running(command)
     assert running(command) == []
+
+
+async def test_nothing_of_an_app_stays_in_memory_after_it(tmp_path):
+    folder = tmp_path / "home" / "profiles" / "default" / "hooks"
+    folder.mkdir(parents=True)
+    (folder / "mine.py").write_text("def mine(event): pass\nhooks = [('turn_end', mine)]\n")
+
+    async def one() -> weakref.ref[Hookline]:
+        app = Hookline(home=tmp_path / "home", workspace=tmp_path)
+        app.load_hooks(packages=False)
+        model = ScriptedModel(["Hello."])
+        app.models.add(model)
+        app.model = model.name
+        async with app.running():
+            await app.process({"content": "hi"})
+        assert [name for name in sys.modules if name.endswith(".mine")]
+        return weakref.ref(app)
+
+    left = await one()
+    gc.collect()
+    assert left() is None
+    assert [name for name in sys.modules if name.endswith(".mine")] == []

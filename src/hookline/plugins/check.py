@@ -52,7 +52,7 @@ def check(path: Path, hooks: HookRegistry, trust: Trust) -> Checked:
     names: list[str] = []
     problems: list[PluginProblem] = []
     try:
-        file = opened(path, trust)
+        file = opened(path, hooks, trust)
         module = imported(file)
     except (HookFileError, SourceError, OSError) as error:
         return Checked(names, [_split(str(error), path)])
@@ -68,7 +68,7 @@ def check(path: Path, hooks: HookRegistry, trust: Trust) -> Checked:
     return Checked(names, problems)
 
 
-def opened(path: Path, trust: Trust) -> HookFile:
+def opened(path: Path, hooks: HookRegistry, trust: Trust) -> HookFile:
     """A file with its siblings, which it may import; a project's hook files must be trusted."""
     path = path.absolute()
 
@@ -83,7 +83,7 @@ def opened(path: Path, trust: Trust) -> HookFile:
 
     source = read_source(path)
     beside = [read_source(p) for p in files_below(path.parent) if p.suffix == ".py" and p != path]
-    package = HookPackage(path.parent, [source, *beside], judge)
+    package = HookPackage(path.parent, [source, *beside], judge, hooks)
     return HookFile(path.name, source, package)
 
 

@@ -91,7 +91,7 @@ def load_folder(
         return loaded
     from .hookpackage import HookPackage  # not where there are no files
 
-    package = HookPackage(root, sources, judge)
+    package = HookPackage(root, sources, judge, hooks)
     left: list[Any] = []
     for source in chosen:
         name = f"{folder.label}/{source.path.name}"

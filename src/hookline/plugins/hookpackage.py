@@ -8,6 +8,7 @@ is still running, and two folders never see each other's modules.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -30,7 +31,10 @@ Judge = Callable[[FileSource], None]
 class HookPackage:
     """The modules of one folder, as they were when the folder was read."""
 
-    def __init__(self, folder: Path, sources: Iterable[FileSource], judge: Judge) -> None:
+    def __init__(
+        self, folder: Path, sources: Iterable[FileSource], judge: Judge, owner: object
+    ) -> None:
+        """Make the package; its modules go with `owner`, so `judge` must not refer to that."""
         self.name = f"{PREFIX}{next(_counter)}"
         self.folder = folder
         self.judge = judge
@@ -39,6 +43,9 @@ class HookPackage:
         for source in sources:
             self._add(source)
         _Finder.packages[self.name] = self
+        self.close = weakref.finalize(owner, _forget, self.name, self.modules)
+        """Forget its modules; functions that are still referenced keep working."""
+        self.close.atexit = False
         if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
             sys.meta_path.append(_Finder())
 
@@ -63,11 +70,11 @@ class HookPackage:
 
         return import_module(self.module_name(source))
 
-    def close(self) -> None:
-        """Forget its modules; functions that are still referenced keep working."""
-        _Finder.packages.pop(self.name, None)
-        for name in [n for n in sys.modules if n == self.name or n.startswith(f"{self.name}.")]:
-            del sys.modules[name]
+
+def _forget(package: str, modules: Iterable[str]) -> None:
+    _Finder.packages.pop(package, None)
+    for name in modules:
+        sys.modules.pop(name, None)
 
 
 class _Finder(MetaPathFinder):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hookline.plugins.hook_files import HookFile, HookFolder, Loaded
     from hookline.plugins.sources import FileSource
-    from hookline.plugins.trust import TrustItem
+    from hookline.plugins.trust import Trust, TrustItem
     from hookline.plugins.watcher import Stamps
 
     from .app import Hookline
@@ -208,7 +208,7 @@ class HookFiles:
         before = {file.name: file for file in self._files[group]}
         after: list[HookFile] = []
         for folder in folders:
-            judge = partial(self._judge, folder)
+            judge = partial(_judge, self.app.trust, folder)
             loaded = load_folder(
                 folder,
                 self.app.hooks,
@@ -233,16 +233,6 @@ class HookFiles:
         names = {name for name, _ in loaded.problems}
         found = (before.get(name) for name in names)
         return [file for file in found if file is not None and file.source.path.exists()]
-
-    def _judge(self, folder: HookFolder, source: FileSource) -> None:
-        """Refuse a project's file that was not trusted with exactly these bytes."""
-        from hookline.errors import Untrusted
-
-        if folder.project is not None and not self._allows(source):
-            raise Untrusted(f"{source.path} is not trusted; `hookline trust` shows it and asks")
-
-    def _allows(self, source: FileSource) -> bool:
-        return self.app.trust.allows(source.path, source.content)
 
     def _check_record(self) -> None:
         """Tell of a record of trust that cannot be used."""
@@ -387,6 +377,14 @@ class HookFiles:
         from hookline.plugins.watcher import stamps
 
         self._stamps = stamps(self._places())
+
+
+def _judge(trust: Trust, folder: HookFolder, source: FileSource) -> None:
+    """Refuse a project's file that was not trusted with exactly these bytes."""
+    from hookline.errors import Untrusted
+
+    if folder.project is not None and not trust.allows(source.path, source.content):
+        raise Untrusted(f"{source.path} is not trusted; `hookline trust` shows it and asks")
 
 
 def _unguarded(hooks: list[str]) -> str:

@@ -25,7 +25,7 @@ def add_plugin(app: Hookline, path: Path) -> list[str]:
     place = path / "__init__.py" if path.is_dir() else path
     if not place.is_file():
         raise ReplayError(f"--plugin {path}: there is no such file; name a hook file or a plugin")
-    file = opened(place, app.trust)
+    file = opened(place, app.hooks, app.trust)
     module = imported(file)
     name = path.stem if path.is_dir() or place.stem != "__init__" else path.parent.name
     told = [*_displace_file(app, place), *_displace_plugin(app, name)]

@@ -15,6 +15,7 @@ from hookline.testing import RecordingChannel
 from hookline.tools import tool
 
 from .. import forks
+from ..tables import each_row
 
 OF_A_TURN = (
     "message:receive", "session_before_start", "session_start", "input", "before_agent_start",
@@ -170,7 +171,7 @@ async def test_a_default_must_be_one_of_the_choices(app):
         await app.context("s").ask("Proceed?", ["yes", "no"], default="maybe")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "choices", "default", "answer"),
     [
         ("yes", ("yes", "no"), None, "yes"),

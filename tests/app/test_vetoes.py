@@ -19,11 +19,12 @@ from hookline.serve import Gateway, GatewayChannel
 from hookline.testing import RecordingChannel
 
 from .. import commandline
+from ..tables import each_row
 
 GATES = [name for name in Hooks().catalog if Hooks()[name].spec.reducer.name == "gate"]
 
 
-@pytest.mark.parametrize("name", GATES)
+@each_row("name", GATES)
 def test_the_result_of_every_gate_has_a_reason(name):
     kinds = Hooks()[name].spec.result
     for kind in get_args(kinds) or (kinds,):

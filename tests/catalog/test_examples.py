@@ -7,6 +7,7 @@ import pytest
 from hookline.hookspecs import CATALOG
 from hookline.observe.reference.examples import EXAMPLES, PLUGINS, example_source, implementations
 
+from ..tables import each_row
 from .situations import SITUATIONS, Stage, agent, gateway, plugin, session, tool, turn
 
 __all__ = ["agent", "gateway", "plugin", "session", "tool", "turn"]
@@ -18,7 +19,7 @@ def test_every_hook_has_one_example():
     assert len(shown) == len(set(shown)) == len(CATALOG)
 
 
-@pytest.mark.parametrize("name", CATALOG)
+@each_row("name", CATALOG)
 def test_an_example_is_short_and_stands_at_the_margin(name: str):
     source = example_source(name)
     assert source.startswith("@hookimpl")

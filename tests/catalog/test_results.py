@@ -35,6 +35,8 @@ from hookline.events import (
 from hookline.hooks import Decision
 from hookline.hookspecs import CATALOG
 
+from ..tables import each_row
+
 ALLOW, ASK, DENIED = Decision.ALLOW, Decision.ASK, Decision.DENY
 PARTS: list[Any] = [TextPart("one"), AudioPart(b"..."), TextPart("two")]
 COMPACTION = CompactionResult("short")
@@ -92,9 +94,7 @@ VERDICTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("result", "decision", "reason", "changes"), VERDICTS, ids=lambda v: str(v)[:40]
-)
+@each_row(("result", "decision", "reason", "changes"), VERDICTS, ids=lambda v: str(v)[:40])
 def test_a_result_says_what_it_means(result: Any, decision: Decision, reason: Any, changes: Any):
     ruling = result.verdict()
     assert (ruling.decision, ruling.reason, ruling.changes) == (decision, reason, changes)

@@ -33,6 +33,7 @@ from hookline.tools.registry import Registry
 from hookline.types import StreamEvent
 
 from .. import forks
+from ..tables import each_row
 from ..terminals import Child
 
 pytestmark = pytest.mark.slow
@@ -576,7 +577,7 @@ class TestPlain:
 
 
 class TestTheCostOfStreaming:
-    @pytest.mark.parametrize(
+    @each_row(
         ("piece", "count", "seconds"),
         [
             ("word ", 100_000, 0.0001),

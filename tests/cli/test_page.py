@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 from typing import Any
 
-import pytest
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown
 from rich.segment import Segment
@@ -13,6 +12,8 @@ from rich.text import Text
 
 from hookline.cli.chat.page import page
 from hookline.cli.chat.region import Region
+
+from ..tables import each_row
 
 ROOT = Path(__file__).parents[2]
 
@@ -119,8 +120,8 @@ def look(segment: Segment) -> object:
     return found if any(found) else None
 
 
-@pytest.mark.parametrize("width", [24, 79, 120])
-@pytest.mark.parametrize("name", ["mixed", "broken", "docs/tools.md", "docs/policy.md", "README.md"])
+@each_row("width", [24, 79, 120])
+@each_row("name", ["mixed", "broken", "docs/tools.md", "docs/policy.md", "README.md"])
 def test_a_page_looks_as_rich_draws_it(name, width):
     texts = {"mixed": MIXED, "broken": BROKEN}
     text = texts.get(name) or (ROOT / name).read_text()

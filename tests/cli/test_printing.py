@@ -8,6 +8,7 @@ import pytest
 
 from .. import commandline, forks
 from ..plugins.site import Site
+from ..tables import each_row
 from . import test_chat
 from .test_chat import Terminal
 
@@ -122,7 +123,7 @@ class TestJson:
         )
         assert json.loads(done.stdout)["content"] == "Done."
 
-    @pytest.mark.parametrize(
+    @each_row(
         "command",
         [
             ["tape", "show", "s", "--json"],

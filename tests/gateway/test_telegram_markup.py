@@ -1,11 +1,11 @@
 """Markdown for Telegram: whatever a model writes can be sent, and all of it arrives."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline.ext.telegram.markup import as_html, length, pieces, seen
 
+from ..tables import each_row
 from .botapi import _Checked
 
 MARKS = "** _ ` ``` ~~ | --- <b> &amp; < & 😀 ![p](q) [x](javascript:y)".split(" ")
@@ -22,7 +22,7 @@ def test_any_markdown_becomes_html_that_telegram_takes(text):
     assert checked.text == seen(html)
 
 
-@pytest.mark.parametrize("mark", ["[", "![", "*a ", "_*", "- a\n", "|a|\n", "<a", "&", "[a]("])
+@each_row("mark", ["[", "![", "*a ", "_*", "- a\n", "|a|\n", "<a", "&", "[a]("])
 def test_a_message_that_is_mostly_markup_is_sent_as_it_is(mark):
     text = (mark * 4096)[:4090]
     assert seen(as_html(text)) == text.strip("\n")
@@ -53,7 +53,7 @@ def test_full_pieces_stay_as_they_are_while_a_text_grows(text, more):
     assert pieces(text + more, 80)[: len(full)] == full
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("markdown", "html"),
     [
         ("a < b & c", "a &lt; b &amp; c"),

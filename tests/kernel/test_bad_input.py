@@ -44,6 +44,7 @@ from hookline.hooks import (
     patch,
 )
 
+from ..tables import each_row
 from .sample import DoneEvent, OrderEvent, OrderResult, Shop, shop
 
 
@@ -542,8 +543,8 @@ class TestDeclarations:
         "around": around,
     }  # fmt: skip
 
-    @pytest.mark.parametrize("errors", [RAISE, SKIP, DENY, CAPTURE])
-    @pytest.mark.parametrize("name", REDUCERS)
+    @each_row("errors", [RAISE, SKIP, DENY, CAPTURE])
+    @each_row("name", REDUCERS)
     def test_an_error_policy_that_means_nothing_is_refused(self, name, errors):
         reducer = self.REDUCERS[name]
 
@@ -569,7 +570,7 @@ class TestDeclarations:
             with pytest.raises(DeclarationError, match="hook 'thing'"):
                 declare()
 
-    @pytest.mark.parametrize(
+    @each_row(
         ("reducer", "options", "annotation", "reason"),
         [
             (gate, {"errors": SKIP}, str, "`gate` needs an event"),

@@ -9,6 +9,8 @@ from hookline.events import ToolCallEvent, ToolCallEventResult, ToolResultEventR
 from hookline.hooks import EventResult, Ruling
 from hookline.hookspecs import CATALOG
 
+from ..tables import each_row
+
 GATES = [spec for spec in CATALOG.values() if spec.reducer.name == "gate"]
 
 
@@ -33,8 +35,8 @@ def unreadable(spec):
     return [value for value in WRONG if not spec.accepts(value)]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("spec", GATES, ids=lambda spec: spec.name)
+@each_row("is_async", [False, True])
+@each_row("spec", GATES, ids=lambda spec: spec.name)
 async def test_every_gate_denies_on_an_answer_of_another_type(spec, is_async):
     for value in unreadable(spec):
         hooks = Hooks()

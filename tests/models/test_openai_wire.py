@@ -9,6 +9,8 @@ from hookline.models.openai.wire import Malformed, StreamedReply, ToolNames, bod
 from hookline.models.pricing import check_prices, cost
 from hookline.types import AudioPart, ImagePart, TextPart
 
+from ..tables import each_row
+
 
 def written(request: ModelRequest, provider: str = "openai", **settings):
     names = ToolNames(tool["name"] for tool in request.tools)
@@ -214,7 +216,7 @@ def test_chunks_that_say_nothing_are_passed_over(odd):
     assert StreamedReply(ToolNames([])).take(odd) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "odd",
     [
         {"choices": 5},
@@ -266,7 +268,7 @@ def test_wrong_prices_are_named(wrong):
         check_prices(wrong, "p")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "localhost:8080",

@@ -22,6 +22,7 @@ from hookline.tape.settings import TapeSettings
 
 from .. import commandline, forks, postgres
 from ..cli.test_chat import Terminal
+from ..tables import each_row
 
 SCRIPT = """
 from hookline.models.script import Call, Turn
@@ -96,7 +97,7 @@ def granted(approvals, answer, **changes):
 # --- what people say ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "meant"),
     [
         ("y", ApprovalAnswer(True)),

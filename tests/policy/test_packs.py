@@ -12,6 +12,7 @@ from hookline.policy.spending import Meter
 from hookline.runtime.app import Hookline
 from hookline.specs import PackSpec
 
+from ..tables import each_row
 from .conftest import write_pack
 
 FORBID = "forbid (principal, action, resource);"
@@ -133,7 +134,7 @@ async def test_rules_know_user_channel_depth_namespace_and_effect(tmp_path):
     assert await decided(policy, namespace="acme", depth=2) is Decision.DENY
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "expected"),
     [
         ("curl https://packages.example/simple", "allow"),
@@ -285,7 +286,7 @@ async def test_the_floor_takes_a_file_of_its_own(tmp_path):
     assert (steps[-1].stage, steps[-1].by) == ("floor", "floor/x")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "arguments", "expected"),
     [
         ({"commands": ["git push *"]}, {"command": "git push origin"}, "DENY"),

@@ -17,6 +17,7 @@ from hookline.tools import tool
 from hookline.tools.registry import Registry
 from hookline.types import ImagePart, TextPart
 
+from ..tables import each_row
 from .test_audit import app_with, hookline
 
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
@@ -32,7 +33,7 @@ def redactor():
     return Redactor()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kept"),
     [
         (f"key={KEY}.", "key=[redacted aws access key]."),
@@ -53,7 +54,7 @@ def test_what_is_found(redactor, text, kept):
     assert redactor.text(text) == kept
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "4111 1111 1111 1112",  # the check digit is wrong

@@ -22,6 +22,8 @@ from hookline.text.shell.effects import VERSION
 from hookline.tools.arguments import parse
 from hookline.tools.rawschema import RawSignature
 
+from ..tables import each_row
+
 SIZE = 100_000
 SECONDS = 20.0
 REDACTOR = Redactor()
@@ -98,8 +100,8 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("shape", SHAPES)
+@each_row("reader", READERS)
+@each_row("shape", SHAPES)
 def test_a_reader_ends_soon_on_a_repeated_shape(reader: str, shape: str):
     started = time.process_time()
     READERS[reader](shape * (SIZE // len(shape)))

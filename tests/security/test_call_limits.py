@@ -19,6 +19,8 @@ from hookline.tools.arguments import USUAL, ArgumentLimits, parse, read
 from hookline.tools.registry import Registry
 from hookline.tools.runner import Requested, ToolCaller
 
+from ..tables import each_row
+
 DEEPEST = USUAL.depth
 
 
@@ -78,7 +80,7 @@ REFUSED_TEXT = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED_TEXT.values(), ids=REFUSED_TEXT)
+@each_row("text", REFUSED_TEXT.values(), ids=REFUSED_TEXT)
 def test_text_that_is_no_json_object_within_limits_is_refused_at_once(text):
     started = time.process_time()
     arguments, fault = parse(text)
@@ -102,13 +104,13 @@ TAKEN_TEXT = {
 }
 
 
-@pytest.mark.parametrize("text", TAKEN_TEXT, ids=range(len(TAKEN_TEXT)))
+@each_row("text", TAKEN_TEXT, ids=range(len(TAKEN_TEXT)))
 def test_json_within_limits_is_taken_as_it_is(text):
     assert parse(text) == (TAKEN_TEXT[text], None)
 
 
-@pytest.mark.parametrize(("depth", "allowed"), [(1, 1), (2, 2), (5, 5), (64, 64), (150, 150)])
-@pytest.mark.parametrize("kind", ["list", "dict"])
+@each_row(("depth", "allowed"), [(1, 1), (2, 2), (5, 5), (64, 64), (150, 150)])
+@each_row("kind", ["list", "dict"])
 def test_the_depth_that_is_allowed_is_the_last_one_that_is_taken(depth, allowed, kind):
     limits = ArgumentLimits(depth=allowed)
     assert parse(nested(depth, kind), limits)[1] is None
@@ -277,7 +279,7 @@ def is_plain(value) -> bool:
     return value is None or type(value) in (str, int, float, bool)
 
 
-@pytest.mark.parametrize("case", SUBCLASSES.values(), ids=SUBCLASSES)
+@each_row("case", SUBCLASSES.values(), ids=SUBCLASSES)
 def test_a_subclass_is_read_as_what_it_holds_and_becomes_plain(case):
     given, holds = case
     got = read(given)
@@ -338,7 +340,7 @@ REFUSED_VALUES = {
 }
 
 
-@pytest.mark.parametrize("given", REFUSED_VALUES.values(), ids=REFUSED_VALUES)
+@each_row("given", REFUSED_VALUES.values(), ids=REFUSED_VALUES)
 def test_a_value_that_json_does_not_have_is_refused(given):
     with pytest.raises(BadArgumentValue, match="arguments"):
         read(given)

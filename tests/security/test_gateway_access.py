@@ -12,6 +12,7 @@ from starlette.routing import Match
 from hookline.ext.triggers.webhook import WebhookSettings
 from hookline.serve.server import create_app
 
+from ..tables import each_row
 from .gateways import ADA, OWNER, bearer, house
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -101,8 +102,8 @@ def body_of(method, path):
     return BODIES.get(path, {"text": "hi"} if method == "POST" else None)
 
 
-@pytest.mark.parametrize("way", WITHOUT)
-@pytest.mark.parametrize(("method", "path"), [*FOR_USERS, *FOR_OPERATORS])
+@each_row("way", WITHOUT)
+@each_row(("method", "path"), [*FOR_USERS, *FOR_OPERATORS])
 async def test_no_answer_without_the_right_token_in_its_place(served, method, path, way):
     answer = await served.ask(method, path, WITHOUT[way], body_of(method, path))
     assert answer.status == 401
@@ -110,28 +111,28 @@ async def test_no_answer_without_the_right_token_in_its_place(served, method, pa
     assert SECRET not in answer.text
 
 
-@pytest.mark.parametrize("where", ["token", "access_token", "api_key", "authorization"])
-@pytest.mark.parametrize(("method", "path"), [*FOR_USERS, *FOR_OPERATORS])
+@each_row("where", ["token", "access_token", "api_key", "authorization"])
+@each_row(("method", "path"), [*FOR_USERS, *FOR_OPERATORS])
 async def test_a_token_in_the_address_is_not_read(served, method, path, where):
     target = f"{path}{'&' if '?' in path else '?'}{where}={OWNER}"
     assert (await served.ask(method, target, {}, body_of(method, path))).status == 401
 
 
-@pytest.mark.parametrize(("method", "path"), FOR_OPERATORS)
+@each_row(("method", "path"), FOR_OPERATORS)
 async def test_what_is_for_operators_is_refused_to_a_user(served, method, path):
     answer = await served.ask(method, path, bearer(ADA), body_of(method, path))
     assert (answer.status, "operator" in answer.text) == (403, True)
     assert SECRET not in answer.text
 
 
-@pytest.mark.parametrize(("method", "path"), FOR_USERS)
+@each_row(("method", "path"), FOR_USERS)
 async def test_a_user_gets_an_answer_that_has_nothing_of_the_owner(served, method, path):
     answer = await served.ask(method, path, bearer(ADA), body_of(method, path))
     assert answer.status in (200, 404)
     assert SECRET not in answer.text
 
 
-@pytest.mark.parametrize(("method", "path"), PUBLIC)
+@each_row(("method", "path"), PUBLIC)
 async def test_what_is_public_has_no_details(served, method, path):
     answer = await served.ask(method, path, {}, {} if method == "POST" else None)
     assert answer.status in (200, 307, 401 if path == "/hooks/in" else 200)
@@ -203,9 +204,9 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST"])
+@each_row("spelling", SPELLINGS)
+@each_row("target", TARGETS)
+@each_row("method", ["GET", "HEAD", "OPTIONS", "POST"])
 async def test_no_spelling_of_a_path_goes_around_the_token(served, method, target, spelling):
     answer = await served.ask(method, spelling.format(target))
     assert SECRET not in answer.text
@@ -214,7 +215,7 @@ async def test_no_spelling_of_a_path_goes_around_the_token(served, method, targe
     assert answer.status in (0, 400, 401, 403, 404, 405, 421, 307) or is_public
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "/",
@@ -256,7 +257,7 @@ async def test_a_webhook_cannot_lie_on_the_gateways_own_paths(path):
 # --- WebSockets --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         {},
@@ -272,7 +273,7 @@ async def test_a_webhook_cannot_lie_on_the_gateways_own_paths(path):
         {"additional_headers": bearer("wrong-token-of-some-length")},
     ],
 )
-@pytest.mark.parametrize("session", ["web:owner", f"web:owner&token={OWNER}"])
+@each_row("session", ["web:owner", f"web:owner&token={OWNER}"])
 async def test_no_websocket_opens_without_the_right_token(served, session, options):
     with pytest.raises(websockets.InvalidStatus) as refused:
         async with served.ws(session, **options):

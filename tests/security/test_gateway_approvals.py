@@ -15,6 +15,7 @@ from hookline.models import Call, Turn
 from hookline.policy.approvals import call_hash
 from hookline.system import processes
 
+from ..tables import each_row
 from .gateways import ADA, BOB, OWNER, bearer, frame, house
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -55,9 +56,9 @@ async def waiting(tmp_path_factory):
         yield found
 
 
-@pytest.mark.parametrize("answer", ["approve", "reject", "session"])
-@pytest.mark.parametrize("way", ["http", "websocket", "websocket of a session with her name"])
-@pytest.mark.parametrize("shown", [None, HASH])
+@each_row("answer", ["approve", "reject", "session"])
+@each_row("way", ["http", "websocket", "websocket of a session with her name"])
+@each_row("shown", [None, HASH])
 async def test_another_user_can_neither_answer_nor_see_a_question(waiting, way, answer, shown):
     served, question, turn = waiting
     body = {"answer": answer, **({"hash": shown} if shown else {})}
@@ -90,10 +91,10 @@ async def test_an_answer_to_another_call_than_the_one_that_was_shown_does_not_co
     assert not turn.done()
 
 
-@pytest.mark.parametrize("token", [ADA, OWNER], ids=["the user", "an operator"])
-@pytest.mark.parametrize("way", ["http", "websocket"])
-@pytest.mark.parametrize("answer", ["approve", "session"])
-@pytest.mark.parametrize("given", [{}, {"hash": None}, {"hash": ""}, {"hash": HASH.upper()}])
+@each_row("token", [ADA, OWNER], ids=["the user", "an operator"])
+@each_row("way", ["http", "websocket"])
+@each_row("answer", ["approve", "session"])
+@each_row("given", [{}, {"hash": None}, {"hash": ""}, {"hash": HASH.upper()}])
 async def test_nobody_approves_a_call_without_saying_which_one_they_saw(
     waiting, way, token, answer, given
 ):

@@ -12,6 +12,8 @@ from hookline.channel import exact
 from hookline.ext.telegram.questions import MOST_PIECES, ROOM, shown_call
 from hookline.text.printable import visible
 
+from ..tables import each_row
+
 INVISIBLE = [
     0x00,
     0x07,
@@ -72,7 +74,7 @@ INVISIBLE = [
 ]
 
 
-@pytest.mark.parametrize("number", INVISIBLE, ids=hex)
+@each_row("number", INVISIBLE, ids=hex)
 def test_what_cannot_be_seen_is_written_out(number):
     sign = chr(number)
     assert sign not in visible(f"rm{sign}-rf")
@@ -111,9 +113,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("place", ["arguments", "diff", "question"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", SIZES)
+@each_row("place", ["arguments", "diff", "question"])
+@each_row("kind", KINDS)
+@each_row("size", SIZES)
 def test_telegram_shows_all_of_a_call_before_its_buttons(size, kind, place):
     text = (KINDS[kind] * size)[:size] + "THE END"
     request = {"tool": "shell", "question": "run it?", "arguments": {"command": "true"}, "diff": None}

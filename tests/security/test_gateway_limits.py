@@ -12,6 +12,7 @@ import websockets
 from hookline.errors import TooManyRequests
 from hookline.serve.limits import MOST_KEYS, Limiter
 
+from ..tables import each_row
 from .gateways import ADA, BOB, OWNER, TOKENS, bearer, house, read_answer
 
 shared = pytest.mark.asyncio(loop_scope="module")
@@ -140,7 +141,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("head", LARGE.values(), ids=LARGE)
+@each_row("head", LARGE.values(), ids=LARGE)
 @shared
 async def test_a_head_that_is_too_large_is_refused_while_it_comes(served, head):
     assert (await served.raw(head)).status in (431, 0)
@@ -150,9 +151,9 @@ async def test_a_head_that_is_too_large_is_refused_while_it_comes(served, head):
 TRAILING = "POST {} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n{}\r\n1\r\n{{\r\n0{}"
 
 
-@pytest.mark.parametrize("path", ["/api/sessions/a/messages", "/health", "/v1/chat/completions"])
-@pytest.mark.parametrize("authorization", ["", f"Authorization: Bearer {ADA}\r\n"])
-@pytest.mark.parametrize("end", ["\r\nX-Trailer: ", "\r\nX-", ";extension="])
+@each_row("path", ["/api/sessions/a/messages", "/health", "/v1/chat/completions"])
+@each_row("authorization", ["", f"Authorization: Bearer {ADA}\r\n"])
+@each_row("end", ["\r\nX-Trailer: ", "\r\nX-", ";extension="])
 @shared
 async def test_a_trailer_without_end_is_not_gathered(served, path, authorization, end):
     def send():
@@ -193,7 +194,7 @@ HALVES = {
 }
 
 
-@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+@each_row("half", HALVES.values(), ids=HALVES)
 @shared
 async def test_half_a_request_is_not_waited_for(hasty, half):
     assert (await hasty.raw(half)).status in (408, 0)
@@ -319,9 +320,9 @@ DEEP = {
 }
 
 
-@pytest.mark.parametrize("depth", [300, 990, 1_000, 100_000])
-@pytest.mark.parametrize("shape", DEEP)
-@pytest.mark.parametrize("where", ["message", "completion", "approval", "frame"])
+@each_row("depth", [300, 990, 1_000, 100_000])
+@each_row("shape", DEEP)
+@each_row("where", ["message", "completion", "approval", "frame"])
 @shared
 async def test_deep_json_is_refused_and_the_gateway_goes_on(served, where, shape, depth):
     deep = DEEP[shape](depth)

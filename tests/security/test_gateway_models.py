@@ -10,6 +10,7 @@ from hookline.runtime.user_commands import SlashCommand
 from hookline.types import field_of
 
 from ..gateway.mailbox import Letters
+from ..tables import each_row
 from .gateways import ADA, OWNER, bearer, frame, house
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -98,9 +99,9 @@ async def model_of(served, session):
     return served.app.sessions.model_of(session)
 
 
-@pytest.mark.parametrize("who", ["owner", "user"])
-@pytest.mark.parametrize("way", ["http", "websocket", "completions"])
-@pytest.mark.parametrize("name", NAMES)
+@each_row("who", ["owner", "user"])
+@each_row("way", ["http", "websocket", "completions"])
+@each_row("name", NAMES)
 async def test_no_other_model_can_be_chosen(served, name, way, who):
     wanted = name.format(folder=served.folder, name=served.folder.name)
     token, session = (OWNER, "web:m") if who == "owner" else (ADA, "user:ada:web:m")
@@ -157,7 +158,7 @@ async def test_a_user_is_not_offered_what_is_for_operators(served):
     assert "/model" not in (await served.say(ADA, "web:h", "/help")).json()["text"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 async def test_a_model_that_a_tape_names_is_used_only_if_it_is_configured(served, name):
     """As on an imported tape, in a fork, or where it was configured once."""
     app, folder = served.app, served.app.workspace
@@ -200,9 +201,9 @@ async def closed(tmp_path_factory):
 TOOLS = ["shell", "read_file", "write_file", "edit_file", "tape_read", "fetch_url", "shell_kill"]
 
 
-@pytest.mark.parametrize("name", ["record", "mapping", "made", "plain", *TOOLS])
-@pytest.mark.parametrize("arguments", ["", ' {"command": "touch ran"}', " command=true", "\ttrue"])
-@pytest.mark.parametrize("way", ["http", "openai", "websocket"])
+@each_row("name", ["record", "mapping", "made", "plain", *TOOLS])
+@each_row("arguments", ["", ' {"command": "touch ran"}', " command=true", "\ttrue"])
+@each_row("way", ["http", "openai", "websocket"])
 async def test_a_user_calls_no_tool_and_no_plugins_command(closed, name, arguments, way):
     text = f"/{name}{arguments}"
     if way == "websocket":

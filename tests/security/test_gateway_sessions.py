@@ -6,6 +6,7 @@ import json
 import pytest
 import pytest_asyncio
 
+from ..tables import each_row
 from .gateways import ADA, BOB, OWNER, TOKENS, bearer, frame, house
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -106,8 +107,8 @@ async def over_websocket(served, token, name, *, talks):
     return "\n".join(heard)
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("name", NAMES)
+@each_row("action", ACTIONS)
+@each_row("name", NAMES)
 async def test_no_name_leads_a_user_to_the_session_of_another(served, name, action):
     sessions = ["user:ada:web:diary", "web:owner", "telegram:1"]
     before = [len(await entries(served.app, each)) for each in sessions]
@@ -146,8 +147,8 @@ async def test_a_user_sees_their_session_under_their_own_name(served, stream):
         assert (await frame(socket, "session"))["session_id"] == "web:mine"
 
 
-@pytest.mark.parametrize("field", ["user", "user_id", "sender_id", "role", "claimed_user"])
-@pytest.mark.parametrize("claimed", ["owner", "ada", "operator", "root", ""])
+@each_row("field", ["user", "user_id", "sender_id", "role", "claimed_user"])
+@each_row("claimed", ["owner", "ada", "operator", "root", ""])
 async def test_a_name_in_the_body_is_nobodys_name_in_policy_and_on_the_tape(served, field, claimed):
     seen = []
 

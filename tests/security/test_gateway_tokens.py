@@ -15,6 +15,7 @@ from hookline.serve.token import make_token, own_token, read_token, token_file
 from hookline.serve.users import User, Users
 
 from ..commandline import here
+from ..tables import each_row
 from .gateways import OWNER, bearer, house
 
 BAD = {
@@ -32,9 +33,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::"])
-@pytest.mark.parametrize("where", ["token", "user", "user's table"])
-@pytest.mark.parametrize("token", BAD.values(), ids=BAD)
+@each_row("host", ["127.0.0.1", "0.0.0.0", "::"])
+@each_row("where", ["token", "user", "user's table"])
+@each_row("token", BAD.values(), ids=BAD)
 def test_a_token_that_protects_nothing_is_refused_wherever_it_is_set(token, where, host):
     given = {"token": {"token": token}, "user": {"users": {"ada": token}}}.get(
         where, {"users": {"ada": {"token": token}}}
@@ -157,7 +158,7 @@ async def test_over_the_unix_socket_its_owner_needs_no_token(tmp_path):
 # --- users --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["ada:web", "", "a" * 65, "a b", "a/b", "owner", "ä", "a\n", ":"])
+@each_row("name", ["ada:web", "", "a" * 65, "a b", "a/b", "owner", "ä", "a\n", ":"])
 def test_a_user_cannot_have_a_name_that_reaches_into_another_namespace(name):
     with pytest.raises(ValidationError):
         GatewaySettings(users={name: {"token": "t" * 20}})

@@ -8,6 +8,8 @@ import pytest
 
 from hookline.text.patterns import Glob, PathGlob, Pattern, PatternError, matches_glob
 
+from ..tables import each_row
+
 LONG = 1_000_000
 
 
@@ -19,7 +21,7 @@ def test_globs_agree_with_fnmatch_on_random_pairs():
         assert Glob(pattern).matches(text) == fnmatch.fnmatchcase(text, pattern), (pattern, text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "text", "expected"),
     [
         ("git push*", "git push", True),
@@ -45,7 +47,7 @@ def test_a_glob_describes_the_whole_text(pattern: str, text: str, expected: bool
     assert matches_glob(text, pattern) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "path", "expected"),
     [
         ("**/*.py", "a.py", True),
@@ -84,13 +86,13 @@ HOSTILE_GLOBS = [
 ]
 
 
-@pytest.mark.parametrize("pattern", HOSTILE_GLOBS)
-@pytest.mark.parametrize("text", ["a" * LONG, "ab" * (LONG // 2) + "a", "a" * LONG + "c"])
+@each_row("pattern", HOSTILE_GLOBS)
+@each_row("text", ["a" * LONG, "ab" * (LONG // 2) + "a", "a" * LONG + "c"])
 def test_a_hostile_glob_ends_on_a_megabyte(pattern: str, text: str):
     Glob(pattern).matches(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern",
     [
         "**/" * 200 + "x",
@@ -100,12 +102,12 @@ def test_a_hostile_glob_ends_on_a_megabyte(pattern: str, text: str):
         "*a" + "?" * 300 + "b",
     ],
 )
-@pytest.mark.parametrize("text", ["a" * LONG, "a/" * (LONG // 2), "ab/" * (LONG // 3)])
+@each_row("text", ["a" * LONG, "a/" * (LONG // 2), "ab/" * (LONG // 3)])
 def test_a_hostile_path_glob_ends_on_a_megabyte(pattern: str, text: str):
     assert not PathGlob(pattern).matches(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern",
     [
         r"(a+)+$",
@@ -117,12 +119,12 @@ def test_a_hostile_path_glob_ends_on_a_megabyte(pattern: str, text: str):
         r"a{0,500}b",
     ],
 )
-@pytest.mark.parametrize("text", ["a" * LONG + "!", "ab" * (LONG // 2) + "!"])
+@each_row("text", ["a" * LONG + "!", "ab" * (LONG // 2) + "!"])
 def test_an_expression_that_explodes_in_python_ends_on_a_megabyte(pattern: str, text: str):
     Pattern(pattern).search(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "said"),
     [
         (r"(?=a)b", "lookaround"),

@@ -11,6 +11,7 @@ from hookline.tape.postgres.status import broken_entry
 from hookline.tape.postgres.store import PostgresStore
 
 from .. import commandline, postgres
+from ..tables import each_row
 from ..tape.conftest import chain, note
 
 PLACES = 2**32
@@ -168,7 +169,7 @@ REWRITING = [
 ]
 
 
-@pytest.mark.parametrize("statement", REWRITING)
+@each_row("statement", REWRITING)
 def test_the_role_that_appends_cannot_rewrite(tape, statement):
     before = tape.all()
     with pytest.raises(psycopg.Error) as raised:
@@ -195,7 +196,7 @@ def test_operators_of_its_own_do_not_help_it_past_the_triggers(tape, place):
         )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "statement",
     [
         "UPDATE {s}.entries SET kind = 'x'",
@@ -206,7 +207,7 @@ def test_operators_of_its_own_do_not_help_it_past_the_triggers(tape, place):
         "TRUNCATE {s}.sessions",
     ],
 )
-@pytest.mark.parametrize("role", ["owner", "superuser"])
+@each_row("role", ["owner", "superuser"])
 def test_triggers_refuse_even_the_owner(tape, statement, role):
     before = tape.all()
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="only appended to"):
@@ -214,7 +215,7 @@ def test_triggers_refuse_even_the_owner(tape, statement, role):
     assert tape.all() == before
 
 
-@pytest.mark.parametrize("table", [*TABLES, "inbox", "approval_grants", "trigger_events", "trace"])
+@each_row("table", [*TABLES, "inbox", "approval_grants", "trigger_events", "trace"])
 def test_a_role_that_is_not_admitted_sees_no_row_whatever_it_was_granted(tape, table):
     url = postgres.url_for(tape.stranger)
     assert tape.run(url, f"SELECT count(*) FROM {{s}}.{table}") == [(0,)]
@@ -240,8 +241,8 @@ def test_a_role_that_is_not_admitted_adds_no_row_whatever_it_was_granted(tape, s
     assert raised.value.sqlstate in ("42501", "23514"), raised.value
 
 
-@pytest.mark.parametrize("table", [*TABLES, "inbox", "approval_grants", "trigger_events", "trace"])
-@pytest.mark.parametrize("doing", ["SELECT * FROM", "DELETE FROM", "TRUNCATE"])
+@each_row("table", [*TABLES, "inbox", "approval_grants", "trigger_events", "trace"])
+@each_row("doing", ["SELECT * FROM", "DELETE FROM", "TRUNCATE"])
 def test_the_role_of_another_home_cannot_reach_a_table(tape, table, doing):
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         tape.run(tape.neighbour, f"{doing} {{s}}.{table}")
@@ -302,7 +303,7 @@ TAMPERING = {
 }
 
 
-@pytest.mark.parametrize("what", TAMPERING)
+@each_row("what", TAMPERING)
 def test_what_the_owner_rewrites_behind_the_triggers_breaks_the_chain(tape, what):
     assert asyncio.run(broken_entry(tape.app, tape.schema)) is None
     with psycopg.connect(tape.owner) as connection:  # rolled back at the end

@@ -17,6 +17,8 @@ from hookline.config.schema import CORE
 from hookline.config.sections import CHECKED, OPEN
 from hookline.policy.pack import shipped_packs
 
+from ..tables import each_row
+
 OWN = {
     "model": "openai:gpt",
     "thinking": "medium",
@@ -82,7 +84,7 @@ EVERY_LEAF = sorted(
 VALUES = ("text", "${HOME}", 10**9, -1, True, False, ["a"], {"a": 1}, 1.5, math.inf)
 
 
-@pytest.mark.parametrize("names", EVERY_LEAF, ids=".".join)
+@each_row("names", EVERY_LEAF, ids=".".join)
 def test_a_leaf_that_is_not_listed_stays_inert_whatever_its_value(names):
     for value in VALUES:
         counts, inert = admitted(nested(names, value), OWN)
@@ -142,8 +144,8 @@ CEILING = {
 }
 
 
-@pytest.mark.parametrize("value", ODD, ids=repr)
-@pytest.mark.parametrize("name", [*COUNTS, "tool_seconds"])
+@each_row("value", ODD, ids=repr)
+@each_row("name", [*COUNTS, "tool_seconds"])
 def test_an_odd_limit_never_loosens(name, value):
     counts, _ = admitted({"limits": {name: value}}, OWN)
     if counts:
@@ -159,7 +161,7 @@ def test_a_limit_can_be_lowered_to_the_users_and_no_higher(name, most):
     assert admitted({"limits": {name: most + 1}}, OWN)[0] == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("own", "value", "counts"),
     [(0, 10_000, True), (0, 0, False), (60, 60, True), (60, 61, False), (None, 600, True), (None, 601, False),
      ("${T}", 5, False), (60, 1e-9, True)],
@@ -176,15 +178,13 @@ MODELS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@each_row("model", MODELS, ids=repr)
 def test_a_model_that_the_user_does_not_name_is_inert(model):
     assert admitted({"model": model}, OWN)[0] == {}
 
 
-@pytest.mark.parametrize(
-    "model", [m for m in MODELS if isinstance(m, str) and "scripted" in m or "://" in str(m)]
-)
-@pytest.mark.parametrize("names", [("model",), ("agents", "x", "model")])
+@each_row("model", [m for m in MODELS if isinstance(m, str) and "scripted" in m or "://" in str(m)])
+@each_row("names", [("model",), ("agents", "x", "model")])
 def test_a_trusted_project_cannot_bring_a_file_or_an_address_as_a_model_either(names, model):
     assert admitted(nested(names, model), OWN, trusted=True)[0] == {}
 
@@ -194,12 +194,12 @@ def test_a_model_that_the_user_names_can_be_chosen(model):
     assert admitted({"model": model}, OWN)[0] == {"model": model}
 
 
-@pytest.mark.parametrize("level", ["off", "low", "medium", "high", "max", "", 1, None, "${X}"])
+@each_row("level", ["off", "low", "medium", "high", "max", "", 1, None, "${X}"])
 def test_thinking_can_be_lowered(level):
     assert bool(admitted({"thinking": level}, OWN)[0]) is (level in ("off", "low", "medium"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "value", "counts"),
     [
         (("default",), "deny", True), (("default",), "ask", True), (("default",), "auto", False),
@@ -224,14 +224,14 @@ def test_policy_can_only_become_stricter(names, value, counts):
     assert bool(admitted(nested(("policy", *names), value), OWN)[0]) is counts
 
 
-@pytest.mark.parametrize("trusted", [False, True])
-@pytest.mark.parametrize("value", ["deny", "allow", "", True, ["deny"], {"deny": "deny"}])
+@each_row("trusted", [False, True])
+@each_row("value", ["deny", "allow", "", True, ["deny"], {"deny": "deny"}])
 def test_gates_can_only_become_stricter_even_if_the_project_is_trusted(value, trusted):
     written = {"hooks": {"on_gate_error": value}}
     assert bool(admitted(written, OWN, trusted=trusted)[0]) is (value == "deny")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "value", "counts"),
     [
         (("profile",), "read-only", True), (("profile",), "nonsense", False), (("profile",), "off", False), (("mcp",), "open", False), (("outside",), "allow", False), (("outside",), "deny", True), (("enabled",), False, False),
@@ -241,7 +241,7 @@ def test_gates_can_only_become_stricter_even_if_the_project_is_trusted(value, tr
         (("limits", "memory"), 1 << 20, True), (("limits", "memory"), -1, False), (("limits", "memory"), 0, False),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("trusted", [False, True])
+@each_row("trusted", [False, True])
 def test_the_sandbox_can_only_become_stricter(names, value, counts, trusted):
     assert bool(admitted(nested(("sandbox", *names), value), OWN, trusted=trusted)[0]) is counts
 
@@ -326,7 +326,7 @@ def test_a_trusted_project_cannot_change_what_the_user_configures(section):
     assert admitted(nested(section.split("."), {"host": "fine"}), {}, trusted=True)[0]
 
 
-@pytest.mark.parametrize("section", sorted({*OPEN, *CHECKED, "tomorrow"} - set(TRUSTED) - {"sandbox"}))
+@each_row("section", sorted({*OPEN, *CHECKED, "tomorrow"} - set(TRUSTED) - {"sandbox"}))
 def test_a_section_that_a_trusted_project_may_not_set_says_so(section):
     counts, (inert,) = admitted({section: {"x": 1}}, {}, trusted=True)
     assert (counts, inert.waits) == ({}, False)

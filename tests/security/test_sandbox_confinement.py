@@ -16,6 +16,8 @@ from hookline.sandbox.explain import explain
 from hookline.sandbox.sandbox import probe
 from hookline.tools.threads import in_thread
 
+from ..tables import each_row
+
 needs_bubblewrap = pytest.mark.skipif(
     probe()[0] != "bubblewrap", reason=f"needs bubblewrap: {probe()[1]}"
 )
@@ -147,7 +149,7 @@ async def test_a_role_confines_its_subagent(app: Hookline, scripted: Any) -> Non
     assert seen == ["read-only"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "profile", "part"),
     [
         ("touch: cannot touch 'x': Read-only file system", "workspace", "writes are limited"),

@@ -23,6 +23,7 @@ from hookline.sandbox import Sandbox, SandboxSettings
 from hookline.sandbox.sandbox import probe
 from hookline.sandbox.secrets import HOME_NAMES
 
+from ..tables import each_row
 from .confined import finished, started
 from .sandbox_probe import SECRET
 
@@ -221,7 +222,7 @@ def reads(request: pytest.FixtureRequest, world: World) -> dict[str, list[Any]]:
     return attempt(world, read_attempts(world), profile=request.param)
 
 
-@pytest.mark.parametrize("name", READ_NAMES)
+@each_row("name", READ_NAMES)
 def test_a_secret_cannot_be_read(reads: dict[str, list[Any]], name: str) -> None:
     escaped, how = reads[name]
     assert not escaped, how
@@ -249,7 +250,7 @@ def home_reads(world: World) -> dict[str, list[Any]]:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "a note in the home",
@@ -342,7 +343,7 @@ def writes(world: World) -> dict[str, list[Any]]:
     return attempt(world, {name: code.format(**facts) for name, code in WRITES.items()})
 
 
-@pytest.mark.parametrize("name", WRITES)
+@each_row("name", WRITES)
 def test_nothing_outside_and_nothing_that_runs_later_is_written(
     writes: dict[str, list[Any]], name: str
 ) -> None:
@@ -466,7 +467,7 @@ def network(world: World, listeners: dict[str, Any]) -> Iterator[dict[str, list[
             each.close()
 
 
-@pytest.mark.parametrize("name", NETWORK)
+@each_row("name", NETWORK)
 def test_nothing_is_reached(network: dict[str, list[Any]], name: str) -> None:
     escaped, how = network[name]
     assert not escaped, how
@@ -578,7 +579,7 @@ def attacks(world: World) -> Iterator[dict[str, list[Any]]]:
         temporary.rmdir()
 
 
-@pytest.mark.parametrize("name", PROCESSES)
+@each_row("name", PROCESSES)
 def test_no_privilege_is_gained_and_no_other_process_seen(
     attacks: dict[str, list[Any]], name: str
 ) -> None:

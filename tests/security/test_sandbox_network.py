@@ -35,6 +35,7 @@ from hookline.sandbox.sandbox import probe
 from hookline.types import Identity
 
 from ..commandline import here
+from ..tables import each_row
 
 needs_bubblewrap = pytest.mark.skipif(
     probe()[0] != "bubblewrap", reason=f"needs bubblewrap: {probe()[1]}"
@@ -56,7 +57,7 @@ fc00::1 fd00:ec2::254 fd12:3456:789a::1 ff02::1 ::ffff:127.0.0.1 ::ffff:10.0.0.1
 PUBLIC = "1.1.1.1 8.8.8.8 151.101.0.223 2606:4700:4700::1111 2a04:4e42::223 64:ff9b::808:808".split()
 
 
-@pytest.mark.parametrize("address", PRIVATE)
+@each_row("address", PRIVATE)
 def test_a_local_or_private_address_is_not_public(address: str) -> None:
     assert not is_public(address)
 
@@ -66,7 +67,7 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
     assert is_public(address)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "port", "patterns", "how"),
     [
         ("packages.example", 443, ["packages.example"], "name"),
@@ -94,7 +95,7 @@ def test_hosts_are_matched_as_a_whole(host: str, port: int, patterns: Any, how: 
     assert allowed(host, port, patterns) == how
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         "",
@@ -115,7 +116,7 @@ def test_what_is_no_host_is_refused(host: str) -> None:
     assert normal(host) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "target"),
     [
         ("GET", "/path"),
@@ -147,7 +148,7 @@ def test_a_plain_request_is_sent_on_once_and_without_what_is_for_the_proxy() -> 
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "head",
     [
         "GET http://a.example/",

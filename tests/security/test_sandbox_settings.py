@@ -10,6 +10,8 @@ import pytest
 from hookline.sandbox import Sandbox, SandboxError
 from hookline.sandbox.settings import KINDS, PROFILES, layered, read_settings, strictest
 
+from ..tables import each_row
+
 
 def test_the_defaults_confine_what_the_model_starts() -> None:
     settings = read_settings({})
@@ -23,22 +25,22 @@ def test_the_defaults_confine_what_the_model_starts() -> None:
     assert profiles["command_hooks"] == profiles["mcp"] == "open"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("profile", PROFILES)
+@each_row("kind", KINDS)
+@each_row("profile", PROFILES)
 def test_what_a_project_brings_is_never_looser_than_workspace(kind: Any, profile: Any) -> None:
     chosen = read_settings({kind: profile}).profile_of(kind, project=True)
     assert PROFILES.index(chosen) <= PROFILES.index("workspace")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("own", PROFILES)
-@pytest.mark.parametrize("project", PROFILES)
+@each_row("kind", KINDS)
+@each_row("own", PROFILES)
+@each_row("project", PROFILES)
 def test_a_project_cannot_loosen_a_profile(kind: Any, own: Any, project: Any) -> None:
     settings = layered({kind: own}, {kind: project})
     assert settings.profile_of(kind) == strictest(own, project)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("own", "project", "name", "expected"),
     [
         ({}, {"enabled": False}, "enabled", True),
@@ -100,7 +102,7 @@ def test_a_project_only_lowers_limits(own: Any, project: Any, name: str, expecte
     assert getattr(settings.limits, name) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "named"),
     [
         ({"profil": "open"}, "profil"),

@@ -16,6 +16,7 @@ from hookline.sandbox import Sandbox, SandboxError
 from hookline.sandbox.sandbox import probe
 from hookline.system.children.process import run
 
+from ..tables import each_row
 from .sandbox_probe import SECRET
 
 pytestmark = pytest.mark.skipif(probe()[0] != "bubblewrap", reason=f"needs bubblewrap: {probe()[1]}")
@@ -92,7 +93,7 @@ def holds(workspace: Path, folder: Path) -> None:
     assert SECRET not in said
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "a b",

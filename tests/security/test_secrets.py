@@ -6,6 +6,7 @@ import pytest
 
 from hookline.policy.redaction import RedactionSettings, Redactor
 
+from ..tables import each_row
 from .secret_corpus import HARMLESS, SECRETS, TOKENS
 
 REDACTOR = Redactor(["secrets", "cards"])
@@ -16,7 +17,7 @@ def parts(marked: str) -> tuple[str, list[str]]:
     return marked.replace("«", "").replace("»", ""), MARKED.findall(marked)
 
 
-@pytest.mark.parametrize("marked", SECRETS)
+@each_row("marked", SECRETS)
 def test_a_secret_in_a_text_is_found(marked: str):
     text, secrets = parts(marked)
     found = REDACTOR.text(text)
@@ -28,18 +29,18 @@ def test_a_secret_in_a_text_is_found(marked: str):
     assert REDACTOR.text(found) == found
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@each_row("text", HARMLESS)
 def test_a_harmless_text_is_left_alone(text: str):
     assert REDACTOR.text(text) == text
 
 
-@pytest.mark.parametrize("token", TOKENS)
-@pytest.mark.parametrize("around", ['"{}"', "ü{}ü", "\n{}\n", "({})", "x={};", "ßß: {}, and"])
+@each_row("token", TOKENS)
+@each_row("around", ['"{}"', "ü{}ü", "\n{}\n", "({})", "x={};", "ßß: {}, and"])
 def test_a_token_is_found_whatever_stands_around_it(token: str, around: str):
     assert token not in REDACTOR.text(around.format(token))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "found"),
     [
         ({"api_keys": ["a", "b"]}, {"api_keys": ["[redacted secret]", "[redacted secret]"]}),

@@ -2,11 +2,10 @@
 
 import time
 
-import pytest
-
 from hookline.ext.command_hooks.matcher import ToolCondition
 from hookline.text.shell import command_pattern, commands_of
 
+from ..tables import each_row
 from .spellings import lines
 
 NO_PUSH = command_pattern("git push *")
@@ -537,19 +536,19 @@ foo >out 2>err
 """Everyday commands that a reader which refuses too much would make useless."""
 
 
-@pytest.mark.parametrize("command", HIDDEN)
+@each_row("command", HIDDEN)
 def test_a_program_that_runs_another_is_followed_or_opaque(command):
     found = commands_of(command)
     assert found.opaque or NO_PUSH.match(found)
     assert ToolCondition("Bash(git push *)").holds(("Bash",), {"command": command}, "/work/x")
 
 
-@pytest.mark.parametrize("command", READABLE)
+@each_row("command", READABLE)
 def test_an_everyday_command_is_understood(command):
     assert commands_of(command).unclear == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "program"),
     [
         ("sometool rm -rf /", "rm"),
@@ -570,10 +569,8 @@ def test_a_command_among_the_arguments_of_another_program_is_reported(command, p
     assert program in commands_of(command).programs
 
 
-@pytest.mark.parametrize(
-    "program", ["test", "declare", "psql -c", "sqlite3 x", "git", "make", "sometool", "tar"]
-)
-@pytest.mark.parametrize("unit", ["[", "[$", "a=", "-c ", "rm ", ".", "\\\\", "x:", "/bin/"])
+@each_row("program", ["test", "declare", "psql -c", "sqlite3 x", "git", "make", "sometool", "tar"])
+@each_row("unit", ["[", "[$", "a=", "-c ", "rm ", ".", "\\\\", "x:", "/bin/"])
 def test_the_longest_argument_is_read_in_time(program, unit):
     began = time.process_time()
     commands_of(f"{program} '{unit * (90_000 // len(unit))}'")

@@ -13,6 +13,7 @@ from hookline.policy import Policy, strictest
 from hookline.policy.facts import Facts
 from hookline.text.shell.reader import commands_of
 
+from ..tables import each_row
 from .spellings import DESTROY, OTHER, PUSH, PUSH_LINES, SECRET, UNREADABLE
 
 NO_PUSH = Policy.load({"default": "allow", "floor": {"deny": {"commands": ["git push *"]}}})
@@ -44,13 +45,13 @@ def workspace(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("command", [*PUSH, *PUSH_LINES])
+@each_row("command", [*PUSH, *PUSH_LINES])
 async def test_a_denied_command_is_denied_however_it_is_written(command):
     assert await decided(NO_PUSH, command) is Decision.DENY
     assert await decided(ASK_PUSH, command) is Decision.ASK
 
 
-@pytest.mark.parametrize("command", [*PUSH, *PUSH_LINES])
+@each_row("command", [*PUSH, *PUSH_LINES])
 def test_a_hook_on_a_command_fires_however_it_is_written(command):
     subjects, tool_input = ("Bash",), {"command": command}
     assert ToolCondition("Bash(git push *)").holds(subjects, tool_input, "/work/x")
@@ -58,13 +59,13 @@ def test_a_hook_on_a_command_fires_however_it_is_written(command):
     assert ToolCondition("Bash(git *)").holds(subjects, tool_input, "/work/x")
 
 
-@pytest.mark.parametrize("command", OTHER)
+@each_row("command", OTHER)
 async def test_other_commands_are_not_taken_for_it(command):
     assert await decided(NO_PUSH, command) is Decision.ALLOW
     assert not ToolCondition("Bash(git push *)").holds(("Bash",), {"command": command}, "/work/x")
 
 
-@pytest.mark.parametrize("command", UNREADABLE)
+@each_row("command", UNREADABLE)
 async def test_what_cannot_be_understood_is_opaque_and_never_allowed(command):
     found = commands_of(command)
     assert found.opaque
@@ -74,17 +75,17 @@ async def test_what_cannot_be_understood_is_opaque_and_never_allowed(command):
     assert ToolCondition("Bash(terraform *)").holds(("Bash",), {"command": command}, "/work/x")
 
 
-@pytest.mark.parametrize("command", SECRET)
+@each_row("command", SECRET)
 async def test_a_secret_is_protected_however_it_is_named(command, workspace):
     assert await decided(PACKS, command, workspace) is not Decision.ALLOW
 
 
-@pytest.mark.parametrize("command", DESTROY)
+@each_row("command", DESTROY)
 async def test_destruction_is_asked_about_however_it_is_written(command, workspace):
     assert await decided(DESTRUCTIVE, command, workspace) is not Decision.ALLOW
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "cat .env", "cat .e*", "cat .[[:alpha:]]nv", "cat ./sub/../.env", "cat {.env,x}", "cat < .env",
@@ -98,7 +99,7 @@ async def test_the_floor_protects_a_path_however_it_is_named(command, workspace)
     assert await decided(NO_ENV, command, workspace) is Decision.DENY
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "cat README.md",
@@ -118,7 +119,7 @@ async def test_other_files_are_not_taken_for_a_secret(command, workspace):
     assert await decided(PACKS, command, workspace) is Decision.ALLOW
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "command"),
     [
         ("terraform destroy *", "terraform -chdir=x destroy"),
@@ -156,7 +157,7 @@ async def test_a_pattern_knows_options_subcommands_and_abbreviations(pattern, co
     assert await decided(policy, command) is Decision.DENY
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "command"),
     [
         ("rm -rf *", "rm -r x"),

@@ -17,6 +17,7 @@ from hookline.cli.terminal import GuardedStream, guarded, style, unguarded
 from hookline.text.printable import printable, visible
 
 from ..commandline import here
+from ..tables import each_row
 
 PAYLOADS = {
     "clear the screen": "\x1b[2J\x1b[H",
@@ -66,7 +67,7 @@ def steering(text: str) -> list[str]:
 # --- the function ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+@each_row("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_what_steers_a_terminal_is_spelled_out(payload):
     shown = printable(f"before {payload} after")
     assert steering(shown) == []
@@ -83,7 +84,7 @@ def test_json_stays_the_same_document(payload):
     assert json.loads(printable(json.dumps(data, ensure_ascii=False))) == data
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "plain",
@@ -111,7 +112,7 @@ def test_every_control_character_of_unicode_is_caught():
     assert missed == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("coloured", "plain"),
     [
         ("\x1b[31mred\x1b[0m", "red"),

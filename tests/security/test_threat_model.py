@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ..tables import each_row
+
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "threat-model.md").read_text()
 BOUNDARIES = TEXT.partition("## Boundaries")[2].partition("\n## ")[0]
@@ -29,7 +31,7 @@ def test_there_are_boundaries():
     assert len(ROWS) >= 30
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@each_row("row", ROWS, ids=lambda row: row[0])
 def test_every_boundary_names_a_test_that_exists(row):
     boundary, holds, test = row
     assert boundary

@@ -15,6 +15,8 @@ from hookline.ext.tools.addresses import Reachable
 from hookline.ext.tools.fetch_url import fetch_tool
 from hookline.tools import Registry, ToolArgumentError, ToolError
 
+from ..tables import each_row
+
 default = Registry(builtin_tools()).get("fetch_url")
 fetch = fetch_tool(allow=["127.0.0.1/32"], largest=100_000)
 
@@ -173,7 +175,7 @@ async def test_by_default_nothing_but_public_addresses_is_reached(call, server):
     assert len(Pages.seen) == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
      "224.0.0.1", "255.255.255.255", "240.0.0.1", "::1", "::", "fe80::1", "fc00::1", "ff02::1",

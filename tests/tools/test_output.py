@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from hookline.tools import ToolOutputError, cut, cut_content, model_content
 from hookline.types import ImagePart, TextPart
 
+from ..tables import each_row
+
 
 @dataclass
 class Point:
@@ -23,7 +25,7 @@ class Box(BaseModel):
     label: str = "ü"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "content"),
     [
         ("as it is\n", "as it is\n"),

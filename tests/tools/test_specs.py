@@ -15,6 +15,8 @@ from hookline.specs import (
     ToolSpec,
 )
 
+from ..tables import each_row
+
 
 def test_the_example_of_the_hookspec_catalog_constructs_unchanged():
     spec = ToolSpec(
@@ -78,7 +80,7 @@ def test_skills_stores_packs_and_manifests_construct():
     assert (manifest.order, manifest.api_version) == (5000, "1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "field"),
     [
         (lambda: ToolSpec(name="x", colour="red"), "colour"),

@@ -8,6 +8,8 @@ import pytest
 from hookline.ext.triggers.errors import TriggerError
 from hookline.ext.triggers.schedule import Schedule
 
+from ..tables import each_row
+
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 
 
@@ -43,12 +45,12 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "zone", "start", "hours", "expected"), TABLE)
+@each_row(("expression", "zone", "start", "hours", "expected"), TABLE)
 def test_moments_where_the_clocks_change(expression, zone, start, hours, expected):
     assert moments(expression, zone, start, hours) == expected
 
 
-@pytest.mark.parametrize(("expression", "zone", "start", "hours", "expected"), TABLE)
+@each_row(("expression", "zone", "start", "hours", "expected"), TABLE)
 def test_it_does_not_matter_where_one_begins_to_look(expression, zone, start, hours, expected):
     schedule = Schedule(expression, zone)
     whole = list(takewhile(lambda m: m <= at(start) + hours * 3600, schedule.after(at(start))))

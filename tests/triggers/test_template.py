@@ -4,6 +4,8 @@ import pytest
 
 from hookline.ext.triggers import Template, TemplateError
 
+from ..tables import each_row
+
 PAYLOAD = {"order": {"id": 17, "items": ["ink", {"name": "paper"}]}, "who": "Ä {x}", "a-b": None}
 
 
@@ -41,7 +43,7 @@ def test_a_field_that_is_not_there_is_named(text, missing):
         Template(text).fill(PAYLOAD)
 
 
-@pytest.mark.parametrize("text", ["{", "a } b", "{a b}", "{}", "{a!r}", "{a:>10}", "{a[0]}", "{a..b}"])
+@each_row("text", ["{", "a } b", "{a b}", "{}", "{a!r}", "{a:>10}", "{a[0]}", "{a..b}"])
 def test_what_is_no_template_is_refused_when_it_is_read(text):
     with pytest.raises(TemplateError):
         Template(text)

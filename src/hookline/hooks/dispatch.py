@@ -17,7 +17,7 @@ from .errors import MissingArgument, NotAwaited, WrongResult, error_text
 from .implementation import Arguments, Implementation, awaited, discard, is_awaitable
 from .observers import failed, ruled
 from .reducers import HELPERS, lowest_first
-from .source import Bound, CallShape, Plan, pieces_of, writer
+from .source import UNROLL, Bound, CallShape, Plan, pieces_of, writer
 from .spec import HookSpec, type_name
 from .timeouts import limited
 from .verdict import Denied, unsettled
@@ -38,7 +38,7 @@ def compile_dispatch(plan: Plan) -> Fire:
     bounds = [bind(plan, impl) for impl in plan.implementations]
     spec = plan.spec
     key = (
-        plan.params, plan.sync, plan.emits, plan.traced, plan.reducer, plan.errors, plan.check,
+        plan.params, plan.sync, plan.emits, plan.traced, plan.reducer, plan.errors, spec.check,
         spec.reducer, spec.match_source, len(spec.classes or ()) == 1, tuple(b.shape for b in bounds),
     )  # fmt: skip
     code = _codes.get(key) or _compile(key, writer(plan, bounds).source())
@@ -78,21 +78,32 @@ def bind(plan: Plan, impl: Implementation) -> Bound:
 def _names(plan: Plan, bounds: list[Bound]) -> dict[str, Any]:
     """Every name that the generated source refers to."""
     spec, classes, resumption = plan.spec, plan.spec.classes or (), Resumption(plan)
-    names = _COMMON.copy()
-    names.update(plan.reducer.names)
-    names["_T"] = classes[0] if len(classes) == 1 else None
-    names["_types"] = frozenset(classes)
-    names["_fits"] = spec.accepts
-    names["_settle"] = settle_sync if plan.sync else settle
-    names["_denial"] = spec.reducer.denial(spec)
-    names["_lowest_first"] = lowest_first(spec)
-    names["_told"] = plan.told
-    names["_resume"], names["_blame"] = resumption.resume, resumption.blame
-    for suffix, group, looped in pieces_of(bounds):
-        if looped:
-            names[f"_run{suffix}"] = tuple(tuple(bound.names().values()) for bound in group)
-        else:
-            names.update(group[0].names(suffix))
+    names: dict[str, Any] = {
+        "__builtins__": _COMMON,
+        "_T": classes[0] if len(classes) == 1 else None,
+        "_types": frozenset(classes),
+        "_fits": spec.accepts,
+        "_settle": settle_sync if plan.sync else settle,
+        "_denial": spec.reducer.denial(spec),
+        "_lowest_first": lowest_first(spec),
+        "_told": plan.told,
+        "_resume": resumption.resume,
+        "_blame": resumption.blame,
+        **plan.reducer.names,
+    }
+    if len(bounds) > UNROLL:
+        for piece in pieces_of(bounds):
+            if piece.looped:
+                names[f"_run{piece.suffix}"] = tuple(tuple(b.names().values()) for b in piece.bounds)
+            else:
+                names.update(piece.bounds[0].names(piece.suffix))
+        return names
+    for number, bound in enumerate(bounds):
+        names[f"_h{number}"], names[f"_i{number}"] = bound.call, bound.impl
+        if bound.shape.when is not None:
+            names[f"_w{number}"] = bound.when
+        if bound.shape.once:
+            names[f"_o{number}"] = bound.impl.take
     return names
 
 
@@ -202,7 +213,7 @@ def check(value: Any, impl: Implementation) -> Any:
 def wrong_result(value: Any, impl: Implementation) -> WrongResult:
     """Return the error for a result of the wrong type."""
     spec = impl.spec
-    got = repr(value) if spec.has_literal else type(value).__name__
+    got = repr(value) if spec.check == "value" else type(value).__name__
     return WrongResult(
         f"{impl.name} returned {got} on hook {spec.name!r}, "
         f"which takes {type_name(spec.result)} or None ({impl.location})"
@@ -299,9 +310,10 @@ def denied(error: Exception, impl: Implementation) -> Denied:
 
 
 _COMMON: dict[str, Any] = {
-    **HELPERS, "__builtins__": builtins, "Exception": Exception,
+    **vars(builtins), **HELPERS,
     "_check": check, "_note": note, "_skip": skip, "_deny": deny, "_denied": denied,
     "_unsettled": unsettled, "_plain": PLAIN,
     "_clock": perf_counter, "_NotAwaited": NotAwaited, "_WrongResult": WrongResult,
     "_ruled": ruled, "_failed": failed, "_results_before": results_before,
 }  # fmt: skip
+"""What every generated function refers to; it takes the place of the builtins in their globals."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable
 from contextvars import ContextVar
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from .annotations import type_name
@@ -29,6 +30,9 @@ R = TypeVar("R")
 C = TypeVar("C", bound=Collected)
 
 
+sort_key = attrgetter("sort_key")
+
+
 class Selection(NamedTuple):
     """Some of a hook's implementations."""
 
@@ -42,13 +46,16 @@ class Selection(NamedTuple):
         return id(impl.plugin) not in self.without and (self.only is None or id(impl) in self.only)
 
 
+ALL = Selection()
+
+
 class Way(NamedTuple):
     """One way of calling a hook; each has a function of its own."""
 
     face: str
     sync: bool
     passed: tuple[str, ...]
-    selection: Selection = Selection()
+    selection: Selection = ALL
 
 
 class HookBase:
@@ -90,7 +97,7 @@ class HookBase:
         attached = [*self.implementations]
         for scope in self._hooks.line_of(key):
             attached += self._scopes.get(scope, ())
-        return sorted(attached, key=lambda impl: (not impl.wrapper, impl.sort_key))
+        return sorted(attached, key=sort_key)
 
     def count(self) -> int:
         """Return how many implementations are attached, including scoped ones."""
@@ -222,7 +229,7 @@ class HookBase:
             plan, wrappers, observers = self._plan(self._way)
             spec = self.spec
             about = [f"{spec.reducer}, {spec.order.value} first, errors: {plan.errors.value}"]
-            if plan.check == "class" and len(spec.classes or ()) == 1:
+            if spec.check == "class" and len(spec.classes or ()) == 1:
                 about.append(f"_T is {type_name(spec.result)}, the class of a result")
             about += [f"wrapped by {impl.place}" for impl in wrappers]
             if observers:
@@ -252,24 +259,19 @@ class HookBase:
             if name and name not in way.passed:
                 raise CallError(f"a call of hook {spec.name!r} needs the argument {name!r}")
         chosen = self.run_order(key)
-        if way.selection != Selection():
+        if way.selection is not ALL:
             chosen = [impl for impl in chosen if way.selection.keeps(impl)]
         emits = way.face == "emit"
-        wrappers = [i for i in chosen if i.wrapper] if emits or way.face == "call" else []
-        observers = [each for each in self._hooks.observers if each.wants(spec, chosen)]
+        wrappers = [impl for impl in chosen if impl.wrapper]
+        if wrappers:
+            chosen = chosen[len(wrappers) :]
+            wrappers = wrappers if emits or way.face == "call" else []
+        observers = [each for each in self._hooks.observers if each.wants(spec, [*wrappers, *chosen])]
         traced = any(each.notes for each in observers)
-        layered = wrappers or emits or reducer.nested or any(each.waits for each in observers)
-        plan = Plan(
-            spec,
-            tuple(i for i in chosen if not i.wrapper),
-            reducer,
-            errors,
-            sync=way.sync,
-            passed=way.passed,
-            emits=emits,
-            traced=traced,
-            told=telling(observers, Observed(spec, way.passed)) if traced and not layered else None,
-        )
+        told = None
+        if traced and not (wrappers or emits or reducer.nested or any(o.waits for o in observers)):
+            told = telling(observers, Observed(spec, way.passed))
+        plan = Plan(spec, tuple(chosen), reducer, errors, way.sync, way.passed, emits, traced, told)
         return plan, wrappers, observers
 
     def _compile(self, way: Way, key: Any) -> Fire:

@@ -16,6 +16,12 @@ from .spec import HookSpec, type_name
 
 log = logging.getLogger("hookline.hooks")
 
+_ONLY, _PLAIN, _BY_NAME = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.KEYWORD_ONLY,
+)
+
 When = str | Pattern[str] | Callable[..., Any]
 
 
@@ -46,16 +52,15 @@ class Arguments(NamedTuple):
     subject: str | None = None
     """It takes one expression on the parameters instead: `event.tool_name`."""
 
-    def missing(self, passed: Iterable[str]) -> list[str]:
+    def missing(self, passed: tuple[str, ...]) -> list[str]:
         """Return the required parameters that were not passed."""
         required = {self.subject.partition(".")[0]} if self.subject else self.required
-        return sorted(required.difference(passed))
+        return sorted(missing) if (missing := required.difference(passed)) else []
 
-    def source(self, params: Iterable[str]) -> str:
+    def source(self, given: tuple[str, ...]) -> str:
         """Return the argument list of a call as source text: `message, state=state`."""
         if self.subject:
             return self.subject
-        given = list(params)
         parts: list[str] = []
         used: set[str] = set()
         by_name = False
@@ -80,7 +85,7 @@ class Implementation:
 
     __slots__ = (
         "_location", "arguments", "function", "guard", "index", "is_async", "left_behind", "name",
-        "order", "plugin", "seq", "spec", "take", "timeout", "tryfirst", "trylast", "when",
+        "order", "plugin", "seq", "sort_key", "spec", "take", "timeout", "tryfirst", "trylast", "when",
         "when_arguments", "wrapper",
     )  # fmt: skip
 
@@ -116,7 +121,15 @@ class Implementation:
         self.is_async = is_async(function)
         self.arguments = arguments_of(spec, function, by_position=plugin is None)
         self.when, self.when_arguments = self._filter(options.get("when"))
+        self.sort_key = self._sort_key()
         self._check(options)
+
+    def _sort_key(self) -> tuple[int, int, float, int, int]:
+        """Return its place in the run order of its hook: wrappers outside, and guards judge last."""
+        group = -1 if self.wrapper else 1 if self.guard and self.spec.reducer.guarded else 0
+        tried = 0 if self.tryfirst else 2 if self.trylast else 1
+        newest = self.tryfirst or (self.spec.order is NEWEST and not self.trylast)
+        return (group, tried, self.order, -self.seq if newest else self.seq, self.index)
 
     @property
     def location(self) -> str:
@@ -127,17 +140,6 @@ class Implementation:
     def place(self) -> str:
         """Its name and where it is written, on one line."""
         return " ".join(f"{self.name} ({self.location})".split())
-
-    @property
-    def sort_key(self) -> tuple[int, int, float, int, int]:
-        """Its place in the run order of its hook."""
-        guards_last = 1 if self.guard and self.spec.reducer.guarded else 0
-        if self.tryfirst:
-            return (guards_last, 0, self.order, -self.seq, self.index)
-        if self.trylast:
-            return (guards_last, 2, self.order, self.seq, self.index)
-        newest = self.spec.order is NEWEST
-        return (guards_last, 1, self.order, -self.seq if newest else self.seq, self.index)
 
     def is_of(self, function: Callable[..., Any]) -> bool:
         """Return whether this was made from that callable: the same object, or method of one."""
@@ -310,29 +312,24 @@ def parameters_of(spec: HookSpec, function: Callable[..., Any]) -> Iterable[tupl
 
 def plain_parameters(function: FunctionType | MethodType) -> list[tuple[str, Any, bool]]:
     """Do the same for a def from its code: `inspect.signature` costs twenty times as much."""
-    kinds = inspect.Parameter
     code = function.__code__
-    count, names = code.co_argcount, code.co_varnames
-    defaults = len(function.__defaults__ or ())
-    keyword_defaults: dict[str, Any] = getattr(function, "__kwdefaults__", None) or {}
-    by_position = code.co_posonlyargcount
+    by_name: dict[str, Any] = getattr(function, "__kwdefaults__", None) or {}
+    names, count = code.co_varnames, code.co_argcount
+    end = count + code.co_kwonlyargcount
+    required = count - len(function.__defaults__ or ())
     found: list[tuple[str, Any, bool]] = [
-        (
-            name,
-            kinds.POSITIONAL_ONLY if position < by_position else kinds.POSITIONAL_OR_KEYWORD,
-            position >= count - defaults,
-        )
-        for position, name in enumerate(names[:count])
+        (name, _ONLY if number < code.co_posonlyargcount else _PLAIN, number >= required)
+        for number, name in enumerate(names[:count])
     ]
     if isinstance(function, MethodType):
-        del found[0:1]
-    end = count + code.co_kwonlyargcount
-    found.extend((n, kinds.KEYWORD_ONLY, n in keyword_defaults) for n in names[count:end])
-    if code.co_flags & inspect.CO_VARARGS:
-        found.append((names[end], kinds.VAR_POSITIONAL, False))
-        end += 1
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        found.append((names[end], kinds.VAR_KEYWORD, False))
+        del found[:1]
+    if len(names) > count:  # what follows, and the function's own variables
+        found += [(name, _BY_NAME, name in by_name) for name in names[count:end]]
+        if code.co_flags & inspect.CO_VARARGS:
+            found.append((names[end], inspect.Parameter.VAR_POSITIONAL, False))
+            end += 1
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            found.append((names[end], inspect.Parameter.VAR_KEYWORD, False))
     return found
 
 

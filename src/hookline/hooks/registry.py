@@ -161,7 +161,7 @@ class HookRegistry(Faces):
             )
         if not callable(handler):
             raise RegistrationError(f"a handler must be callable, not {handler!r}")
-        for option in set(options).difference(Options.__annotations__):
+        for option in options.keys() - Options.__annotations__ if options else ():
             raise RegistrationError(
                 f"unknown option {option!r}{suggestion(option, Options.__annotations__)}"
             )

@@ -70,13 +70,6 @@ class Plan(NamedTuple):
         return (*self.passed, *(name for name, wanted in hidden if wanted))
 
     @property
-    def check(self) -> str:
-        """How results are checked: by `class`, by `value`, or `""` for not at all."""
-        if not self.spec.reducer.checked or self.spec.classes is None:
-            return ""
-        return "value" if self.spec.has_literal else "class"
-
-    @property
     def quiet(self) -> bool:
         """Whether most results are None, so that this is tested first."""
         return any(r.stops or r.folds or not r.checked for r in (self.reducer, self.spec.reducer))
@@ -162,7 +155,7 @@ class Writer:
             re.sub(r"\b_i\b", "_i§", lines).splitlines()
             for lines in (plan.reducer.start, plan.reducer.add, plan.reducer.fail)
         )
-        self.check, self.quiet = plan.check, plan.quiet
+        self.check, self.quiet = plan.spec.check, plan.quiet
         self.one_class = self.check == "class" and len(plan.spec.classes or ()) == 1
         self.noting = plan.emits or plan.traced or plan.reducer.every
         self.pieces = pieces_of(bounds)

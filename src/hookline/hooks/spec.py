@@ -28,6 +28,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
+    Literal,
     Protocol,
     Self,
     TypedDict,
@@ -114,12 +115,24 @@ class HookSpec:
     function: Callable[..., Any] | None = None
     classes: tuple[type, ...] | None = field(default=None, init=False, repr=False)
     """The classes a result may have, or None if it may be anything."""
-    has_literal: bool = field(default=False, init=False, repr=False)
-    """Results are checked by value: the result type has a `Literal` in it."""
+    check: Literal["class", "value", ""] = field(default="", init=False, repr=False)
+    """How a result is checked: by its class, by its value for a `Literal`, or not at all."""
+    match_source: str | None = field(default=None, init=False, repr=False)
+    """The match field as an expression on the parameters."""
+    scope_source: tuple[str, str] = field(default=("", ""), init=False, repr=False)
+    """The parameter that carries the scope key, and the attribute of it, if it is one."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", outer_classes(self.result))
-        object.__setattr__(self, "has_literal", has_literal(self.result))
+        parameter, _, attribute = (self.scope or "").partition(".")
+        classes = outer_classes(self.result)
+        by = "value" if has_literal(self.result) else "class"
+        for name, value in (
+            ("classes", classes),
+            ("check", by if self.reducer.checked and classes is not None else ""),
+            ("match_source", f"event.{self.match}" if self.match and self.event else self.match),
+            ("scope_source", (parameter, attribute)),
+        ):
+            object.__setattr__(self, name, value)
         if problem := self._problem():
             raise DeclarationError(f"hook {self.name!r}: {problem}")
 
@@ -128,22 +141,11 @@ class HookSpec:
         """Whether the first value that is not None is the answer."""
         return self.reducer.firstresult
 
-    @property
-    def match_source(self) -> str | None:
-        """The match field as an expression on the parameters."""
-        return f"event.{self.match}" if self.match and self.event else self.match
-
-    @property
-    def scope_source(self) -> tuple[str, str]:
-        """The parameter that carries the scope key, and the attribute of it, if it is one."""
-        parameter, _, attribute = (self.scope or "").partition(".")
-        return parameter, attribute
-
     def accepts(self, value: Any) -> bool:
         """Return whether a value, not None, is of the declared type: its outer class."""
         if self.classes is None:
             return True
-        return isinstance(value, self.classes) and (not self.has_literal or fits(value, self.result))
+        return isinstance(value, self.classes) and (self.check != "value" or fits(value, self.result))
 
     def returns_only(self, *classes: type) -> bool:
         """Return whether every legal result is of these classes, or the type says nothing."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from time import perf_counter
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from .dispatch import Fire, adapter, bind, check, forward, note, refusing, skip, wrong_result
+from .dispatch import Fire, adapter, bind, check, forward, note, skip, wrong_result
 from .errors import CallError, RegistrationError, WrongResult
-from .implementation import Arguments, Implementation, awaitable, awaited, finish
+from .implementation import Implementation, awaitable, awaited, finish
 from .observers import Note, failed, returned
-from .reducers import SKIP
+from .reducers import RAISE, SKIP, Errors
 from .source import Plan
 
 UNCHANGED: Any = object()
@@ -103,86 +104,72 @@ def wrapped(core: Fire, plan: Plan, wrappers: Sequence[Implementation]) -> Fire:
 
 def _wrapped(inner: Fire, plan: Plan, impl: Implementation) -> Fire:
     """Put one generator around a dispatch."""
-    start = _starter(impl, plan.passed)
-    skips = plan.errors is SKIP
+    level = _middleware(plan, impl)
 
     async def run(*args: Any) -> Any:
         notes: list[Note] = args[-1] if plan.traced else []
         started = perf_counter()
 
-        def failing(error: BaseException, skipped: bool) -> None:
-            """Note that the wrapper itself raised; unless it is skipped, name it on the error."""
-            failed(notes, impl, started, error)
-            if not skipped:
-                note(error, impl)
-                raise error
-            skip(cast("Exception", error), impl)
+        @contextmanager
+        def own(errors: Errors, inside: BaseException | None = None) -> Generator[None, None, None]:
+            """Blame the wrapper for what it raises, unless it lets an error from inside through."""
+            try:
+                yield
+            except BaseException as error:
+                if error is inside:
+                    raise
+                failed(notes, impl, started, error)
+                if errors is not SKIP or not isinstance(error, Exception):
+                    note(error, impl)
+                    raise
+                skip(error, impl)
 
-        try:
-            generator = start(*args[: len(plan.passed)])
-        except Exception as error:
-            failing(error, skips)
-            generator = None
+        generator = None
+        with own(plan.errors):
+            generator = _opened(level, args[: len(plan.passed)])
         if generator is None:
             return await inner(*args)
         try:
             value = await inner(*args)
-        except BaseException as error:
-            try:
-                value = _replacement(impl, plan, _resumed(impl, generator, generator.throw, error))
-            except BaseException as raised:
-                if raised is not error:
-                    failing(raised, False)
-                raise
-            finally:
-                if not isinstance(error, Exception):
-                    raise error  # cancellation and exit always propagate
+        except Exception as error:
+            with own(RAISE, error):
+                value = _closed(impl, plan, generator, generator.throw, error)
+                returned(notes, impl, started, value)
+        except BaseException as error:  # cancellation and exit always propagate
+            with suppress(BaseException), own(RAISE, error):
+                generator.throw(error)
+            raise
         else:
-            try:
-                value = _replacement(impl, plan, _resumed(impl, generator, generator.send, value))
-            except BaseException as raised:
-                failing(raised, skips and isinstance(raised, Exception))
-                return value
-        returned(notes, impl, started, value)
+            with own(plan.errors):
+                value = _closed(impl, plan, generator, generator.send, value)
+                returned(notes, impl, started, value)
         return value
 
     return run
 
 
-def _starter(impl: Implementation, passed: tuple[str, ...]) -> Fire:
-    """Return what runs a wrapper up to its `yield`; it gives None if the filter does not match."""
-
-    def ready(function: Fire, arguments: Arguments) -> Fire:
-        missing = arguments.missing(passed)
-        return refusing(impl, missing) if missing else adapter(function, arguments, passed)
-
-    start = ready(impl.function, impl.arguments)
-    when = ready(impl.when, impl.when_arguments) if impl.when is not None else None
-
-    def open_generator(*args: Any) -> Generator[Any, Any, Any] | None:
-        if when is not None and not when(*args):
-            return None
-        generator = start(*args)
-        for _ in generator:
-            return generator
-        raise RegistrationError(f"{impl.name} on hook {impl.spec.name!r} did not yield")
-
-    return open_generator
+def _opened(level: Middleware, args: tuple[Any, ...]) -> Generator[Any, Any, Any] | None:
+    """Run a wrapper up to its `yield`; None if its filter does not match."""
+    if not level.applies(args):
+        return None
+    generator = level.call(*args)
+    for _ in generator:
+        return generator
+    raise RegistrationError(f"{level.impl.name} on hook {level.impl.spec.name!r} did not yield")
 
 
-def _resumed(impl: Implementation, generator: Generator[Any, Any, Any], resume: Fire, what: Any) -> Any:
-    """Give a wrapper the reduced value or the error, and return what it returns."""
+def _closed(
+    impl: Implementation, plan: Plan, generator: Generator[Any, Any, Any], resume: Fire, what: Any
+) -> Any:
+    """Give a wrapper the reduced value or the error, and return what it puts in its place."""
+    reducer = plan.reducer
     try:
         resume(what)
     except StopIteration as stop:
-        return stop.value
-    generator.close()
-    raise RegistrationError(f"{impl.name} on hook {impl.spec.name!r} yields more than once")
-
-
-def _replacement(impl: Implementation, plan: Plan, value: Any) -> Any:
-    """Check what a wrapper returned: it must be of the class of the reduced value."""
-    reducer = plan.reducer
+        value = stop.value
+    else:
+        generator.close()
+        raise RegistrationError(f"{impl.name} on hook {impl.spec.name!r} yields more than once")
     if not reducer.checked or (value is None and reducer.firstresult):
         return None
     if reducer.reduced is None:

@@ -22,7 +22,7 @@ def hookline(tmp_path, monkeypatch, capsys):
 def test_the_reference_page_is_up_to_date():
     made = markdown(CATALOG)
     kept = (DOCS / "hooks.md").read_text()
-    assert kept == made, "docs/hooks.md is stale: hookline hooks --markdown > docs/hooks.md"
+    assert kept == made, "docs/hooks.md is stale: python scripts/declared_hooks.py"
 
 
 def test_the_page_has_a_section_for_every_hook():

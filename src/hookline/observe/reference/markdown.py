@@ -105,7 +105,7 @@ def page(catalog: Catalog) -> Iterator[str]:
     """The lines of the page."""
     yield "# Hook reference"
     yield ""
-    yield "<!-- Made by `hookline hooks --markdown > docs/hooks.md`; a test fails when it is stale. -->"
+    yield "<!-- Made by `scripts/declared_hooks.py`; a test fails when it is stale. -->"
     yield ""
     yield f"Every hook that Hookline declares: {len(catalog)} of them. [How hooks work](kernel.md)"
     yield "explains the terms; `hookline hooks NAME` shows one hook in the terminal."

@@ -241,6 +241,10 @@ class AgentUsage(HooklineError, RuntimeError):
     """An agent is used in a way that cannot work; the message says what to do instead."""
 
 
+class OutputInvalid(AgentError, ValueError):
+    """An answer does not have the form that was asked for."""
+
+
 class Blocked(AgentError):
     """A gate blocked a model call, its result or the answer."""
 

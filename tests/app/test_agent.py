@@ -277,6 +277,25 @@ async def test_close_closes_it_at_once_and_for_good():
         agent.run_sync("b")
 
 
+async def test_a_model_that_agents_share_is_closed_with_the_last_of_them():
+    closed = []
+
+    class Shared(ScriptedModel):
+        async def close(self) -> None:
+            closed.append(1)
+
+    model = Shared([Turn("hello")], repeat=True)
+    first, second, unused = Agent(model), Agent(model), Agent(model)
+    await first.run("a")
+    await second.run("b")
+    await first.close()
+    assert closed == []
+    await second.close()
+    assert closed == [1]
+    await unused.close()
+    assert closed == [1]
+
+
 async def test_close_reaches_the_background_loop():
     life = Life()
     agent = Agent(says("hello"), plugins=[life])

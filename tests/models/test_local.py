@@ -7,10 +7,14 @@ import subprocess
 import sys
 import time
 from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from hookline import Agent
+from hookline.agent.run import Limits
 from hookline.models import (
     ContextOverflow,
     LocalModel,
@@ -285,3 +289,16 @@ asyncio.run(main())
         [sys.executable, "-c", code, str(models_home)], capture_output=True, text=True, timeout=20
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@dataclass
+class Weather:
+    sky: Literal["sunny", "rainy"]
+    degrees: int
+
+
+async def test_a_typed_answer_is_held_to_a_grammar(shared_model):
+    """No retry is needed for valid JSON; whether it is right is another matter."""
+    agent = Agent(shared_model, output=Weather, limits=Limits(output_retries=0))
+    output = (await agent.run("Rome: sunny, 20 degrees.")).output
+    assert output.sky in ("sunny", "rainy")

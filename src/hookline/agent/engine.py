@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterable
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hookline.errors import Cancelled, StepLimit, TooManyCalls
+from hookline.errors import Cancelled, OutputInvalid, StepLimit, TooManyCalls
 from hookline.events import (
     AgentEndEvent,
     AgentErrorEvent,
@@ -48,6 +48,9 @@ from .loops import LoopWatch
 from .model_call import Emit, FindModel, ModelAnswer, ModelCall
 from .retry import Retry
 from .run import AgentRun, new_hex
+
+if TYPE_CHECKING:
+    from .output import OutputForm
 
 INTERRUPTED = (
     "this call was interrupted before its result was known; it may or may not have taken effect. "
@@ -240,6 +243,8 @@ class Engine:
 
     async def _goes_on(self, run: AgentRun, journal: TapeJournal, emit: Emit) -> bool:
         """Whether there is more to do after an answer: somebody joined, or `agent_stop` says so."""
+        if run.output is not None and not await self._has_form(run, run.output, journal, emit):
+            return True
         if not run.steering and self._stop.live and run.sent_back < run.limits.sent_back:
             event = AgentStopEvent(list(run.messages), run.text)
             verdict = await self._stop.fire(event, run.ctx)
@@ -249,6 +254,23 @@ class Engine:
                 await self._say(run, journal, emit, reason, {"sent_back_by": verdict.decided_by})
                 return True
         return bool(run.steering)
+
+    async def _has_form(
+        self, run: AgentRun, output: OutputForm[Any], journal: TapeJournal, emit: Emit
+    ) -> bool:
+        """Whether an answer has its form; if not, tell the model what is wrong, a few times."""
+        try:
+            output.read(run.text)
+        except OutputInvalid as error:
+            run.misread += 1
+            if run.misread > run.limits.output_retries:
+                raise OutputInvalid(
+                    f"the model gave {run.misread} answers that are no {output.schema.name}: {error}"
+                ) from None
+            told = f"Your answer does not have the form that was asked for: {error}. Answer again."
+            await self._say(run, journal, emit, told, {"sent_back_by": "output"})
+            return False
+        return True
 
     async def _let_in(self, run: AgentRun, journal: TapeJournal, emit: Emit) -> None:
         """Take in the messages that joined since the last model call."""
@@ -318,6 +340,7 @@ class Engine:
             session_id=run.ctx.session_id,
             options=run.options,
             thinking=run.thinking,
+            output=None if run.output is None else run.output.schema,
         )
 
     def _schemas(self, run: AgentRun) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from hookline.events import (
 )
 from hookline.hooks import CallError, HookRegistry, Verdict
 from hookline.models import Model, ModelError, ModelRequest, ModelUnavailable
+from hookline.models.output import stream_answer
 from hookline.types import HookContext, Message, StreamEvent, ToolCall
 
 from .segments import WHOLE, HeldBack, Released, Streaming, closing
@@ -186,7 +187,7 @@ class ModelCall:
             if not verdict.allowed:
                 raise Blocked("the model call", verdict.reason, verdict.decided_by)
             request = with_messages(request, verdict.event.messages)
-        stream = model.stream(request)
+        stream = stream_answer(model, request)
         if not self._result.live:
             return stream
         if not self._result.count():

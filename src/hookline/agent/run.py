@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hookline.errors import BudgetSpent
 from hookline.models import Model
@@ -19,6 +19,9 @@ from .journal import CutOffTurn, TapeJournal
 from .retry import Patience
 from .segments import WHOLE, Streaming
 from .steering import Steering
+
+if TYPE_CHECKING:
+    from .output import OutputForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Limits:
     subagents: int = 100
     """How many subagents of one session run at once."""
     compacting: Compacting = field(default_factory=Compacting)
+    output_retries: int = 2
+    """How many times an answer of another form than `output` is sent back."""
     streaming: Streaming = WHOLE
     """How an answer is judged while it streams."""
     tool_calls: int = 128
@@ -83,6 +88,8 @@ class AgentRun:
     missing: list[str] = field(default_factory=list[str])
     """What the app runs without, kept with the turn."""
     thinking: str | None = None
+    output: OutputForm[Any] | None = None
+    """The form that the answer must have."""
     lineage: tuple[str, ...] = ()
     """The sessions above this one, the person's first."""
     on_phase: Callable[[Literal["turn", "compaction"]], None] = nobody_minds
@@ -96,6 +103,8 @@ class AgentRun:
     """Pieces of the model's text that are not on the tape yet."""
     error: Exception | None = None
     sent_back: int = 0
+    misread: int = 0
+    """How many answers did not have the form that was asked for."""
     task: asyncio.Task[None] | None = None
     cancelled: bool = False
     parked: bool = False

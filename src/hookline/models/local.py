@@ -36,6 +36,9 @@ from .prompt import (
 )
 from .runtime import INSTALL, Runtime, runtime_installed
 
+LONGEST_TEXT, MOST_ITEMS = 200, 10
+"""Characters of a text and items of a list in a typed answer, unless its type says otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
@@ -96,6 +99,7 @@ class LocalModel:
         self.settings = settings or LocalSettings()
         self.name = f"local:{path}" if path else "local"
         self.context_window: int | None = self.settings.context
+        self.native_output = True
         self._path = Path(path).expanduser() if path else None
         self._home = home
         self._progress = progress
@@ -108,8 +112,8 @@ class LocalModel:
         tools = offered_tools(request, self.settings.offer_tools)
         words = answer_name(tools) if tools and request.tool_choice == "auto" else None
         if words:
-            tools = [*tools, answer_tool(words)]
-        reply = _CallReply(words) if tools else _TextReply()
+            tools = [*tools, answer_tool(words, request.output)]
+        reply = _CallReply(words, typed=request.output is not None) if tools else _TextReply()
         job = _Job(_bodies(request, tools, words, self.settings))
         self._jobs.add(job)
         pending = self._worker.submit(self._run, job)
@@ -258,8 +262,9 @@ class _TextReply:
 class _CallReply(_TextReply):
     """A tool call: the JSON is gathered, and comes as one event."""
 
-    def __init__(self, words: str | None) -> None:
+    def __init__(self, words: str | None, *, typed: bool = False) -> None:
         self._words = words
+        self._typed = typed
         self._written = ""
 
     def take(self, chunk: dict[str, Any]) -> Iterator[StreamEvent]:
@@ -277,7 +282,8 @@ class _CallReply(_TextReply):
             raise ModelFailed(f"the local model made no tool call: {why}", transient=not cut)
         name, arguments = call
         if name == self._words:
-            yield StreamEvent("text", {"delta": read_answer(arguments)})
+            text = arguments if self._typed else read_answer(arguments)
+            yield StreamEvent("text", {"delta": text})
             return
         yield StreamEvent(
             "tool_call", {"id": f"call_{token_hex(8)}", "name": name, "arguments": arguments}
@@ -320,6 +326,8 @@ def _bodies(
     if type(limit) is not int or limit < 1:
         raise ModelFailed(f"max_tokens must be a whole number of at least 1, got {limit!r}")
     if not tools:
+        if request.output is not None:  # decoding is held to a grammar that is made from the schema
+            body["response_format"] = _held_to(_bounded(request.output.schema))
         return [body]
     return [
         body | {"response_format": _held_to(call_schema(tools, loose=loose))} for loose in (False, True)
@@ -328,6 +336,20 @@ def _bodies(
 
 def _held_to(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "call", "schema": schema}}
+
+
+def _bounded(schema: Any) -> Any:
+    """A schema under which every answer ends: a small model may never close a text or a list."""
+    if isinstance(schema, list):
+        return [_bounded(each) for each in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _bounded(value) for key, value in cast("dict[str, Any]", schema).items()}
+    if found.get("type") == "string" and not found.keys() & {"enum", "const", "pattern", "format"}:
+        found.setdefault("maxLength", LONGEST_TEXT)
+    if found.get("type") == "array":
+        found.setdefault("maxItems", MOST_ITEMS)
+    return found
 
 
 def _usage(chunk: dict[str, Any]) -> StreamEvent:

@@ -25,6 +25,8 @@ from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from hookline.types import Message, StreamEvent, TextPart
 
+from .output import OutputSchema
+
 ToolSchema: TypeAlias = dict[str, Any]
 """A tool as a model sees it: `name`, `description` and `parameters`, a JSON Schema."""
 
@@ -52,6 +54,8 @@ class ModelRequest:
     session_id: str = ""
     options: dict[str, Any] = field(default_factory=dict[str, Any])
     thinking: str | None = None
+    output: OutputSchema | None = None
+    """The form that the answer must have; None: any text."""
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ from hookline.text.foreign_json import parse_json
 from hookline.types import Message
 
 from .model import ModelRequest, ToolSchema, content_text
+from .output import OutputSchema
 
 DEFAULT_SYSTEM = "You are a helpful assistant."
 """Without any, a small model's template brings one of its own that confuses it."""
@@ -72,8 +73,10 @@ def answer_name(tools: Iterable[ToolSchema]) -> str:
     return name
 
 
-def answer_tool(name: str) -> ToolSchema:
-    """Answering in words, in the form of a tool."""
+def answer_tool(name: str, output: OutputSchema | None = None) -> ToolSchema:
+    """Answering in words, or in the form that is asked for, in the form of a tool."""
+    if output is not None:
+        return {"name": name, "description": "Give the final answer.", "parameters": output.schema}
     text = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     return {"name": name, "description": "Answer the user in words.", "parameters": text}
 
@@ -90,7 +93,7 @@ def call_messages(
     examples = [
         (said, _written({"name": name, "arguments": values})) for said, name, values in _EXAMPLES
     ]
-    if words:
+    if words and request.output is None:
         greeting = {"name": words, "arguments": {"text": "Hello! How can I help you?"}}
         examples.append(("Hello!", _written(greeting)))
     shown = [

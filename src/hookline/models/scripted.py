@@ -41,6 +41,7 @@ class ScriptedModel:
         record: bool = True,
     ) -> None:
         self.name = name
+        self.native_output = True
         self.context_window = context_window
         self.repeat = repeat
         self.record = record

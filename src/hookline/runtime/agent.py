@@ -27,7 +27,7 @@ from hookline.hookspecs import Hooks
 from hookline.types import Part, StreamEvent, text_of
 
 from .agent_loops import LoopScope, background
-from .agent_parts import hook_plugins, plain_policy, read_tools, register_handlers
+from .agent_parts import hook_plugins, output_form, plain_policy, read_tools, register_handlers
 from .embedded import AgentParts, EmbeddedApp, EmbeddedPlugin
 from .parent import Parent
 from .run_record import Result, RunRecord, current_record, note_gates, recording, tool_calls_of
@@ -103,6 +103,7 @@ class Agent(Generic[T]):
         self.instructions = instructions or ""
         self.output_type = output
         self._tools = read_tools(tools)
+        self._form = output_form(output)
         self._given_hooks, self._given_plugins = tuple(hooks), hook_plugins(plugins)
         self._policy = None if policy is None else plain_policy(policy)
         self._tape, self._limits = tape, limits
@@ -137,6 +138,7 @@ class Agent(Generic[T]):
             self._policy or plain_policy(None),
             self._limits or Limits(),
             MemoryTapeStore() if self._tape is None else self._tape,
+            self._form,
         )
         self.hooks.add(EmbeddedPlugin(parts), name="builtin")
         for plugin in self._given_plugins:
@@ -217,6 +219,7 @@ class Agent(Generic[T]):
         if turn.outcome == "cancelled":
             raise Cancelled(turn.stopped or "cancelled")
         text = turn.model_output or turn.stopped or ""
+        output = text if self._form is None else self._form.read(text)
         if record.run is not None:
             messages, usage = list(record.run.messages), dict(record.run.usage)
         else:
@@ -224,7 +227,7 @@ class Agent(Generic[T]):
             messages.append({"role": "assistant", "content": text})
         return Result(
             text,
-            cast("T", text),
+            cast("T", output),
             turn.session_id,
             messages,
             tool_calls_of(messages, record.calls),
@@ -326,6 +329,19 @@ class AgentStream(Generic[T]):
             for event in events:
                 yield event
         await self._running  # an error of the run is raised here
+
+    async def partials(self) -> AsyncIterator[Any]:
+        """The typed answer as far as it has come: plain data, each time there is more of it."""
+        form, text, last = self._agent._form, "", None  # pyright: ignore[reportPrivateUsage]
+        async for event in self:
+            if event.kind in ("tool_result", "user"):
+                text = ""  # what was said before was not the answer
+            elif event.kind == "text":
+                text += event.data["delta"]
+                found = text if form is None else form.partial(text)
+                if found is not None and found != last:
+                    last = found
+                    yield found
 
     async def result(self) -> Result[T]:
         """Wait for the end of the run and return its result."""

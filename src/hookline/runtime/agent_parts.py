@@ -10,6 +10,7 @@ from hookline.errors import AgentUsage, DuplicateTool
 from hookline.hooks.errors import suggestion
 
 if TYPE_CHECKING:
+    from hookline.agent.output import OutputForm
     from hookline.hookspecs import Hooks
     from hookline.policy import Policy
     from hookline.tools.tool import Tool
@@ -96,6 +97,15 @@ def hook_plugins(given: Iterable[object]) -> tuple[object, ...]:
                 f"plugins= takes plugin objects, not {shown!r}; Agent.from_home() loads installed ones"
             )
     return plugins
+
+
+def output_form(kind: Any) -> OutputForm[Any] | None:
+    """The form of the answers of an agent; None for text."""
+    if kind is str:
+        return None
+    from hookline.agent.output import OutputForm
+
+    return OutputForm(kind)
 
 
 DEFAULTS = ("allow", "auto", "ask", "deny")

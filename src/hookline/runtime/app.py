@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import typer
 
     from hookline.agent.engine import Engine
+    from hookline.agent.output import OutputForm
     from hookline.agent.run import Limits
     from hookline.config import Config
     from hookline.ext.stores import Stores
@@ -103,6 +104,8 @@ class Hookline:
         """What is kept of the dispatches of its hooks."""
         self._trust: Trust | None = None
         self.tool_choice: Any = "auto"
+        self.output: OutputForm[Any] | None = None
+        """The form that answers must have; None: any text."""
         self.absences = Absences(self, without, on_load_error)
         """What could not be loaded, and whether the app may run without it."""
         self.plugins = Plugins(

@@ -7,7 +7,8 @@ from or written to disk, and the tape is in memory unless another one is given.
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop, get_running_loop
-from collections.abc import Generator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,17 +25,18 @@ from .parent import Parent
 from .run_record import current_record
 
 if TYPE_CHECKING:
+    from hookline.agent.output import OutputForm
     from hookline.agent.run import Limits
     from hookline.channel import Channel
     from hookline.hooks import Ruling
     from hookline.hookspecs import Hooks
-    from hookline.models import Model
+    from hookline.models import Model, ModelRequest
     from hookline.policy import Policy
     from hookline.tape import TapeStore
     from hookline.tools.registry import Registry
     from hookline.tools.runner import ToolRunner
     from hookline.tools.tool import Tool
-    from hookline.types import HookContext, Identity
+    from hookline.types import HookContext, Identity, StreamEvent
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class AgentParts:
     policy: Policy
     limits: Limits
     store: TapeStore
+    output: OutputForm[Any] | None = None
     apps: dict[AbstractEventLoop, EmbeddedApp] = field(
         default_factory=dict[AbstractEventLoop, "EmbeddedApp"]
     )
@@ -69,7 +72,7 @@ class EmbeddedApp(Hookline):
         model = parts.model if isinstance(parts.model, str) else parts.model.name
         models = Models(default=model)
         if not isinstance(parts.model, str):
-            models.add(parts.model)
+            models.add(SharedModel(parts.model))
         super().__init__(
             home=place,
             model=model,
@@ -84,6 +87,7 @@ class EmbeddedApp(Hookline):
         self.parts = parts
         self.parents: dict[str, Parent] = {}
         """The agents whose guards hold in a session, because it runs inside one of their tool calls."""
+        self.output = parts.output
         self.tracing.wanted = False
         self.safeguards.approvals = Approvals(
             MemoryApprovals(), seconds=parts.policy.seconds or SECONDS
@@ -149,6 +153,35 @@ async def record(action: dict[str, Any], rulings: Sequence[Ruling], outcome: str
     notes = current_record()
     if notes is not None:
         notes.decided_on_call(action, rulings)
+
+
+class SharedModel:
+    """A model object that agents were given. It is closed when the last scope that uses it ends."""
+
+    _users: ClassVar[Counter[int]] = Counter()
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.name = model.name
+        self.context_window = model.context_window
+        self.native_output = getattr(model, "native_output", False)
+        self._used = False
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """Answer, piece by piece."""
+        if not self._used:
+            self._used = True
+            self._users[id(self._model)] += 1
+        return self._model.stream(request)
+
+    async def close(self) -> None:
+        """Close the model, unless another agent uses it."""
+        if self._used:
+            self._used = False
+            self._users[id(self._model)] -= 1
+            if not self._users[id(self._model)]:
+                del self._users[id(self._model)]
+                await self._model.close()
 
 
 class EmbeddedPlugin(BuiltinPlugin):

@@ -347,6 +347,7 @@ class Pipeline:
             on_phase=partial(setattr, queue, "phase"),
             options=app.options,
             tool_choice=app.tool_choice,
+            output=app.output,
             envelope=turn.message,
             identity=turn.identity,
             turn_id=turn.context.turn_id,

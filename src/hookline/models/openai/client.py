@@ -56,6 +56,7 @@ class OpenAIModel:
     ) -> None:
         self.name = name or f"{endpoint.service.name}:{model}"
         self.context_window = endpoint.settings.context_window
+        self.native_output = endpoint.service.output
         self._model = model
         self._endpoint = endpoint
         self._connections = connections or Connections()

@@ -28,6 +28,7 @@ _SERVICES: dict[str, dict[str, Any]] = {
         "effort": True,
         "longest": "max_completion_tokens",
         "cache_key": True,
+        "output": True,
     },
     "openrouter": {
         "base_url": "https://openrouter.ai/api/v1",
@@ -58,22 +59,26 @@ _SERVICES: dict[str, dict[str, Any]] = {
         "summary": "an Ollama server on this machine: ollama:MODEL",
         "effort": True,
         "no_effort": "none",
+        "output": True,
     },
     "vllm": {
         "base_url": "http://localhost:8000/v1",
         "key_env": "VLLM_API_KEY",
         "summary": "a vLLM server on this machine: vllm:MODEL",
         "effort": True,
+        "output": True,
     },
     "llamacpp": {
         "base_url": "http://localhost:8080/v1",
         "key_env": "LLAMA_API_KEY",
         "summary": "a llama.cpp server on this machine: llamacpp:MODEL",
+        "output": True,
     },
     "lmstudio": {
         "base_url": "http://localhost:1234/v1",
         "key_env": "LMSTUDIO_API_KEY",
         "summary": "an LM Studio server on this machine: lmstudio:MODEL",
+        "output": True,
     },
     COMPATIBLE: {
         "summary": f"any such endpoint: {COMPATIBLE}:URL#MODEL",

@@ -24,7 +24,8 @@ class OpenAIService:
 
     `effort` is whether it takes a `reasoning_effort`; `no_effort` is its word for none, if it has one.
     `longest` is its name for `max_tokens`. `thoughts` is whether it wants its reasoning back.
-    `url_env` is the environment variable that names another address.
+    `output` is whether it holds answers to a JSON Schema. `url_env` is the environment variable that
+    names another address.
     """
 
     name: str
@@ -38,6 +39,7 @@ class OpenAIService:
     longest: str = "max_tokens"
     cache_key: bool = False
     thoughts: bool = False
+    output: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,10 @@ def frame(
         found["prompt_cache_key"] = request.session_id[:64]
     if effort := _effort(thinking_of(request, settings.options), service):
         found["reasoning_effort"] = effort
+    if request.output is not None:
+        form = {"name": request.output.name, "schema": request.output.schema}
+        form |= {"strict": True} if request.output.strict else {}
+        found["response_format"] = {"type": "json_schema", "json_schema": form}
     for options in (settings.options, request.options):
         found.update((name, value) for name, value in options.items() if name not in _OURS)
     if service.longest != "max_tokens" and "max_tokens" in found:

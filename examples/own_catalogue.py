@@ -6,13 +6,13 @@ Run it: python examples/own_catalogue.py
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hookline import Hooks
 from hookline.hooks import (
     Catalog,
     Decision,
     Event,
     EventResult,
     Family,
-    HookRegistry,
     Ruling,
     event,
     gate,
@@ -61,7 +61,7 @@ class Discount:
 
 
 def main() -> None:
-    hooks = HookRegistry(Catalog(Shop, CheckoutEvent))
+    hooks = Hooks(Catalog(Shop, CheckoutEvent))
     hooks.add(Discount())
     hooks.register("receipt", lambda items: ", ".join(items))
     hooks.register(

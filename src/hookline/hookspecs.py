@@ -360,7 +360,11 @@ CATALOG = Catalog(TurnHooks, PluginHooks, ToolHooks, events, TriggerHooks)
 
 
 class Hooks(hookline.hooks.HookRegistry):
-    """The kernel's `Hooks`, with the shipped catalogue."""
+    """Registration and dispatch: the shipped hooks, or those of another catalogue.
+
+    This is the one class that programs use. Everything that it does apart from `on` is defined in the
+    kernel, which knows no catalogue of its own.
+    """
 
     def __init__(self, catalog: Catalog = CATALOG, *, on_gate_error: OnGateError = "allow") -> None:
         super().__init__(catalog, on_gate_error=on_gate_error)

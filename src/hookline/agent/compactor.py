@@ -13,8 +13,9 @@ from uuid import uuid4
 
 from hookline.errors import Blocked, CutOff
 from hookline.events import CompactionResult, SessionBeforeCompactEvent, SessionCompactEvent
-from hookline.hooks import HooklineError, HookRegistry
+from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
+from hookline.hookspecs import Hooks
 from hookline.models import Model, ModelRequest
 from hookline.tape import Entry, Tape
 from hookline.types import HookContext, Message
@@ -59,7 +60,7 @@ class Compacting:
 class Compactor:
     """Compacts the branch of a tape."""
 
-    def __init__(self, hooks: HookRegistry, model_turn: ModelCall) -> None:
+    def __init__(self, hooks: Hooks, model_turn: ModelCall) -> None:
         self._before = hooks["session_before_compact"]
         self._after = hooks["session_compact"]
         self._model_turn = model_turn

@@ -24,7 +24,7 @@ from hookline.events import (
     TurnEndEvent,
     TurnStartEvent,
 )
-from hookline.hooks import HookRegistry
+from hookline.hookspecs import Hooks
 from hookline.models import ContextOverflow, ModelRequest
 from hookline.specs import SideEffects
 from hookline.tools.arguments import ArgumentLimits
@@ -66,7 +66,7 @@ class Engine:
     """Runs agents: model turns through `ModelCall`, tool calls through the one runner."""
 
     def __init__(
-        self, hooks: HookRegistry, tools: Registry, runner: ToolRunner, find_model: FindModel
+        self, hooks: Hooks, tools: Registry, runner: ToolRunner, find_model: FindModel
     ) -> None:
         self.tools = tools
         self.runner = runner

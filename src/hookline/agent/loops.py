@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from json import JSONEncoder
 
-from hookline.hooks import HookRegistry
+from hookline.hookspecs import Hooks
 from hookline.tools.runner import ToolOutcome
 from hookline.types import HookContext
 
@@ -18,7 +18,7 @@ _encode = JSONEncoder(sort_keys=True, default=str).encode
 class LoopWatch:
     """Counts the calls of one run that brought nothing new."""
 
-    def __init__(self, hooks: HookRegistry) -> None:
+    def __init__(self, hooks: Hooks) -> None:
         self._warning = hooks["on_loop_warning"]
         self._seen: Counter[tuple[str, str, str]] = Counter()
 

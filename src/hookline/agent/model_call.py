@@ -18,7 +18,8 @@ from hookline.events import (
     ModelCallEvent,
     ModelResultEvent,
 )
-from hookline.hooks import CallError, HookRegistry, Verdict
+from hookline.hooks import CallError, Verdict
+from hookline.hookspecs import Hooks
 from hookline.models import Model, ModelError, ModelRequest, ModelUnavailable
 from hookline.models.output import stream_answer
 from hookline.types import HookContext, Message, StreamEvent, ToolCall
@@ -87,7 +88,7 @@ class ModelAnswer:
 class ModelCall:
     """Makes model calls through `context`, `around_model_call`, `model_call` and `model_result`."""
 
-    def __init__(self, hooks: HookRegistry, find_model: FindModel) -> None:
+    def __init__(self, hooks: Hooks, find_model: FindModel) -> None:
         self._find_model = find_model
         self._context = hooks["context"]
         self._around = hooks["around_model_call"]

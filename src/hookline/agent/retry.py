@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hookline.errors import CutOff
 from hookline.events import RetryEndEvent, RetryStartEvent
-from hookline.hooks import HookRegistry
+from hookline.hookspecs import Hooks
 from hookline.models import ModelFailed
 from hookline.types import HookContext, StreamEvent
 
@@ -34,7 +34,7 @@ class Retry:
     What has been shown cannot be taken back: an answer that breaks off in the middle is reported.
     """
 
-    def __init__(self, hooks: HookRegistry) -> None:
+    def __init__(self, hooks: Hooks) -> None:
         self._start = hooks["retry_start"]
         self._end = hooks["retry_end"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 import typer
 from rich.markup import escape
 
-from hookline.hooks import Catalog, DeclarationError, HookRegistry, HookSpec
+from hookline.hooks import Catalog, DeclarationError, HookSpec
 from hookline.hooks.errors import suggestion
-from hookline.hookspecs import CATALOG
+from hookline.hookspecs import CATALOG, Hooks
 from hookline.observe.reference.markdown import describe, example_source, lifecycle, markdown
 
 from .json_output import print_json
@@ -27,7 +27,7 @@ WIDE = 130
 
 
 def show(
-    hooks: HookRegistry,
+    hooks: Hooks,
     name: str | None = None,
     family: str | None = None,
     *,
@@ -50,14 +50,14 @@ def show(
         table(hooks, chosen(catalog, name, family))
 
 
-def show_source(hooks: HookRegistry, name: str | None) -> None:
+def show_source(hooks: Hooks, name: str | None) -> None:
     """Print the generated code that dispatches a hook, with the names of its implementations."""
     if name is None:
         raise DeclarationError("--source needs the name of a hook: hookline hooks NAME --source")
     typer.echo(hooks[name].source(), nl=False)
 
 
-def attached(hooks: HookRegistry, spec: HookSpec) -> list[str]:
+def attached(hooks: Hooks, spec: HookSpec) -> list[str]:
     """Who is attached to a hook, in run order."""
     return [impl.name for impl in hooks[spec.name].run_order()]
 
@@ -77,7 +77,7 @@ def chosen(catalog: Catalog, name: str | None, family: str | None) -> list[HookS
     return families[family]
 
 
-def table(hooks: HookRegistry, specs: list[HookSpec]) -> None:
+def table(hooks: Hooks, specs: list[HookSpec]) -> None:
     """Print the hooks family by family, with the plugins and handlers that are attached."""
     from .console import GuardedConsole
 
@@ -88,7 +88,7 @@ def table(hooks: HookRegistry, specs: list[HookSpec]) -> None:
     console.print(f"\n{len(specs)} hooks. One in detail: [bold]hookline hooks NAME[/]")
 
 
-def grid(console: Console, hooks: HookRegistry, specs: list[HookSpec]) -> None:
+def grid(console: Console, hooks: Hooks, specs: list[HookSpec]) -> None:
     """Print a line for each hook."""
     from rich.table import Table
 
@@ -107,7 +107,7 @@ def grid(console: Console, hooks: HookRegistry, specs: list[HookSpec]) -> None:
     console.print(rows)
 
 
-def pairs(console: Console, hooks: HookRegistry, specs: list[HookSpec]) -> None:
+def pairs(console: Console, hooks: Hooks, specs: list[HookSpec]) -> None:
     """Print two lines for each hook: its rules, and its purpose."""
     from rich.padding import Padding
 
@@ -134,7 +134,7 @@ DETAILS = ("signature", "fires", "family", "reduce", "order", "errors", "mode", 
            "scope", "match", "excludes")  # fmt: skip
 
 
-def detail(hooks: HookRegistry, spec: HookSpec) -> None:
+def detail(hooks: Hooks, spec: HookSpec) -> None:
     """Print one hook with everything that is declared of it, and an example."""
     from rich.syntax import Syntax
     from rich.table import Table
@@ -164,7 +164,7 @@ def detail(hooks: HookRegistry, spec: HookSpec) -> None:
         typer.echo(source)
 
 
-def check_file(hooks: HookRegistry, file: Path, trust: Trust) -> None:
+def check_file(hooks: Hooks, file: Path, trust: Trust) -> None:
     """Check a plugin or hook file: a line for each problem, and exit code 2 if there are any."""
     from hookline.plugins.check import check
 

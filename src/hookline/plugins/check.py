@@ -14,8 +14,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 from hookline.errors import HookFileError, SourceError, Untrusted
-from hookline.hooks import HooklineError, HookRegistry
+from hookline.hooks import HooklineError
 from hookline.hooks.implementation import callable_location, is_async
+from hookline.hookspecs import Hooks
 
 from .hook_files import BadHookEntry, HookFile, claimed_tools, implementation, imported, line_of_hooks
 from .hookpackage import HookPackage
@@ -47,7 +48,7 @@ class Checked:
     problems: list[PluginProblem]
 
 
-def check(path: Path, hooks: HookRegistry, trust: Trust) -> Checked:
+def check(path: Path, hooks: Hooks, trust: Trust) -> Checked:
     """Check every implementation in a file against its hook. The file is imported."""
     names: list[str] = []
     problems: list[PluginProblem] = []
@@ -68,7 +69,7 @@ def check(path: Path, hooks: HookRegistry, trust: Trust) -> Checked:
     return Checked(names, problems)
 
 
-def opened(path: Path, hooks: HookRegistry, trust: Trust) -> HookFile:
+def opened(path: Path, hooks: Hooks, trust: Trust) -> HookFile:
     """A file with its siblings, which it may import; a project's hook files must be trusted."""
     path = path.absolute()
 
@@ -88,7 +89,7 @@ def opened(path: Path, hooks: HookRegistry, trust: Trust) -> HookFile:
 
 
 def _entries(
-    file: HookFile, module: ModuleType, hooks: HookRegistry
+    file: HookFile, module: ModuleType, hooks: Hooks
 ) -> Iterator[tuple[str, PluginProblem | None]]:
     """The entries of `hooks`, each with its problems."""
     if not hasattr(module, "hooks"):
@@ -114,7 +115,7 @@ def _entries(
             yield impl.spec.name, _mismatch(impl.spec.name, impl.function, hooks)
 
 
-def _plugins(module: ModuleType, hooks: HookRegistry) -> Iterator[tuple[str, PluginProblem | None]]:
+def _plugins(module: ModuleType, hooks: Hooks) -> Iterator[tuple[str, PluginProblem | None]]:
     """Marked implementations in the module itself, and in its classes and objects."""
     classes = [c for c in vars(module).values() if inspect.isclass(c)]
     own = [object.__new__(c) for c in classes if c.__module__ == module.__name__]
@@ -125,9 +126,7 @@ def _plugins(module: ModuleType, hooks: HookRegistry) -> Iterator[tuple[str, Plu
                 yield from _attribute(holder, name, hooks)
 
 
-def _attribute(
-    holder: object, name: str, hooks: HookRegistry
-) -> Iterator[tuple[str, PluginProblem | None]]:
+def _attribute(holder: object, name: str, hooks: Hooks) -> Iterator[tuple[str, PluginProblem | None]]:
     function: Any = getattr(holder, name)
     if not inspect.isroutine(function) or getattr(function, "hookline_spec", None) is not None:
         return
@@ -135,7 +134,7 @@ def _attribute(
         return
     marked: dict[str, Any] = getattr(function, IMPL, {})
     shown = str(marked.get("specname") or name)
-    alone = HookRegistry(hooks.catalog)
+    alone = Hooks(hooks.catalog)
     try:
         alone.add(SimpleNamespace(**{name: function}), name="plugin")
     except HooklineError as error:
@@ -149,7 +148,7 @@ def _is_marked(holder: object, name: str) -> bool:
     return hasattr(getattr(static, "__func__", static), IMPL)
 
 
-def _mismatch(name: str, function: Any, hooks: HookRegistry) -> PluginProblem | None:
+def _mismatch(name: str, function: Any, hooks: Hooks) -> PluginProblem | None:
     """An async implementation of a hook that is called synchronously."""
     spec = hooks.catalog.get(name)
     if spec is None or not spec.sync or not is_async(function):

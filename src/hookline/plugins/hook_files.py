@@ -15,10 +15,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from hookline.errors import HookFileError, SourceError, Untrusted
-from hookline.hooks import HookRegistry
 from hookline.hooks.errors import HooklineError, RegistrationError, error_text, suggestion
 from hookline.hooks.implementation import Implementation, Options, callable_location
 from hookline.hooks.registry import once
+from hookline.hookspecs import Hooks
 
 from .sources import FileSource, files_below, read_sources, real_path
 
@@ -72,7 +72,7 @@ def get_builtins_hooks_dir() -> Path:
 
 def load_folder(
     folder: HookFolder,
-    hooks: HookRegistry,
+    hooks: Hooks,
     *,
     seq: int,
     judge: Judge,
@@ -187,9 +187,7 @@ def hint(error: BaseException, file: HookFile) -> str:
     return ""
 
 
-def entries(
-    file: HookFile, module: ModuleType, hooks: HookRegistry, seq: int
-) -> Iterable[Implementation]:
+def entries(file: HookFile, module: ModuleType, hooks: Hooks, seq: int) -> Iterable[Implementation]:
     """The checked entries of a file's `hooks`."""
     path = file.source.path
     if not hasattr(module, "hooks"):
@@ -215,7 +213,7 @@ class BadHookEntry(Exception):
     """A problem with an entry, to be reported with its location."""
 
 
-def implementation(file: HookFile, entry: Any, hooks: HookRegistry, seq: int) -> Implementation:
+def implementation(file: HookFile, entry: Any, hooks: Hooks, seq: int) -> Implementation:
     """One entry, checked against its hook."""
     if not isinstance(entry, list | tuple) or len(cast("list[Any]", entry)) not in (2, 3):
         raise BadHookEntry(
@@ -271,7 +269,7 @@ def claimed_tools(package: str) -> list[Any]:
     return tools
 
 
-def providing(tools: list[Any], hooks: HookRegistry, name: str, seq: int) -> Implementation:
+def providing(tools: list[Any], hooks: Hooks, name: str, seq: int) -> Implementation:
     """What gives the tools that a file declared with `@tool` when the registry is built."""
 
     def declared_tools() -> list[Any]:

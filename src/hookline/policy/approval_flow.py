@@ -16,7 +16,8 @@ from typing import Any
 
 from hookline.channel import ASK, OneWay, Question, SignedAnswer
 from hookline.events import NotificationEvent
-from hookline.hooks import Decision, HookRegistry, Ruling
+from hookline.hooks import Decision, Ruling
+from hookline.hookspecs import Hooks
 from hookline.turn_context import here
 from hookline.types import HookContext
 
@@ -150,9 +151,7 @@ def told(grant: Grant) -> str:
     return f"(allowed {held}{by}, {grant.id})"
 
 
-async def ask(
-    approving: Approving, hooks: HookRegistry, ctx: HookContext, question: Question
-) -> str | None:
+async def ask(approving: Approving, hooks: Hooks, ctx: HookContext, question: Question) -> str | None:
     """Ask the person of a context; the default if no one answers."""
     if not ctx.channel.asks:
         log.info("nobody to ask: %r is answered by its default", question.text)
@@ -177,7 +176,7 @@ async def ask(
     return question.default if answer is None else str(answer)
 
 
-def request_of(hooks: HookRegistry, ctx: HookContext, question: Question) -> dict[str, Any]:
+def request_of(hooks: Hooks, ctx: HookContext, question: Question) -> dict[str, Any]:
     """A hook's question as it is kept, in the form of an approval's request.
 
     The turn and the call that it is asked in say after a restart whether it is the same question.

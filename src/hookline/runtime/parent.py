@@ -13,8 +13,8 @@ from hookline.hooks import Decision, Ruling, Verdict
 from hookline.tools.context import calling
 
 if TYPE_CHECKING:
-    from hookline.hooks import HookRegistry
     from hookline.hooks.hook import HookBase
+    from hookline.hookspecs import Hooks
     from hookline.tools.context import ToolContext
     from hookline.types import HookContext
 
@@ -76,7 +76,7 @@ class Parent:
         return await judge(judged)
 
     @contextmanager
-    def guarding(self, hooks: HookRegistry, session_id: str) -> Generator[None]:
+    def guarding(self, hooks: Hooks, session_id: str) -> Generator[None]:
         """Let the parent's gates judge what happens in a session of the child."""
         with ExitStack() as stack:
             if session_id != self.session_id:

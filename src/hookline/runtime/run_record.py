@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from hookline.agent.run import AgentRun
-    from hookline.hooks import Dispatch, HookRegistry, HookSpec, Implementation, Ruling
+    from hookline.hooks import Dispatch, HookSpec, Implementation, Ruling
+    from hookline.hookspecs import Hooks
     from hookline.types import Message
 
 T = TypeVar("T")
@@ -113,7 +114,7 @@ class recording:  # noqa: N801  # used as `with recording(record):`
         _RECORD.reset(self._token)
 
 
-def note_gates(hooks: HookRegistry) -> None:
+def note_gates(hooks: Hooks) -> None:
     """Note the verdicts of gates that have handlers in the record of the run that they are about."""
 
     def wants(spec: HookSpec, attached: Sequence[Implementation]) -> bool:

@@ -16,8 +16,9 @@ from typing import Any
 from hookline.channel import OneWay, Question, SignedAnswer
 from hookline.errors import ToolError, ToolRefused
 from hookline.events import NotificationEvent, ToolCallEvent, ToolExecutionStartEvent
-from hookline.hooks import Decision, HooklineError, HookRegistry, Ruling, Verdict
+from hookline.hooks import Decision, HooklineError, Ruling, Verdict
 from hookline.hooks.errors import error_text
+from hookline.hookspecs import Hooks
 from hookline.turn_context import at
 from hookline.turn_context import call as call_place
 from hookline.types import HookContext, Identity, ToolCall
@@ -36,7 +37,7 @@ class Gatekeeper:
 
     def __init__(
         self,
-        hooks: HookRegistry,
+        hooks: Hooks,
         registry: Registry,
         *,
         judge: Judge | None = None,

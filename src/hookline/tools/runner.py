@@ -28,7 +28,8 @@ from hookline.events import (
     ToolExecutionUpdateEvent,
     ToolResultEvent,
 )
-from hookline.hooks import Decision, HooklineError, HookRegistry, Verdict
+from hookline.hooks import Decision, HooklineError, Verdict
+from hookline.hookspecs import Hooks
 from hookline.turn_context import at
 from hookline.turn_context import call as call_place
 from hookline.types import Content, HookContext, ToolCall, ToolResultContent
@@ -50,7 +51,7 @@ class ToolRunner(Gatekeeper):
 
     def __init__(
         self,
-        hooks: HookRegistry,
+        hooks: Hooks,
         registry: Registry,
         *,
         judge: Judge | None = None,

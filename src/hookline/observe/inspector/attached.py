@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 from ..reference.markdown import FAMILIES, describe
 
 if TYPE_CHECKING:
-    from hookline.hooks import HookRegistry, HookSpec
+    from hookline.hooks import HookSpec
     from hookline.hooks.implementation import Implementation
+    from hookline.hookspecs import Hooks
     from hookline.runtime.app import Hookline
 
     from ..trace.stats import Measured
 
 
-def catalogue(hooks: HookRegistry, fired: dict[str, tuple[int, float]]) -> list[dict[str, Any]]:
+def catalogue(hooks: Hooks, fired: dict[str, tuple[int, float]]) -> list[dict[str, Any]]:
     """Every hook as declared, with who is attached in run order, and when it was last seen firing."""
     told: list[dict[str, Any]] = []
     for family, specs in hooks.catalog.families().items():
@@ -34,7 +35,7 @@ def catalogue(hooks: HookRegistry, fired: dict[str, tuple[int, float]]) -> list[
     return told
 
 
-def _attached(hooks: HookRegistry, spec: HookSpec) -> list[dict[str, Any]]:
+def _attached(hooks: Hooks, spec: HookSpec) -> list[dict[str, Any]]:
     hook = hooks[spec.name]
     everywhere = [_described(impl) for impl in hook.run_order()]
     known = {id(impl) for impl in hook.run_order()}

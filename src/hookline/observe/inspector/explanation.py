@@ -11,7 +11,7 @@ from .decisions import decision_of
 from .plain import cut, diff_of, plain
 
 if TYPE_CHECKING:
-    from hookline.hooks import HookRegistry
+    from hookline.hookspecs import Hooks
     from hookline.tape import Entry
 
     from ..trace import TraceRecord
@@ -21,7 +21,7 @@ def explained(
     entry: Entry,
     around: list[Entry],
     records: list[TraceRecord] | None,
-    hooks: HookRegistry,
+    hooks: Hooks,
     turn: Entry | None = None,
 ) -> dict[str, Any]:
     """An entry as the page shows it; `around` are the entries of its call.
@@ -70,7 +70,7 @@ def asked_for(entries: list[Entry], call_id: str) -> Any:
     return next(((call.get("function") or call).get("arguments") for call in calls), None)
 
 
-def place_of(hooks: HookRegistry, ruling: dict[str, Any]) -> str:
+def place_of(hooks: Hooks, ruling: dict[str, Any]) -> str:
     """Where the handler that ruled is written, if it is attached now."""
     found = (impl for impl in hooks["tool_call"].run_order() if impl.name == ruling.get("by"))
     impl = next(found, None)

@@ -14,7 +14,8 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from hookline.hooks import Decision, HookRegistry, Ruling
+from hookline.hooks import Decision, Ruling
+from hookline.hookspecs import Hooks
 from hookline.policy.spending import Spent
 from hookline.runtime.confinement import Confinement
 from hookline.tools.calls import Admitted, Requested, Resolve, ToolCaller
@@ -45,7 +46,7 @@ class Gates(ToolRunner):
 
     def __init__(self, app: ReplayApp) -> None:
         super().__init__(app.hooks, app.tools, judge=Confinement(app).judge, approve=self._asked)
-        self._start = HookRegistry(app.hooks.catalog)["tool_execution_start"]  # not published
+        self._start = Hooks(app.hooks.catalog)["tool_execution_start"]  # not published
 
     async def _asked(self, request: dict[str, Any], resolve: Resolve | None) -> Ruling:
         return Ruling(reason=str(request["question"]), by="resolve_approval")

@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from hookline.hooks import HookRegistry, Implementation
+from hookline.hooks import Implementation
+from hookline.hookspecs import Hooks
 
 SOURCE: Final = Path(__file__).parents[2]
 DECLARING: Final = (
@@ -30,7 +31,7 @@ CALLING: Final = frozenset(
     {"call", "call_sync", "run", "call_first", "call_many", "call_first_sync", "call_many_sync"}
     | {"subset_hook_caller"}
 )
-"""The methods of `HookRegistry` and of the plugin manager that dispatch a hook by its name."""
+"""The methods of `Hooks` and of the plugin manager that dispatch a hook by its name."""
 RUNNER: Final = {
     "_invoke": ("tools/runner.py",),
     "stream": (
@@ -91,7 +92,7 @@ class Coverage:
 
 
 def cover(
-    hooks: HookRegistry,
+    hooks: Hooks,
     fired: Mapping[str, tuple[int, float]] | None = None,
     *,
     tools: Iterable[str] = (),
@@ -130,7 +131,7 @@ def cover(
 # --- call sites ---
 
 
-def sources(hooks: HookRegistry) -> Iterator[tuple[Path, str]]:
+def sources(hooks: Hooks) -> Iterator[tuple[Path, str]]:
     """Hookline's own files, and those of the plugins, each with the name that is shown."""
     for path in sorted(SOURCE.rglob("*.py")):
         inside = path.relative_to(SOURCE)
@@ -142,7 +143,7 @@ def sources(hooks: HookRegistry) -> Iterator[tuple[Path, str]]:
         yield path, str(path)
 
 
-def plugin_files(hooks: HookRegistry) -> set[Path]:
+def plugin_files(hooks: Hooks) -> set[Path]:
     """The modules that plugins come from, with the package that each is in."""
     found: set[Path] = set()
     for _, plugin in hooks.pm.list_name_plugin():
@@ -255,7 +256,7 @@ def around_the_runner(source: SourceFile, shown: str) -> Iterator[CoverageProble
 # --- handlers that can never run ---
 
 
-def unreachable(hooks: HookRegistry, tools: list[str]) -> Iterator[CoverageProblem]:
+def unreachable(hooks: Hooks, tools: list[str]) -> Iterator[CoverageProblem]:
     """Handlers that no call can reach."""
     for name in hooks.catalog:
         hook = hooks[name]
@@ -295,7 +296,7 @@ def literals(spec: Any) -> list[str]:
     return [str(v) for part in parts if get_origin(part) is Literal for v in get_args(part)]
 
 
-def unknown_names(hooks: HookRegistry) -> Iterator[CoverageProblem]:
+def unknown_names(hooks: Hooks) -> Iterator[CoverageProblem]:
     """Implementations that a plugin marks as optional, of hooks that nobody declares."""
     for plugin_name, plugin in hooks.pm.list_name_plugin():
         for name in dir(plugin) if plugin is not None else ():

@@ -1,22 +1,124 @@
-"""Every error that Hookline raises on purpose, but for those of the kernel and of extensions."""
+"""Every error that Hookline raises on purpose.
+
+Catch `HooklineError` to catch them all. The kernel's own errors are defined in `hookline.hooks.errors`,
+those of an extension in its `errors.py`, and everything else here:
+
+- HooklineError
+  - BadInput
+  - ConfigError
+  - UnknownSession
+  - ToolError (exit code 1)
+    - ToolArgumentError
+    - BadArgumentValue
+    - SchemaTooLarge
+    - UnknownTool
+    - DuplicateTool
+    - ToolRefused
+  - ModelError (exit code 1)
+    - UnknownModel (exit code 2)
+    - ModelUnavailable (exit code 2)
+    - BadSetting (exit code 2)
+    - ScriptError (exit code 2)
+    - ModelFailed
+    - BadResponse
+    - ContextOverflow
+  - AgentError (exit code 1)
+    - Blocked
+      - Unjudged
+    - CutOff
+    - TooManyCalls
+    - BadCompaction
+    - OutputInvalid
+    - LimitReached
+    - Cancelled
+  - AgentUsage
+  - NotRunning
+  - SessionBusy
+  - TapeError
+    - BadEntry
+    - BadLine
+    - DuplicateEntry
+    - SessionExists
+    - UnknownEntry
+    - TapeConflict
+    - TapeClosed
+    - TapeUnavailable
+      - TapeUncertain
+      - TapeReadOnly
+      - TapeFull
+      - TapeLocked
+    - TapeDenied
+    - TapeCorrupt
+    - NotATape
+    - TapeVersionMismatch
+  - PolicyError
+    - ApprovalError
+  - AuditError
+  - SandboxError
+    - ConnectionDenied
+  - PluginError
+    - BadLockFile
+  - UnpinnedImport
+  - HookFileError
+    - BadHookEntry
+  - SourceError
+    - Untrusted
+  - TrustError
+  - LoadFailed
+  - GatewayError
+    - GatewayStopping
+  - DuplicateMessage
+  - RequestRefused
+  - TooManyRequests
+  - TraceError
+  - ReplayError
+    - UnknownRecording
+  - Diverged (exit code 1)
+  - ReplayStopped (exit code 1)
+
+Three attributes say more than the message:
+
+- `exit_code`: the status with which the command line exits. 2, the default, means that the command
+  cannot run as given, and 1 (shown above) that a turn failed.
+- `hook` and `plugin`: the hook and the plugin that the error is about, or None.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 
-from hookline.hooks import HooklineError
-from hookline.hooks.errors import suggestion
+from hookline.hooks.errors import HooklineError, suggestion
 
 _SHOWN = 20
 
 
+# --- What the user wrote ---
+
+
+class BadInput(HooklineError, ValueError):
+    """A message, command, argument or file from the user that cannot be used."""
+
+
+class ConfigError(HooklineError, ValueError):
+    """A setting or a configuration file that cannot be used; the message names the place."""
+
+
+class UnknownSession(HooklineError, LookupError):
+    """A session that does not exist."""
+
+
+# --- Tools ---
+
+
 class ToolError(HooklineError):
-    """A tool call that cannot do what was asked; tools raise it to tell the model why."""
+    """A tool call failed; tools raise it to tell the model why."""
+
+    exit_code = 1
 
 
 class ToolArgumentError(ToolError, ValueError):
-    """Arguments that a tool does not take: one line for each wrong field."""
+    """Arguments that do not fit the tool's schema: one line for each wrong field."""
 
     def __init__(self, tool: str, faults: Iterable[str]) -> None:
         self.tool = tool
@@ -27,12 +129,16 @@ class ToolArgumentError(ToolError, ValueError):
         super().__init__(f"wrong arguments for the tool {tool!r}:{lines}")
 
 
-class ToolOutputError(ToolError, TypeError):
-    """A tool returned something that has no form a model can read."""
+class BadArgumentValue(ToolError, ValueError):
+    """Arguments that are not JSON, or that exceed a limit."""
+
+
+class SchemaTooLarge(ToolError, ValueError):
+    """A JSON schema, or a validation by one, that takes more work than is accepted."""
 
 
 class UnknownTool(ToolError, LookupError):
-    """A name that no registered tool has."""
+    """No registered tool has this name."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = list(known)
@@ -41,8 +147,12 @@ class UnknownTool(ToolError, LookupError):
         self.name = name
 
 
-class DuplicateTool(HooklineError, ValueError):
-    """A name that is already taken by another tool."""
+class DuplicateTool(ToolError, ValueError):
+    """Another tool has this name already."""
+
+
+class ToolRefused(ToolError):
+    """A gate denied the call; the model is given the message."""
 
 
 def _list(names: list[str]) -> str:
@@ -52,12 +162,19 @@ def _list(names: list[str]) -> str:
     return f"; there are: {shown}{' …' if len(names) > 20 else ''}"
 
 
+# --- Models ---
+
+
 class ModelError(HooklineError):
-    """The root of the errors of models."""
+    """Something is wrong with a model."""
+
+    exit_code = 1
 
 
 class UnknownModel(ModelError, LookupError):
-    """A name that stands for no model."""
+    """No model has this name."""
+
+    exit_code = 2
 
     def __init__(self, name: str, known: Iterable[str], hint: str = "") -> None:
         known = list(known)
@@ -73,11 +190,25 @@ class ModelUnavailable(ModelError):
     The message says in at most three lines what to do.
     """
 
+    exit_code = 2
+
+
+class BadSetting(ModelError, ValueError):
+    """A setting of a model that has no meaning."""
+
+    exit_code = 2
+
+
+class ScriptError(ModelError, ValueError):
+    """A script of a scripted model that cannot be played as it is written."""
+
+    exit_code = 2
+
 
 class ModelFailed(ModelError):
-    """A model broke off or refused. When it is `transient`, trying again may help.
+    """A model stopped early or refused. If `transient`, another attempt may succeed.
 
-    `retry_after` is how many seconds the model asked to be left alone, if it said so.
+    `retry_after` is the number of seconds that the provider asked to wait, if it did.
     """
 
     def __init__(
@@ -88,8 +219,12 @@ class ModelFailed(ModelError):
         self.retry_after = retry_after
 
 
+class BadResponse(ModelError):
+    """A provider's response that its API does not allow."""
+
+
 class ContextOverflow(ModelError):
-    """The request is longer than the model can read."""
+    """The request is longer than the model's context window."""
 
     def __init__(self, message: str, *, needed: int | None = None, window: int | None = None) -> None:
         super().__init__(message)
@@ -97,57 +232,128 @@ class ContextOverflow(ModelError):
         self.window = window
 
 
-class ScriptError(ModelError, ValueError):
-    """A script of a scripted model that cannot be played as it is written."""
+# --- Turns ---
 
 
-class BadSetting(ModelError, ValueError):
-    """A setting of a model that means nothing."""
+class AgentError(HooklineError):
+    """A turn, a subagent or a compaction failed."""
+
+    exit_code = 1
+
+
+class Blocked(AgentError):
+    """A gate blocked a model call, its result or the answer."""
+
+    def __init__(self, what: str, reason: str | None, by: str | None) -> None:
+        who = f" by {by}" if by else ""
+        super().__init__(f"{what} was blocked{who}: {reason or 'no reason given'}")
+        self.reason = reason
+        self.by = by
+
+
+class Unjudged(Blocked):
+    """A model's stream broke off before gates had judged all of it."""
+
+    def __init__(self) -> None:
+        super().__init__("the model's answer", "it ended before all of it could be judged", None)
+
+
+class CutOff(AgentError):
+    """A model's stream ended before the answer was complete."""
+
+
+class TooManyCalls(AgentError):
+    """An answer whose tool calls exceed a limit; the message tells the model what to do."""
+
+
+class BadCompaction(AgentError, ValueError):
+    """A compaction that does not fit the context it is for."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"the compaction does not fit: {problem}; nothing was changed")
+
+
+class OutputInvalid(AgentError, ValueError):
+    """An answer does not have the form that was asked for."""
+
+
+class LimitReached(AgentError):
+    """The agent used up its steps or its tokens."""
+
+
+class Cancelled(AgentError):
+    """The user stopped the turn."""
+
+
+class AgentUsage(HooklineError, RuntimeError):
+    """An agent is used in a way that cannot work; the message says what to do instead."""
+
+
+class NotRunning(HooklineError, RuntimeError):
+    """The app was used outside `app.running()`."""
+
+
+class SessionBusy(HooklineError, RuntimeError):
+    """A session that must be idle for this is not."""
+
+    def __init__(self, session_id: str, phase: str, what: str) -> None:
+        doing = {"turn": "in the middle of a turn", "compaction": "being compacted"}.get(phase, phase)
+        super().__init__(f"cannot {what}: session {session_id!r} is {doing}; wait for it, or cancel it")
+
+
+class ChatInterrupted(Exception):
+    """The user pressed Ctrl-C in the chat, or left it.
+
+    Not KeyboardInterrupt: raised inside a task, that ends the whole event loop.
+    """
+
+
+# --- The tape ---
 
 
 class TapeError(HooklineError):
-    """The root of every error of the tape."""
-
-
-# --- What was asked for ---
+    """Something is wrong with the tape."""
 
 
 class BadEntry(TapeError, ValueError):
-    """An entry that cannot be stored as it is."""
+    """An entry that cannot be stored, or that is not on the branch or session it is needed on."""
+
+
+class BadLine(TapeError, ValueError):
+    """A line of a JSON Lines file that cannot be imported."""
+
+    def __init__(self, number: int, problem: str) -> None:
+        super().__init__(f"line {number}: {problem}; nothing was imported")
+        self.number = number
 
 
 class DuplicateEntry(TapeError, ValueError):
-    """An entry whose id is on the tape already."""
+    """An entry with this id is on the tape already."""
 
     def __init__(self, entry_id: str) -> None:
         super().__init__(f"entry {entry_id!r} is on the tape already; nothing was appended")
 
 
-class UnknownEntry(TapeError, LookupError):
-    """An id that no entry has, or none of the session asked."""
+class SessionExists(TapeError, ValueError):
+    """A new or copied session has the id of another one."""
 
-    def __init__(self, entry_id: str, session_id: str | None = None) -> None:
+
+class UnknownEntry(TapeError, LookupError):
+    """No entry has this id, or none of the session."""
+
+    def __init__(
+        self, entry_id: str, session_id: str | None = None, *, parent_of: str | None = None
+    ) -> None:
+        if parent_of is not None:
+            super().__init__(
+                f"entry {parent_of!r} has the parent {entry_id!r}, which is on no tape; "
+                "append that first"
+            )
+            return
         where = "no tape of this store" if session_id is None else f"another tape than {session_id!r}'s"
         super().__init__(
             f"entry {entry_id!r} is on {where}; `hookline tape show SESSION` lists the ids"
         )
-
-
-class UnknownParent(TapeError, LookupError):
-    """An entry whose parent is on no tape."""
-
-    def __init__(self, entry_id: str, parent_id: str) -> None:
-        super().__init__(
-            f"entry {entry_id!r} has the parent {parent_id!r}, which is on no tape; append that first"
-        )
-
-
-class ForeignEntry(TapeError, ValueError):
-    """An entry of another session, where one of this session's own branches is needed."""
-
-
-class SessionExists(TapeError, ValueError):
-    """A new session was to have the id of one that exists."""
 
 
 class TapeConflict(TapeError, RuntimeError):
@@ -161,17 +367,6 @@ class TapeConflict(TapeError, RuntimeError):
         self.session_id = session_id
 
 
-class BadLine(TapeError, ValueError):
-    """A line of a JSON Lines file that cannot be imported."""
-
-    def __init__(self, number: int, problem: str) -> None:
-        super().__init__(f"line {number}: {problem}; nothing was imported")
-        self.number = number
-
-
-# --- Where it is kept ---
-
-
 class TapeClosed(TapeError, RuntimeError):
     """The store was closed."""
 
@@ -180,113 +375,42 @@ class TapeClosed(TapeError, RuntimeError):
 
 
 class TapeUnavailable(TapeError, OSError):
-    """The file cannot be opened or read."""
-
-
-class TapeReadOnly(TapeError, PermissionError):
-    """The file cannot be written."""
-
-
-class TapeFull(TapeError, OSError):
-    """There is no room for what was to be written."""
-
-
-class TapeLocked(TapeError, TimeoutError):
-    """Another process held the file for too long."""
-
-
-class TapeCorrupt(TapeError, ValueError):
-    """The file is damaged."""
-
-
-class NotATape(TapeError, ValueError):
-    """The file is something else."""
-
-
-class TapeTooNew(TapeError, ValueError):
-    """The file was written by a newer version."""
-
-
-class TapeTooOld(TapeError, ValueError):
-    """The database was made by an older version, and nobody allowed bringing it up to date."""
-
-
-class TapeDenied(TapeError, PermissionError):
-    """The database does not let this user in, or not do this."""
+    """The tape cannot be read or written now; another attempt may succeed."""
 
 
 class TapeUncertain(TapeUnavailable):
-    """The database went away during an append: whether the entries were kept is not known."""
+    """The connection broke during an append: the entries may or may not have been stored."""
 
 
-class BadSchema(TapeError, ValueError):
-    """A name that a schema of a database cannot have."""
-
-    def __init__(self, schema: str) -> None:
-        super().__init__(
-            f"{schema!r} cannot be the schema of a tape; use small letters, digits and underscores, "
-            "such as 'hookline'"
-        )
+class TapeReadOnly(TapeUnavailable, PermissionError):
+    """The tape cannot be written."""
 
 
-class ForeignHome(TapeError, ValueError):
-    """The database keeps the tapes of another home."""
+class TapeFull(TapeUnavailable):
+    """The disk is full."""
 
 
-class AgentError(HooklineError):
-    """The root of the errors of an agent's run."""
+class TapeLocked(TapeUnavailable, TimeoutError):
+    """Other writers held the tape for too long."""
 
 
-class AgentUsage(HooklineError, RuntimeError):
-    """An agent is used in a way that cannot work; the message says what to do instead."""
+class TapeDenied(TapeError, PermissionError):
+    """The database does not admit this user, or not to do this."""
 
 
-class OutputInvalid(AgentError, ValueError):
-    """An answer does not have the form that was asked for."""
+class TapeCorrupt(TapeError, ValueError):
+    """The tape is damaged."""
 
 
-class Blocked(AgentError):
-    """A gate blocked a model call, its result or the answer."""
-
-    def __init__(self, what: str, reason: str | None, by: str | None) -> None:
-        who = f" by {by}" if by else ""
-        super().__init__(f"{what} was blocked{who}: {reason or 'no reason given'}")
-        self.reason = reason
-        self.by = by
+class NotATape(TapeError, ValueError):
+    """The file or database is not a tape, or keeps the tapes of another home."""
 
 
-class CutOff(AgentError):
-    """A model's stream ended before the answer was complete."""
+class TapeVersionMismatch(TapeError, ValueError):
+    """The tape has the format of another version of Hookline."""
 
 
-class TooManyCalls(AgentError):
-    """A model's answer whose tool calls exceed a limit; the message tells the model what to do."""
-
-
-class Unjudged(Blocked):
-    """A model's stream broke off after a part of it was judged: the rest never will be."""
-
-    def __init__(self) -> None:
-        super().__init__("the model's answer", "it ended before all of it could be judged", None)
-
-
-class BadCompaction(AgentError, ValueError):
-    """A compaction that does not fit the context it is for."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(f"the compaction does not fit: {problem}; nothing was changed")
-
-
-class StepLimit(AgentError):
-    """The agent made as many model turns as it may."""
-
-
-class BudgetSpent(AgentError):
-    """The agent used up what it may use."""
-
-
-class Cancelled(AgentError):
-    """A person stopped the turn."""
+# --- Policy ---
 
 
 class PolicyError(HooklineError, ValueError):
@@ -294,241 +418,119 @@ class PolicyError(HooklineError, ValueError):
 
 
 class ApprovalError(PolicyError):
-    """An approval that cannot be kept, found or given any more."""
-
-
-class UnknownPack(PolicyError, LookupError):
-    """A name that no pack has."""
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        hint = suggestion(name, names) or f"; there are: {', '.join(names)}"
-        super().__init__(f"unknown policy pack {name!r}{hint} (a folder is written as './my-pack')")
-        self.name = name
-
-
-class ConfigError(HooklineError, ValueError):
-    """A setting or a file of settings that cannot be used; the message says where it is."""
-
-
-class MissingVariable(ConfigError):
-    """A `${VAR}` whose variable is not set."""
-
-    def __init__(self, variable: str, where: str = "") -> None:
-        place = f" ({where})" if where else ""
-        super().__init__(
-            f"the environment variable {variable} is not set, and the configuration refers to it "
-            f"as ${{{variable}}}{place}: set it, or write the value itself"
-        )
-        self.variable = variable
-
-
-class UnknownProfile(ConfigError):
-    """A profile that nobody made."""
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        known = list(known)
-        there = f"there is {', '.join(known)}" if known else "there is none but the default"
-        super().__init__(
-            f"unknown profile {name!r}{suggestion(name, known)}\n{there}; "
-            f"make it: hookline config set --profile {name} model MODEL"
-        )
-        self.name = name
-
-
-class PluginError(HooklineError, ValueError):
-    """A plugin that cannot be loaded as it is."""
-
-
-class BadManifest(PluginError):
-    """A manifest that cannot be read, or that does not fit this release."""
-
-
-class PluginClash(PluginError):
-    """Two plugins want the same thing."""
-
-
-class BadRequirement(PluginError):
-    """A plugin asks for another that is not there, or that asks for it in turn."""
-
-
-class UnknownPlugin(PluginError):
-    """A name that no plugin has."""
-
-
-class SandboxError(HooklineError):
-    """The sandbox is misconfigured, or a child cannot be started in it."""
-
-
-class ReplayError(HooklineError, ValueError):
-    """A replay that cannot be made as it was asked for."""
-
-
-class UnknownRecording(ReplayError, LookupError):
-    """A session or an entry that is on no tape."""
-
-    def __init__(self, what: str, name: str, known: Iterable[str], look: str) -> None:
-        super().__init__(f"there is no {what} {name!r}; {look}{suggestion(name, known)}")
-
-
-class Diverged(HooklineError):
-    """The conversation went where the record has no answer."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(f"diverged here; the recorded model has no answer: {why}")
-
-
-class ReplayStopped(HooklineError):
-    """A tool that must not be replayed was reached."""
-
-
-class TraceError(HooklineError):
-    """Something was asked of the trace, or of what it is about, that is not there."""
-
-
-class OtelNotInstalled(TraceError):
-    """Spans were asked for, and the library that sends them is not there."""
-
-
-class AlreadyAccepted(HooklineError, ValueError):
-    """A message has the id of one that was accepted before."""
-
-
-class AttachmentError(HooklineError, ValueError):
-    """A file that a message names and that cannot go with it."""
+    """An approval that does not exist, or that was answered already."""
 
 
 class AuditError(HooklineError):
-    """The audit log cannot be written, or does not fit together."""
+    """The audit log cannot be written, or was tampered with."""
 
 
-class BadArguments(HooklineError, ValueError):
-    """A tool's arguments that cannot be read."""
+class SandboxError(HooklineError):
+    """The sandbox is misconfigured, or a child process cannot start in it."""
 
 
-class BadCommand(HooklineError, ValueError):
-    """A command that is unknown, or that a plugin described wrongly."""
+class ConnectionDenied(SandboxError):
+    """The proxy of the sandbox refused a connection."""
 
 
-class BadFrame(HooklineError, ValueError):
-    """A frame that cannot be understood."""
+# --- Plugins ---
 
 
-class BadInput(HooklineError, ValueError):
-    """Something on the command line or on standard input cannot be used."""
+class PluginError(HooklineError, ValueError):
+    """A plugin that cannot be loaded or found."""
 
 
 class BadLockFile(PluginError):
     """The lock file cannot be read or written."""
 
 
-class BadTable(HooklineError, ValueError):
-    """A decision table that cannot be read."""
-
-
-class BadArgumentValue(ToolError, ValueError):
-    """Arguments that are not JSON, or exceed a limit."""
-
-
-class CannotListen(HooklineError, OSError):
-    """The address is taken, or not this machine's."""
-
-
-class ChannelFailed(HooklineError, RuntimeError):
-    """A channel could not be made or started."""
-
-
-class CopyRefused(TapeError, ValueError):
-    """The other store has something else under the same name."""
-
-
-class GatewayStopping(HooklineError, RuntimeError):
-    """A message came while the gateway was going down; it was not accepted."""
+class UnpinnedImport(HooklineError, ImportError):
+    """A module whose content differs from the lock file."""
 
 
 class HookFileError(HooklineError):
-    """A hook file that cannot be used; the message starts with the file and, where known, the line."""
+    """A hook file that cannot be used; the message starts with the file and, if known, the line."""
 
 
-class IdInUse(HooklineError, ValueError):
-    """A message has the id of one that is still being answered."""
-
-
-class LoadFailed(HooklineError):
-    """Something that should take part in a run is missing."""
-
-
-class NotAStore(TapeError, TypeError):
-    """What `provide_tape_store` gave lacks methods of a store."""
-
-
-class NotClustered(HooklineError, RuntimeError):
-    """A worker was started where there is no cluster."""
-
-
-class NotRunning(HooklineError, RuntimeError):
-    """Something was asked of the app outside its running scope."""
-
-
-class NotText(HooklineError, ValueError):
-    """A line of standard input that is not UTF-8."""
-
-
-class PluginChanged(PluginError):
-    """A plugin is not what the lock file says."""
-
-
-class PluginNotLocked(PluginError):
-    """A plugin is not in the lock file, and the settings require that."""
+class BadHookEntry(HookFileError):
+    """An entry of a hook file that cannot be used; the reader of the file adds the place."""
 
 
 class SourceError(HooklineError):
-    """A file that cannot be read, or may not be."""
+    """A file that cannot be read, or must not be."""
 
 
-class TokenError(HooklineError, ValueError):
-    """A token that protects nothing, or a file that cannot hold one."""
+class Untrusted(SourceError):
+    """A project file that the user has not trusted in its present form."""
+
+
+class TrustError(HooklineError):
+    """The record of trusted files cannot be read or written."""
+
+
+class LoadFailed(HooklineError):
+    """A plugin or hook file that a run needs could not be loaded."""
+
+
+# --- The gateway ---
+
+
+class GatewayError(HooklineError, RuntimeError):
+    """The gateway or one of its channels cannot start."""
+
+
+class GatewayStopping(GatewayError):
+    """A message arrived during shutdown and was not accepted."""
+
+
+class DuplicateMessage(HooklineError, ValueError):
+    """A message with this id was accepted before."""
+
+
+class RequestRefused(HooklineError):
+    """An HTTP request that is answered with an error status."""
+
+    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, headers
 
 
 class TooManyRequests(HooklineError, RuntimeError):
-    """A user asks too often."""
+    """A user exceeded the rate limit."""
 
     def __init__(self, seconds: float) -> None:
         self.retry_after = max(1, math.ceil(seconds))
         super().__init__(f"too many requests; try again in {self.retry_after} s")
 
 
-class ToolRefused(HooklineError):
-    """A call that a gate denied; the message is what the model is told."""
+# --- Trace and replay ---
 
 
-class TrustError(HooklineError):
-    """The record of what is trusted cannot be read or written."""
+class TraceError(HooklineError):
+    """The trace, or what it is asked about, is not there."""
 
 
-class TurnFailed(HooklineError, RuntimeError):
-    """The turn of a message failed in a worker."""
+class ReplayError(HooklineError, ValueError):
+    """A replay that cannot run as given."""
 
 
-class Undelegated(AgentError):
-    """A task that cannot be given to a subagent."""
+class UnknownRecording(ReplayError, LookupError):
+    """No tape has this session, call or entry."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str], look: str) -> None:
+        super().__init__(f"there is no {what} {name!r}; {look}{suggestion(name, known)}")
 
 
-class UnknownChannel(HooklineError, LookupError):
-    """A channel was enabled that nobody provides."""
+class Diverged(HooklineError):
+    """A replayed conversation left the recording."""
+
+    exit_code = 1
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"diverged here; the recorded model has no answer: {why}")
 
 
-class UnknownSession(HooklineError, LookupError):
-    """A session that is not there."""
+class ReplayStopped(HooklineError):
+    """A replay reached a tool that must not run again."""
 
-
-class UnsafeBinding(HooklineError, ValueError):
-    """The gateway would be open to the network without a token."""
-
-
-class UnsafeHome(HooklineError):
-    """A home that another user owns, or can write to."""
-
-
-class Untrusted(SourceError):
-    """A file of a project that was not trusted as it is."""
+    exit_code = 1

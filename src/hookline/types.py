@@ -7,8 +7,10 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
+from hookline.errors import BadInput
+
 from .channel import NOWHERE, Channel, Note, Question
-from .hooks import Decision, EventResult, HooklineError, Ruling
+from .hooks import Decision, EventResult, Ruling
 
 Envelope: TypeAlias = Any
 """An inbound or outbound message: any mapping, or object with fields; read it with `field_of`."""
@@ -20,10 +22,6 @@ Message: TypeAlias = dict[str, Any]
 """A model message: `role`, `content`, and what belongs to it, such as `tool_calls`."""
 
 _PLAIN = (str, bytes, int, float, list, tuple, set)
-
-
-class EnvelopeError(HooklineError, TypeError):
-    """An inbound message that cannot be read."""
 
 
 def field_of(envelope: Envelope, name: str, default: Any = None) -> Any:
@@ -52,7 +50,7 @@ def check_envelope(envelope: Envelope) -> Envelope:
     """Give an inbound message back, or refuse one that has no fields to read."""
     kind = type(envelope).__name__
     if envelope is None or isinstance(envelope, _PLAIN):
-        raise EnvelopeError(
+        raise BadInput(
             f"a message must be a mapping or an object with fields, not {kind}: "
             'pass {"content": "..."}'
         )
@@ -61,9 +59,9 @@ def check_envelope(envelope: Envelope) -> Envelope:
     if not content and isinstance(parts, list | tuple) and parts:
         return _with_text(envelope, [_part(part) for part in cast("list[Any]", parts)])
     if content is None:
-        raise EnvelopeError("a message needs a field 'content', or 'parts'")
+        raise BadInput("a message needs a field 'content', or 'parts'")
     if not isinstance(content, str):
-        raise EnvelopeError(f"a message's 'content' must be text, not {type(content).__name__}")
+        raise BadInput(f"a message's 'content' must be text, not {type(content).__name__}")
     return envelope
 
 
@@ -82,14 +80,14 @@ def _with_text(envelope: Envelope, parts: list[Any]) -> Envelope:
     try:
         changed.content, changed.parts = said.values()
     except AttributeError:
-        raise EnvelopeError(f"a {type(envelope).__name__} with parts needs a 'content' too") from None
+        raise BadInput(f"a {type(envelope).__name__} with parts needs a 'content' too") from None
     return changed
 
 
 def check_outbound(outbound: Envelope) -> Envelope:
     """Give an outbound message back, or refuse what cannot be one."""
     if outbound is None or isinstance(outbound, _PLAIN):
-        raise EnvelopeError(
+        raise BadInput(
             f"render_outbound gave {outbound!r}, which is no message; "
             'give {"content": "...", "channel": ..., "chat_id": ...}'
         )

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from hookline import Agent, tool
-from hookline.errors import AgentUsage, Blocked, HooklineError
+from hookline.errors import AgentUsage, Blocked
 from hookline.events import InputEvent, InputEventResult, ToolCallEvent, ToolCallEventResult
 from hookline.hooks import hookimpl
+from hookline.hooks.errors import HooklineError
 from hookline.models import Call, ScriptedModel, Turn
 from hookline.runtime import agent as agent_module
 from hookline.tape.memory import MemoryTapeStore

@@ -8,7 +8,7 @@ from base64 import b64encode
 
 import pytest
 
-from hookline.errors import AttachmentError
+from hookline.errors import BadInput
 from hookline.models import Call, Turn
 from hookline.runtime.attachments import LARGEST_IMAGE, LARGEST_TEXT, MOST, attachments, mentions
 from hookline.types import ImagePart
@@ -105,7 +105,7 @@ def test_what_cannot_go_along_is_told(workspace, text, problem):
         (workspace / f"{name}.txt").write_text("x" * (LARGEST_TEXT * 2 // 3))
     for number in range(MOST + 1):
         (workspace / f"many{number}.txt").write_text("x")
-    with pytest.raises(AttachmentError, match=problem):
+    with pytest.raises(BadInput, match=problem):
         attachments(text, workspace)
 
 
@@ -200,7 +200,7 @@ def test_a_link_to_a_hidden_file_is_attached_only_by_its_own_name(tmp_path, targ
         (tmp_path / name).write_text("SECRET=1")
     (tmp_path / "link").symlink_to(".env")
     (tmp_path / "README.md").symlink_to(target)
-    with pytest.raises(AttachmentError, match=r"is a link to .*; name that file if you mean it"):
+    with pytest.raises(BadInput, match=r"is a link to .*; name that file if you mean it"):
         attachments("see @README.md", tmp_path)
     (part,) = attachments("see @.env", tmp_path)
     assert "SECRET=1" in part.text

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from hookline.cli.bench_turn import NothingToMeasure, bench
+from hookline.cli.bench_turn import bench
+from hookline.errors import BadInput
 from hookline.models import ModelError, ScriptedModel
 from hookline.models.script import Fault, Turn
 
@@ -52,7 +53,7 @@ async def test_a_model_that_does_not_answer_is_told_before_anything_is_measured(
 
 async def test_no_turns_are_refused(app):
     use(app, "Hello.")
-    with pytest.raises(NothingToMeasure, match="at least 1"):
+    with pytest.raises(BadInput, match="at least 1"):
         await bench(app, turns=0)
 
 

@@ -13,8 +13,9 @@ from pydantic import BaseModel, Field
 from hookline import Agent
 from hookline.agent.output import OutputForm
 from hookline.agent.run import Limits
-from hookline.errors import AgentUsage, HooklineError, OutputInvalid
+from hookline.errors import AgentUsage, OutputInvalid
 from hookline.events import OutputEvent, OutputEventResult
+from hookline.hooks.errors import HooklineError
 from hookline.models import Call, ScriptedModel, Turn
 from hookline.models.output import ANSWER
 

@@ -7,10 +7,10 @@ from types import MappingProxyType, SimpleNamespace
 import pytest
 
 from hookline import AsyncStreamEvents, StreamEvent, hookimpl
-from hookline.agent import Blocked, CutOff, StepLimit
+from hookline.agent import Blocked, CutOff, LimitReached
 from hookline.agent.run import Limits
 from hookline.channel import Channel
-from hookline.errors import NotAStore
+from hookline.errors import BadInput, NotRunning, PluginError
 from hookline.events import (
     InputEventResult,
     OutputEventResult,
@@ -20,13 +20,12 @@ from hookline.events import (
 )
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
-from hookline.runtime.app import NotRunning
 from hookline.tape import MemoryTapeStore
 from hookline.tape.synchronous import METHODS
 from hookline.testing import RecordingChannel
 from hookline.tools import tool
 from hookline.tools.registry import Registry
-from hookline.types import EnvelopeError, field_of
+from hookline.types import field_of
 
 
 async def say(app, content="hi", **fields):
@@ -384,7 +383,7 @@ class TestErrors:
     )
     async def test_an_envelope_that_cannot_be_read_is_refused_at_the_door(self, app, envelope):
         async with app.running():
-            with pytest.raises(EnvelopeError, match="a message"):
+            with pytest.raises(BadInput, match="a message"):
                 await app.process(envelope)
 
     async def test_an_object_with_fields_will_do(self, app, scripted):
@@ -400,7 +399,7 @@ class TestErrors:
     async def test_too_many_steps_are_an_error(self, app, scripted):
         scripted(Turn(tool_calls=[Call("list_files")]), repeat=True)
         app.limits = Limits(steps=3)
-        with pytest.raises(StepLimit, match="after 3 model turns"):
+        with pytest.raises(LimitReached, match="after 3 model turns"):
             await say(app)
 
     async def test_a_stream_that_is_cut_off_is_never_a_complete_answer(self, app, scripted):
@@ -564,7 +563,7 @@ class TestTheRunningScope:
     async def test_what_is_no_store_is_refused_when_the_scope_opens(self, app, given):
         app.hooks.register("provide_tape_store", lambda: given)
         kind = type(given).__name__
-        with pytest.raises(NotAStore, match=rf"gave a {kind}, which is no store: it has no append"):
+        with pytest.raises(PluginError, match=rf"gave a {kind}, which is no store: it has no append"):
             async with app.running():
                 raise AssertionError("never reached")
 
@@ -592,7 +591,7 @@ class TestTheRunningScope:
     async def test_an_outbound_that_is_no_message_is_refused(self, app, scripted, rendered):
         scripted("answer")
         app.hooks.register("render_outbound", lambda: rendered)
-        with pytest.raises(EnvelopeError, match=r"render_outbound gave .*, which is no message"):
+        with pytest.raises(BadInput, match=r"render_outbound gave .*, which is no message"):
             await say(app)
 
     @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from hookline.agent.compactor import Compacting
 from hookline.agent.run import Limits
-from hookline.errors import BadSetting, Blocked, UnknownSession
+from hookline.errors import BadSetting, Blocked, SessionBusy, UnknownSession
 from hookline.events import (
     CompactionResult,
     SessionBeforeCompactResult,
@@ -17,7 +17,6 @@ from hookline.events import (
 from hookline.hooks import HooklineError
 from hookline.models import UnknownModel
 from hookline.models.script import Turn
-from hookline.runtime.session_queue import SessionBusy
 from hookline.tape import UnknownEntry
 
 HERE = "default:default"

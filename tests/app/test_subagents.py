@@ -8,7 +8,7 @@ import pytest
 
 from hookline import Hookline
 from hookline.agent.run import Limits
-from hookline.errors import BudgetSpent, Undelegated, UnknownTool
+from hookline.errors import AgentError, LimitReached, UnknownTool
 from hookline.events import ContextEventResult, ToolCallEventResult, ToolResultEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
@@ -266,15 +266,15 @@ class TestLimits:
     async def test_a_budget_ends_the_run_that_spent_it(self, app, delegating):
         delegating()
         app.limits = Limits(tokens=5)
-        with pytest.raises(BudgetSpent, match="it may use 5"):
+        with pytest.raises(LimitReached, match="it may use 5"):
             await start(app)
 
     @pytest.mark.parametrize(
         ("options", "error", "message"),
         [
-            ({"text": "  "}, Undelegated, "is empty"),
-            ({"role": "scuot"}, Undelegated, "no role 'scuot'.*did you mean 'scout'"),
-            ({"context": "named"}, Undelegated, "needs a role"),
+            ({"text": "  "}, AgentError, "is empty"),
+            ({"role": "scuot"}, AgentError, "no role 'scuot'.*did you mean 'scout'"),
+            ({"context": "named"}, AgentError, "needs a role"),
             ({"tools": ["read_flie"]}, UnknownTool, "read_file"),
         ],
     )

@@ -23,7 +23,7 @@ from hookline.cli.chat.completion import files
 from hookline.cli.chat.page import BURST
 from hookline.cli.chat.screen import BATCH, Screen
 from hookline.cli.doctor import examine
-from hookline.errors import BadArguments
+from hookline.errors import BadInput
 from hookline.hooks import hookimpl
 from hookline.runtime.session_index import project_name
 from hookline.runtime.user_commands import SlashCommand, command_from, plugin_commands, written
@@ -683,7 +683,7 @@ class TestCommands:
         assert arguments_of(self.two, text) == arguments
 
     def test_broken_json_is_told(self):
-        with pytest.raises(BadArguments, match="not valid JSON"):
+        with pytest.raises(BadInput, match="not valid JSON"):
             arguments_of(self.two, "{name: x}")
 
     def test_a_path_is_no_command(self):

@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from hookline.errors import TapeTooOld
+from hookline.errors import TapeVersionMismatch
 from hookline.serve.cluster import prepare
 from hookline.serve.cluster.schema import PART, steps
 from hookline.tape.postgres.schema import migrate
@@ -64,7 +64,7 @@ async def check_migration(cluster):
     store = await PostgresStore.open(postgres.url(), schema=cluster.schema, home="team")
     async with store.connection() as connection:
         await migrate(connection, cluster.schema, PART, steps()[:1])
-    with pytest.raises(TapeTooOld, match="hookline db migrate"):
+    with pytest.raises(TapeVersionMismatch, match="hookline db migrate"):
         await prepare(store)
     await prepare(store, allowed=True)
     await store.close()

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from hookline.config import Config, ConfigError, UnknownProfile
+from hookline.config import Config, ConfigError
 
 ORDER = ["user", "work", "project", "environment", "command line"]
 
@@ -245,7 +245,7 @@ class TestProfiles:
 
     def test_an_unknown_one_is_an_error_that_says_which_there_are_and_how_to_make_it(self, write, load):
         write("work", "")
-        with pytest.raises(UnknownProfile) as told:
+        with pytest.raises(ConfigError) as told:
             load(profile="wrok")
         assert "unknown profile 'wrok'; did you mean 'work'?" in str(told.value)
         assert "hookline config set --profile wrok model MODEL" in str(told.value)

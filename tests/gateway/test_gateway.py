@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from hookline.errors import ChannelFailed
+from hookline.errors import ConfigError, GatewayError
 from hookline.hooks import hookimpl
 from hookline.models.script import Fault, Turn
 from hookline.runtime.inbox import SQLiteInbox
-from hookline.serve import Gateway, GatewaySettings, GatewayStopping, UnknownChannel
+from hookline.serve import Gateway, GatewaySettings, GatewayStopping
 from hookline.tape import SQLiteStore
 from hookline.types import TextPart
 
@@ -107,7 +107,7 @@ async def test_what_is_enabled_is_what_was_asked_for_or_everything_that_is_there
     assert list(Gateway(app, enabled=["mail"]).channels) == ["mail"]
     some = GatewaySettings(channels=["stdio", "mail"])
     assert list(Gateway(app, settings=some).channels) == ["stdio", "mail"]
-    with pytest.raises(UnknownChannel, match="did you mean 'mail'"):
+    with pytest.raises(ConfigError, match="did you mean 'mail'"):
         Gateway(app, enabled=["mial"])
 
 
@@ -119,7 +119,7 @@ async def test_a_channel_that_does_not_start_stops_the_start_and_is_named(app, s
     good = Mailbox("good")
     app.hooks.add(Post(good, Broken("broken")))
     gateway = Gateway(app, enabled=["good", "broken"])
-    with pytest.raises(ChannelFailed, match=r"'broken' did not start: .*no such socket"):
+    with pytest.raises(GatewayError, match=r"'broken' did not start: .*no such socket"):
         async with gateway.running():
             pass
     assert good.log == ["start", "stop"]

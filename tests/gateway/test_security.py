@@ -6,7 +6,7 @@ import json
 import pytest
 import websockets
 
-from hookline.errors import TooManyRequests, UnsafeBinding
+from hookline.errors import ConfigError, TooManyRequests
 from hookline.serve import Gateway, GatewaySettings
 from hookline.serve.limits import Limiter
 from hookline.serve.server import create_app
@@ -22,7 +22,7 @@ async def status(at, method, path, **options):
 
 
 def test_it_does_not_open_itself_to_the_network_without_a_token(app):
-    with pytest.raises(UnsafeBinding, match="set a token"):
+    with pytest.raises(ConfigError, match="set a token"):
         create_app(Gateway(app, settings=GatewaySettings(host="0.0.0.0")))
     create_app(Gateway(app, settings=GatewaySettings(host="0.0.0.0", token=TOKEN)))
     create_app(Gateway(app, settings=GatewaySettings(host="0.0.0.0", users={"ada": ADA})))

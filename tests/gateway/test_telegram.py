@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from hookline.errors import ChannelFailed
+from hookline.errors import GatewayError
 from hookline.events import MessageReceiveResult, ToolCallEventResult
 from hookline.ext.telegram.settings import TelegramSettings
 from hookline.hooks import hookimpl
@@ -402,7 +402,7 @@ async def test_the_gateway_starts_while_telegram_is_away_and_answers_when_it_is_
 
 async def test_a_token_that_telegram_does_not_know_stops_the_start_and_is_not_shown(bot, app, scripted):
     scripted("unused")
-    with pytest.raises(ChannelFailed, match="does not know the token") as caught:
+    with pytest.raises(GatewayError, match="does not know the token") as caught:
         async with bot(token="4242:wrong-SECRET"):
             pass
     assert "wrong-SECRET" not in str(caught.value)

@@ -10,6 +10,7 @@ from hookline.hooks import (
     Decision,
     Denied,
     Family,
+    HooklineError,
     Outcome,
     RegistrationError,
     flatten,
@@ -334,6 +335,17 @@ class TestErrors:
             await greet(hooks)
         assert caught.value.__notes__[0].startswith("in acme on hook 'greet' (")
         assert ran == []
+
+    async def test_an_error_of_ours_carries_the_hook_and_the_plugin(self, hooks):
+        class Plugin:
+            @hookimpl
+            def greet(self, guest):
+                raise HooklineError("boom")
+
+        hooks.add(Plugin(), name="acme")
+        with pytest.raises(HooklineError, match="boom") as caught:
+            await greet(hooks)
+        assert (caught.value.hook, caught.value.plugin) == ("greet", "acme")
 
     async def test_deny_turns_an_error_into_a_no(self, hooks):
         hooks.register("admit", lambda guest: True)

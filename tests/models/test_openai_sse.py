@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.models.openai.sse import EventReader, TooLong
+from hookline.errors import BadResponse
+from hookline.models.openai.sse import EventReader
 
 STREAM = (
     b"\xef\xbb\xbf: a comment\n\nevent: x\nid: 1\ndata: one\n\ndata:two\r\n\r\n"
@@ -33,7 +34,7 @@ def test_an_endless_event_is_refused(piece):
         for _ in range(1000):
             reader.feed(piece)
 
-    with pytest.raises(TooLong, match="more than 1000 bytes"):
+    with pytest.raises(BadResponse, match="more than 1000 bytes"):
         feed()
 
 

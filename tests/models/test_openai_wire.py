@@ -2,10 +2,11 @@
 
 import pytest
 
+from hookline.errors import BadResponse
 from hookline.models import BadSetting, ModelRequest
 from hookline.models.openai.providers import service
 from hookline.models.openai.settings import Endpoint, Settings
-from hookline.models.openai.wire import Malformed, StreamedReply, ToolNames, body, messages, usage
+from hookline.models.openai.wire import StreamedReply, ToolNames, body, messages, usage
 from hookline.models.pricing import check_prices, cost
 from hookline.types import AudioPart, ImagePart, TextPart
 
@@ -231,13 +232,13 @@ def test_chunks_that_say_nothing_are_passed_over(odd):
     ],
 )
 def test_chunks_of_another_form_are_malformed(odd):
-    with pytest.raises(Malformed):
+    with pytest.raises(BadResponse):
         StreamedReply(ToolNames([])).take(odd)
 
 
 def test_endless_tool_calls_are_malformed():
     reply = StreamedReply(ToolNames([]))
-    with pytest.raises(Malformed, match="tool calls"):
+    with pytest.raises(BadResponse, match="tool calls"):
         reply.take(chunk({"tool_calls": [piece(index) for index in range(1000)]}))
 
 

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from hookline.errors import ApprovalError
 from hookline.hooks import Decision
 from hookline.models import Call, ScriptedModel, Turn
 from hookline.policy import Policy
 from hookline.policy.answers import ApprovalAnswer
 from hookline.policy.approval_flow import Approving
-from hookline.policy.approvals import UNUSED, ApprovalError, Approvals, call_hash
+from hookline.policy.approvals import UNUSED, Approvals, call_hash
 from hookline.policy.hash_chain import records
 from hookline.policy.postgres_approvals import PostgresApprovals
 from hookline.runtime.app import Hookline

@@ -6,7 +6,7 @@ import pytest
 
 from hookline.errors import Blocked
 from hookline.hooks import Decision, hookimpl
-from hookline.policy import Policy, PolicyError, UnknownPack, load_pack, shipped_packs, strictest
+from hookline.policy import Policy, PolicyError, load_pack, shipped_packs, strictest
 from hookline.policy.pack import schema_faults
 from hookline.policy.spending import Meter
 from hookline.runtime.app import Hookline
@@ -345,7 +345,7 @@ def test_a_wrong_manifest_is_told(tmp_path, manifest, told):
 
 
 def test_an_unknown_pack_is_told_with_the_nearest():
-    with pytest.raises(UnknownPack, match="did you mean 'protected-paths'"):
+    with pytest.raises(PolicyError, match="did you mean 'protected-paths'"):
         Policy.load({"packs": ["protected-path"]})
 
 

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from hookline.errors import ApprovalError
 from hookline.hooks import Decision
 from hookline.policy import Policy
 from hookline.policy.answers import ApprovalAnswer
-from hookline.policy.approvals import ApprovalError, Approvals
+from hookline.policy.approvals import Approvals
 from hookline.policy.postgres_approvals import PostgresApprovals
 from hookline.runtime.app import Hookline
 from hookline.tape.postgres.store import PostgresStore

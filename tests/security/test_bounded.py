@@ -15,7 +15,8 @@ from hookline.policy.redaction import Redactor
 from hookline.policy.targets import URL
 from hookline.runtime.attachments import mentions
 from hookline.sandbox.repository import SETTING
-from hookline.text.foreign_json import DEEPEST, ForeignJsonError, parse_json
+from hookline.text.errors import ForeignJsonError
+from hookline.text.foreign_json import DEEPEST, parse_json
 from hookline.text.line_diff import line_diff
 from hookline.text.patterns import Glob, PathGlob, Pattern
 from hookline.text.shell.effects import VERSION

@@ -7,8 +7,7 @@ import stat
 import pytest
 from pydantic import ValidationError
 
-from hookline.config import ConfigError
-from hookline.errors import TokenError
+from hookline.errors import ConfigError
 from hookline.serve import GatewaySettings
 from hookline.serve.settings import settings_of
 from hookline.serve.token import make_token, own_token, read_token, token_file
@@ -96,7 +95,7 @@ def test_a_token_is_generated_once_and_only_its_owner_can_read_it(tmp_path):
 def test_a_token_that_others_could_read_is_not_used(tmp_path, mode):
     make_token(tmp_path)
     token_file(tmp_path).chmod(mode)
-    with pytest.raises(TokenError, match="--rotate-token"):
+    with pytest.raises(ConfigError, match="--rotate-token"):
         read_token(tmp_path)
 
 
@@ -104,14 +103,14 @@ def test_a_token_that_others_could_read_is_not_used(tmp_path, mode):
 def test_a_token_file_that_holds_no_token_opens_nothing(tmp_path, content):
     token_file(tmp_path).write_bytes(content)
     token_file(tmp_path).chmod(0o600)
-    with pytest.raises(TokenError):
+    with pytest.raises(ConfigError):
         own_token(tmp_path)
 
 
 def test_a_link_in_place_of_the_token_file_is_not_followed(tmp_path):
     (tmp_path / "elsewhere").write_text("x" * 30)
     token_file(tmp_path).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(TokenError, match="not a file of yours"):
+    with pytest.raises(ConfigError, match="not a file of yours"):
         own_token(tmp_path)
     make_token(tmp_path)
     assert (tmp_path / "elsewhere").read_text() == "x" * 30

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from hookline.text.patterns import Glob, PathGlob, Pattern, PatternError, matches_glob
+from hookline.text.errors import PatternError
+from hookline.text.patterns import Glob, PathGlob, Pattern, matches_glob
 
 from ..tables import each_row
 

@@ -9,7 +9,7 @@ import pytest
 
 from hookline import Hookline
 from hookline.config.writer import write
-from hookline.errors import UnsafeHome
+from hookline.errors import ConfigError
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.policy.approvals import Approvals
@@ -191,9 +191,9 @@ def test_a_home_that_everyone_can_write_is_refused(tmp_path, before):
     home = tmp_path / "home"
     home.mkdir()
     home.chmod(before)
-    with pytest.raises(UnsafeHome, match="chmod 700"):
+    with pytest.raises(ConfigError, match="chmod 700"):
         check_home(home)
-    with pytest.raises(UnsafeHome):
+    with pytest.raises(ConfigError):
         _ = Hookline(home=home, workspace=tmp_path).config
     assert mode(home) == before
 
@@ -218,13 +218,13 @@ def test_a_home_of_another_user_is_refused_before_its_settings_are_read(
         (tmp_path / "link").symlink_to(foreign_home)
         foreign_home = tmp_path / "link"
     monkeypatch.setattr(os, "geteuid", lambda: 23456)
-    with pytest.raises(UnsafeHome, match="another user"):
+    with pytest.raises(ConfigError, match="another user"):
         _ = Hookline(home=foreign_home, workspace=tmp_path).config
 
 
 def test_an_ordinary_user_does_not_use_a_home_of_root(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    with pytest.raises(UnsafeHome, match="another user"):
+    with pytest.raises(ConfigError, match="another user"):
         check_home(tmp_path)
 
 
@@ -238,13 +238,13 @@ def test_root_uses_a_volume_that_an_ordinary_user_owns(foreign_home):
 
 def test_root_refuses_a_volume_that_everyone_can_write(foreign_home):
     foreign_home.chmod(0o777)
-    with pytest.raises(UnsafeHome, match="chmod 700"):
+    with pytest.raises(ConfigError, match="chmod 700"):
         check_home(foreign_home)
 
 
 def test_a_home_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "home").touch()
-    with pytest.raises(UnsafeHome, match="not a folder"):
+    with pytest.raises(ConfigError, match="not a folder"):
         check_home(tmp_path / "home")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hookline.errors import ConnectionDenied
 from hookline.events import NetworkRequestEvent, NetworkRequestResult
 from hookline.models import Call, ScriptedModel, Turn
 from hookline.runtime.app import Hookline
@@ -21,7 +22,6 @@ from hookline.runtime.network import NetworkGate
 from hookline.sandbox import Sandbox
 from hookline.sandbox.proxy import (
     Client,
-    ConnectionDenied,
     NetworkRequest,
     Proxy,
     allowed,

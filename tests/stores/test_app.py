@@ -3,7 +3,7 @@
 import pytest
 
 from hookline import hookimpl
-from hookline.ext.stores import DocStore, DuplicateStore, StoreClosed, StoreMisconfigured
+from hookline.ext.stores import DocStore, StoreClosed, StoreError, StoreMisconfigured
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.runtime.app import Hookline
@@ -173,7 +173,7 @@ async def test_a_plugin_with_a_wrong_store_is_left_out_and_the_others_run(app):
     async with app.running():
         assert app.stores.names() == ["notes"]
     left_out = {failure.plugin: failure for failure in app.failures}
-    assert isinstance(left_out["clashing"].error, DuplicateStore)
+    assert isinstance(left_out["clashing"].error, StoreError)
     assert "one from plugin 'notes', one from plugin 'clashing'" in str(left_out["clashing"])
     assert "no stores today" in str(left_out["broken"])
     assert not app.hooks.pm.has_plugin("clashing")

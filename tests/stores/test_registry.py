@@ -4,20 +4,17 @@ import sys
 
 import pytest
 
-from hookline.config import MissingVariable
+from hookline.config import ConfigError
 from hookline.ext.stores import (
     DocStore,
-    DuplicateStore,
     FactStore,
     MissingStoreLibrary,
     StoreDenied,
     StoreError,
     StoreHealth,
     StoreMisconfigured,
-    StoreMismatch,
     StoreProvider,
     Stores,
-    UnknownProvider,
     UnknownStore,
 )
 from hookline.specs import StoreProtocol, StoreSpec
@@ -52,25 +49,25 @@ def test_an_unknown_store_comes_with_the_nearest_name(stores):
 
 def test_two_stores_of_one_name_are_refused_with_both_owners(stores):
     stores.add([doc()], owner="plugin 'a'")
-    message = refused(DuplicateStore, stores.add, [doc("other"), doc()], owner="plugin 'b'")
+    message = refused(StoreError, stores.add, [doc("other"), doc()], owner="plugin 'b'")
     assert "two stores are named 'notes': one from plugin 'a', one from plugin 'b'" in message
     assert stores.names() == ["notes"]  # all or none
-    message = refused(DuplicateStore, stores.add, [doc("x"), doc("x")], owner="c")
+    message = refused(StoreError, stores.add, [doc("x"), doc("x")], owner="c")
     assert "one from c, one from c" in message
 
 
 def test_two_stores_in_one_file_are_refused_with_both_owners(stores, tmp_path):
     stores.add([doc("a", config={"path": "same.db"})], owner="one")
     other = doc("b", protocol="fact", config={"path": f"{tmp_path}/x/../same.db"})
-    message = refused(DuplicateStore, stores.add, [other], owner="two")
+    message = refused(StoreError, stores.add, [other], owner="two")
     assert "'a' from one and 'b' from two both want the file" in message
     assert str(tmp_path / "same.db") in message
 
 
 def test_an_unknown_provider_comes_with_the_nearest_name(stores):
-    message = refused(UnknownProvider, stores.add, [doc(provider="sqlit")], owner="a")
+    message = refused(StoreMisconfigured, stores.add, [doc(provider="sqlit")], owner="a")
     assert message == "store 'notes': unknown provider 'sqlit'; did you mean 'sqlite' or 'sqlite-vec'?"
-    message = refused(UnknownProvider, stores.add, [doc(provider="redis")], owner="a")
+    message = refused(StoreMisconfigured, stores.add, [doc(provider="redis")], owner="a")
     assert "there are: ladybug, sqlite, sqlite-vec" in message
 
 
@@ -84,7 +81,7 @@ def test_a_provider_that_does_not_speak_the_protocol_is_refused(stores):
 def test_a_store_of_another_protocol_than_asked_for_is_refused(stores):
     stores.add([doc()], owner="plugin 'a'")
     assert stores.get("notes", DocStore) is not None
-    message = refused(StoreMismatch, stores.get, "notes", FactStore)
+    message = refused(StoreError, stores.get, "notes", FactStore)
     assert message == "the store 'notes' from plugin 'a' is a DocStore, not a FactStore"
 
 
@@ -104,7 +101,7 @@ async def test_variables_are_filled_in_from_the_environment_before_the_schema_is
 
 def test_a_missing_variable_is_named_with_store_and_key(stores, monkeypatch):
     monkeypatch.delenv("NO_SUCH_FILE", raising=False)
-    message = refused(MissingVariable, stores.add, [doc(config={"path": "${NO_SUCH_FILE}"})], owner="a")
+    message = refused(ConfigError, stores.add, [doc(config={"path": "${NO_SUCH_FILE}"})], owner="a")
     assert "NO_SUCH_FILE is not set" in message
     assert "(stores.notes.path)" in message
     assert stores.names() == []
@@ -249,7 +246,7 @@ async def test_a_provider_can_be_added_and_a_store_that_fails_to_close_stops_no_
     stores.register(shelf)
     stores.register(shelf)
     assert "two store providers are named 'shelf'" in refused(
-        DuplicateStore, stores.register, StoreProvider("shelf", {})
+        StoreError, stores.register, StoreProvider("shelf", {})
     )
     stores.add([doc(), doc("other", provider="shelf", config={"shelf": "left"})], owner="a")
     await stores.get("notes").add("c", {})

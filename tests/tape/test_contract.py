@@ -13,7 +13,6 @@ from hookline.tape import (
     TapeConflict,
     TapeStore,
     UnknownEntry,
-    UnknownParent,
 )
 
 from .conftest import chain, note, texts
@@ -73,18 +72,18 @@ async def test_a_duplicate_id_is_refused_and_nothing_of_the_batch_is_kept(store:
 
 async def test_an_unknown_parent_is_refused_and_nothing_of_the_batch_is_kept(store: TapeStore):
     first, second, third = chain(3)
-    with pytest.raises(UnknownParent, match=f"{second.id}.*{first.id}.*append"):
+    with pytest.raises(UnknownEntry, match=f"{second.id}.*{first.id}.*append"):
         await store.append([second])
     await store.append([first])
-    with pytest.raises(UnknownParent, match=second.id):
+    with pytest.raises(UnknownEntry, match=second.id):
         await store.append([third])
-    with pytest.raises(UnknownParent, match=second.id):
+    with pytest.raises(UnknownEntry, match=second.id):
         await store.append([third, second])
     assert await store.entries("s1") == [first]
 
 
 async def test_a_refused_new_session_does_not_exist(store: TapeStore):
-    with pytest.raises(UnknownParent):
+    with pytest.raises(UnknownEntry):
         await store.append([*chain(2, "new"), chain(2)[1]])
     assert await store.sessions() == []
     await store.append([note("now", session="new")])

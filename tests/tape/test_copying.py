@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hookline.errors import CopyRefused
+from hookline.errors import SessionExists
 from hookline.tape import MemoryTapeStore, SQLiteStore, Tape, TapeStore
 from hookline.tape.copy import copy, digest
 from hookline.tape.postgres.store import PostgresStore
@@ -96,9 +96,9 @@ async def test_a_session_that_went_on_there_is_refused():
     await source.append(entries)
     await target.append(entries[:2])
     await target.append([note("other", entries[1])])
-    with pytest.raises(CopyRefused, match=r"'s1' went on there.*the other way round"):
+    with pytest.raises(SessionExists, match=r"'s1' went on there.*the other way round"):
         await copy(source, target)
-    with pytest.raises(CopyRefused, match="went on there"):
+    with pytest.raises(SessionExists, match="went on there"):
         await copy(target, source)
     assert len(await target.entries("s1")) == 3
 
@@ -108,7 +108,7 @@ async def test_other_content_under_the_same_ids_is_noticed():
     entries = chain(3)
     await source.append(entries)
     await target.append([replace(entries[0], payload={"text": "forged"}), *entries[1:]])
-    with pytest.raises(CopyRefused, match="not the same in both"):
+    with pytest.raises(SessionExists, match="not the same in both"):
         await copy(source, target)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.tape import DuplicateEntry, SQLiteStore, Tape, TapeConflict, TapeLocked, UnknownParent
+from hookline.tape import DuplicateEntry, SQLiteStore, Tape, TapeConflict, TapeLocked, UnknownEntry
 from hookline.tape.sqlite.group_commit import AT_ONCE
 
 from .conftest import chain, note, texts
@@ -66,7 +66,7 @@ async def test_what_is_refused_is_told_to_its_own_task_alone(store: SQLiteStore)
         store.append([note("goes on", first[1])], expect={"s1": first[1].id}),
         return_exceptions=True,
     )
-    refused = [TapeConflict, DuplicateEntry, UnknownParent, DuplicateEntry]
+    refused = [TapeConflict, DuplicateEntry, UnknownEntry, DuplicateEntry]
     done = type(None)
     assert [type(result) for result in results] == [done] * AT_ONCE + [*refused, done]
     assert texts(await store.entries("s1")) == ["number 0", "number 1", "goes on"]

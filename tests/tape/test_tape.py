@@ -7,7 +7,6 @@ import pytest
 from hookline.tape import (
     BadEntry,
     Entry,
-    ForeignEntry,
     SessionExists,
     Tape,
     TapeConflict,
@@ -121,7 +120,7 @@ async def test_an_anchor_cannot_keep_what_is_not_on_the_branch(tape: Tape):
     first, second = await write(tape, 1, 2)
     await tape.switch(first.id)
     leaf = tape.leaf
-    with pytest.raises(ForeignEntry, match="not on the branch"):
+    with pytest.raises(BadEntry, match="not on the branch"):
         await tape.anchor("x", keep_from=second.id)
     assert tape.leaf == leaf
 
@@ -153,9 +152,9 @@ async def test_switching_to_an_unknown_or_foreign_entry_is_refused(store: TapeSt
     leaf = tape.leaf
     with pytest.raises(UnknownEntry, match="nobody"):
         await tape.switch("nobody")
-    with pytest.raises(ForeignEntry, match="other"):
+    with pytest.raises(BadEntry, match="other"):
         await tape.switch(foreign.id)
-    with pytest.raises(ForeignEntry, match="other"):
+    with pytest.raises(BadEntry, match="other"):
         await tape.fork(entry_id=foreign.id)
     with pytest.raises(UnknownEntry):
         await tape.label("nobody", "x")
@@ -189,7 +188,7 @@ async def test_what_a_switch_would_leave_behind_is_told_before(store: TapeStore,
     await tape.switch(second.id)
     assert await tape.left_behind(third.id) == (second.id, [tape.leaf])
     foreign = await (await Tape.open(store, "other")).append("note", {})
-    with pytest.raises(ForeignEntry):
+    with pytest.raises(BadEntry):
         await tape.left_behind(foreign.id)
     with pytest.raises(UnknownEntry):
         await tape.left_behind("nobody")
@@ -271,7 +270,7 @@ async def test_a_fork_can_go_back_to_what_it_shares_but_not_to_what_its_parent_d
     await fork.switch(first.id)
     await write(fork, 4)
     assert numbers(await fork.branch()) == [1, 4]
-    with pytest.raises(ForeignEntry):
+    with pytest.raises(BadEntry):
         await fork.switch(third.id)
     assert kinds(await tape.store.children(second.id)) == ["fork", "note"]
 
@@ -318,7 +317,7 @@ async def test_merging_what_is_not_a_fork_of_this_session_is_refused(store: Tape
     other = await Tape.open(store, "other")
     await write(other, 2)
     for wrong in (other, tape, await Tape.open(store, "empty"), await other.fork("s3")):
-        with pytest.raises(ForeignEntry, match="not a fork"):
+        with pytest.raises(BadEntry, match="not a fork"):
             await tape.merge(wrong)
     assert numbers(await tape.branch()) == [1]
 

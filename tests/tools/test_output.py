@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from hookline.tools import ToolOutputError, cut, cut_content, model_content
+from hookline.tools import ToolError, cut, cut_content, model_content
 from hookline.types import ImagePart, TextPart
 
 from ..tables import each_row
@@ -69,7 +69,7 @@ def test_parts_are_kept_and_text_among_them_becomes_a_part():
 
 
 def test_parts_do_not_mix_with_data():
-    with pytest.raises(ToolOutputError, match="a list of ImagePart, int"):
+    with pytest.raises(ToolError, match="a list of ImagePart, int"):
         model_content([ImagePart(), 3])
 
 
@@ -78,16 +78,14 @@ def test_parts_do_not_mix_with_data():
     [(object(), "object"), (print, "builtin_function_or_method"), ({"deep": [object()]}, "dict")],
 )
 def test_what_is_neither_text_nor_json_is_an_error_that_names_the_type(value, name):
-    with pytest.raises(
-        ToolOutputError, match=f"the tool returned {name}, which is neither text nor JSON"
-    ):
+    with pytest.raises(ToolError, match=f"the tool returned {name}, which is neither text nor JSON"):
         model_content(value)
 
 
 def test_a_value_that_contains_itself_is_an_error_too():
     loop: list = []
     loop.append(loop)
-    with pytest.raises(ToolOutputError, match="list"):
+    with pytest.raises(ToolError, match="list"):
         model_content(loop)
 
 

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from hookline.errors import TapeTooNew
+from hookline.errors import TapeVersionMismatch
 from hookline.ext.triggers import TriggerError, TriggerEvent
 from hookline.ext.triggers.postgres_ledger import PostgresLedger
 from hookline.ext.triggers.sqlite_ledger import SQLiteLedger
@@ -293,6 +293,6 @@ async def test_tables_of_a_newer_version_are_left_alone(schema):
     await asyncio.to_thread(
         postgres.execute, f"UPDATE {schema}.versions SET version = 99 WHERE part = 'triggers'"
     )
-    with pytest.raises(TapeTooNew, match="has version 99"):
+    with pytest.raises(TapeVersionMismatch, match="has version 99"):
         await PostgresLedger(store).counts("orders")
     await store.close()

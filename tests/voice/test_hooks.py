@@ -8,7 +8,7 @@ import pytest
 
 from hookline.channel import Channel
 from hookline.events import MessageReceiveEvent, MessageSendEvent
-from hookline.ext.voice import VoiceProvider, VoiceUnavailable
+from hookline.ext.voice import VoiceError, VoiceProvider
 from hookline.models import ScriptedModel
 from hookline.plugins.hook_files import get_builtins_hooks_dir
 from hookline.runtime.app import Hookline
@@ -186,7 +186,7 @@ async def test_an_engine_that_breaks_rejects_the_message_instead_of_passing_the_
 async def test_what_hinders_speech_is_logged_once(made, caplog):
     class Missing:
         async def say(self, utterance):
-            raise VoiceUnavailable("nobody is here")
+            raise VoiceError("nobody is here")
 
         async def close(self):
             pass

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from hookline.ext.voice import BadAudio, NothingHeard
+from hookline.ext.voice import BadAudio
 from hookline.models import ModelError, ModelFailed, ModelUnavailable, UnknownModel
 from hookline.types import AudioPart
 
@@ -217,7 +217,7 @@ async def test_nobody_there_is_told(speech, service, wav):
 async def test_a_transcript_without_words_is_told(speech, service, wav):
     service.answer = lambda request: answering(web.json_response({"text": "  "}))
     async with asking(speech, service) as made:
-        with pytest.raises(NothingHeard):
+        with pytest.raises(BadAudio):
             await made.hear(AudioPart(wav))
 
 

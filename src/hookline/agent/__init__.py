@@ -1,5 +1,5 @@
 """The agent: the loop of model turns and tool calls, on a tape, through hooks."""
 
-from hookline.errors import AgentError, Blocked, CutOff, StepLimit
+from hookline.errors import AgentError, Blocked, CutOff, LimitReached
 
-__all__ = ["AgentError", "Blocked", "CutOff", "StepLimit"]
+__all__ = ["AgentError", "Blocked", "CutOff", "LimitReached"]

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hookline.errors import Cancelled, OutputInvalid, StepLimit, TooManyCalls
+from hookline.errors import Cancelled, LimitReached, OutputInvalid, TooManyCalls
 from hookline.events import (
     AgentEndEvent,
     AgentErrorEvent,
@@ -130,7 +130,7 @@ class Engine:
         watch = LoopWatch(self._hooks)
         while step == "more" or (step == "answered" and await self._goes_on(run, journal, emit)):
             if index >= run.limits.steps:
-                raise StepLimit(
+                raise LimitReached(
                     f"the agent stopped after {run.limits.steps} model turns without an answer"
                 )
             await self._let_in(run, journal, emit)

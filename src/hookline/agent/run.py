@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hookline.errors import BudgetSpent
+from hookline.errors import LimitReached
 from hookline.models import Model
 from hookline.tape import Tape, TapeContext, TapeError
 from hookline.types import NOBODY, HookContext, Identity, Message, Prompt
@@ -144,7 +144,7 @@ class AgentRun:
         """Stop a run that used up what it may use."""
         allowed = self.limits.tokens
         if allowed is not None and self.tokens > allowed:
-            raise BudgetSpent(f"the agent used {self.tokens} tokens; it may use {allowed}")
+            raise LimitReached(f"the agent used {self.tokens} tokens; it may use {allowed}")
 
     @property
     def tokens(self) -> int:

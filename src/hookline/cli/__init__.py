@@ -68,7 +68,7 @@ def execute(stack: ExitStack) -> None:
         beside(error)
         if is_reserved():
             print_json({"error": type(error).__name__, "message": without_secrets(str(error))})
-        sys.exit(REFUSED)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except Exception:  # a mistake of ours or a plugin's

@@ -17,6 +17,7 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from hookline.errors import BadInput
 from hookline.hooks import HooklineError, hookimpl
 from hookline.hooks.observers import Dispatch
 from hookline.system.private_files import private_folder
@@ -32,10 +33,6 @@ OURS = ("builtin", "skills", "mcp", "command-hooks", "bench")
 """The plugins that are part of the runtime."""
 _AROUND = ("run_model", "run_model_stream", "provide_tape_store")
 """Hooks in whose calls everything else happens."""
-
-
-class NothingToMeasure(HooklineError, ValueError):
-    """A measurement was asked for that has no turns in it."""
 
 
 @dataclass(slots=True)
@@ -76,7 +73,7 @@ async def bench(
 ) -> BenchResult:
     """Run a number of turns, some of them concurrently, and measure them."""
     if turns < 1 or concurrency < 1:
-        raise NothingToMeasure("turns and concurrency must be at least 1")
+        raise BadInput("turns and concurrency must be at least 1")
     spent = _Spent()
     model = app.models.get(app.model)
     app.models.add(_TimedModel(model, spent), app.model)

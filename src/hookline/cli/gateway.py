@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 import typer
 
+from hookline.errors import ConfigError
 from hookline.hooks import HooklineError
 
-from . import REFUSED, beside
+from . import beside
 from .orphans import adopting
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ def run_gateway(app: Hookline, service: GatewayOptions) -> None:
     try:
         from hookline.serve.server import serve
     except ImportError as error:
-        missing = f"hookline: the gateway needs {error.name}: pip install 'hookline[gateway]'"
-        typer.echo(missing, err=True)
-        raise typer.Exit(REFUSED) from None
+        raise ConfigError(f"the gateway needs {error.name}: pip install 'hookline[gateway]'") from None
     from hookline.serve import Gateway
     from hookline.serve.logs import log_to_stderr
     from hookline.serve.settings import settings_of

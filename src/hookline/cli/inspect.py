@@ -8,9 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+from hookline.errors import ConfigError
 
-from . import REFUSED
 from .gateway import HOW, link, run_loop
 
 if TYPE_CHECKING:
@@ -22,9 +21,9 @@ def run_inspector(app: Hookline, port: int | None, *, show: bool = False) -> Non
     try:
         from hookline.serve.inspector_server import inspector_settings, serve_inspector
     except ImportError as error:
-        missing = f"hookline: the inspector needs {error.name}: pip install 'hookline[gateway]'"
-        typer.echo(missing, err=True)
-        raise typer.Exit(REFUSED) from None
+        raise ConfigError(
+            f"the inspector needs {error.name}: pip install 'hookline[gateway]'"
+        ) from None
 
     from hookline.serve.token import own_token
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.errors import PluginError, UnknownPlugin
+from hookline.errors import PluginError
 from hookline.hooks.errors import suggestion
 from hookline.plugins.candidate import strings
 
@@ -128,13 +128,13 @@ def switch(app: Hookline, name: str, *, on: bool) -> None:
     typer.echo(f"{name} is {'enabled' if on else 'disabled'} ({path})")
 
 
-def unknown(app: Hookline, name: str, *, only_packages: bool = False) -> UnknownPlugin:
+def unknown(app: Hookline, name: str, *, only_packages: bool = False) -> PluginError:
     """The error for a name that no plugin has."""
     names = [s.name for s in app.plugins.states() if not only_packages or s.order is not None]
     if only_packages and app.hooks.pm.has_plugin(name):
-        return UnknownPlugin(f"plugin {name!r} comes with Hookline and cannot be switched off")
+        return PluginError(f"plugin {name!r} comes with Hookline and cannot be switched off")
     known = f" (there are: {', '.join(names)})" if names else "; no package brings one"
-    return UnknownPlugin(f"no plugin {name!r}{suggestion(name, names)}{known}")
+    return PluginError(f"no plugin {name!r}{suggestion(name, names)}{known}")
 
 
 def write_new(name: str, folder: Path | None) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hookline.channel import Channel, Note, Question, SignedAnswer
-from hookline.errors import AttachmentError, BadInput
+from hookline.errors import BadInput
 from hookline.events import SessionStartEvent
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
@@ -22,7 +22,7 @@ from hookline.system.log_redaction import without_secrets
 from hookline.text.printable import visible
 from hookline.types import Envelope, HookContext, Part, StreamEvent, TextPart, field_of
 
-from . import FAILED, REFUSED, TERMINATED
+from . import FAILED, TERMINATED
 from .json_output import print_json
 from .models import DownloadProgress
 from .orphans import adopting
@@ -285,19 +285,12 @@ def check_workspace(workspace: Path) -> Path:
 
 def tell(error: Exception, *, as_json: bool) -> int:
     """Tell an error in a line or two, and give the exit code for it."""
-    from hookline.config import ConfigError
-    from hookline.errors import LoadFailed, PolicyError
-    from hookline.models import BadSetting, ModelUnavailable, ScriptError, UnknownModel
-    from hookline.tape import TapeError
-
     text = without_secrets(str(error) if isinstance(error, HooklineError) else error_text(error))
     if as_json:
         print_json({"error": type(error).__name__, "message": text})
     else:
         typer.echo(f"hookline: {text}", err=True)
-    mendable = (AttachmentError, BadInput, BadSetting, ConfigError, ModelUnavailable, ScriptError)
-    known = (*mendable, LoadFailed, PolicyError, UnknownModel, TapeError)
-    return REFUSED if isinstance(error, known) else FAILED
+    return error.exit_code if isinstance(error, HooklineError) else FAILED
 
 
 def as_data(result: TurnResult) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from hookline.channel import Channel
-from hookline.config import ConfigError
 from hookline.errors import BadInput
-from hookline.ext.triggers import TriggerError, Triggers
+from hookline.ext.triggers import Triggers
 from hookline.text.foreign_json import parse_json
 
 from . import beside
@@ -49,8 +48,6 @@ def fire(
     printer = Printer(yes=yes)
     try:
         result = _with(app, lambda triggers: triggers.fire(name, given, message), printer)
-    except (ConfigError, TriggerError):
-        raise
     except Exception as error:
         raise typer.Exit(tell(error, as_json=False)) from None
     printer.end()

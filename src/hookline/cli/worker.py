@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-import typer
+from hookline.errors import ConfigError
 
-from . import REFUSED
 from .gateway import run_loop
 from .orphans import adopting
 
@@ -20,9 +19,9 @@ def run_worker(app: Hookline, concurrency: int | None, *, log_json: bool) -> Non
     try:
         from hookline.serve.worker import Worker
     except ImportError as error:
-        missing = f"hookline: a worker needs {error.name}: pip install 'hookline[gateway,postgres]'"
-        typer.echo(missing, err=True)
-        raise typer.Exit(REFUSED) from None
+        raise ConfigError(
+            f"a worker needs {error.name}: pip install 'hookline[gateway,postgres]'"
+        ) from None
     from hookline.serve.logs import log_to_stderr
     from hookline.serve.settings import settings_of, worker_settings_of
     from hookline.serve.signals import signals

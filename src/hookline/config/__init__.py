@@ -8,7 +8,7 @@ Nothing is imported to read a configuration that is not there: TOML when a file 
 a section is checked, tomlkit when a file is written.
 """
 
-from hookline.errors import ConfigError, MissingVariable, UnknownProfile
+from hookline.errors import ConfigError
 
 from .config import Config
 from .expand import expand
@@ -18,9 +18,7 @@ from .secrets import is_secret, masked
 __all__ = [
     "Config",
     "ConfigError",
-    "MissingVariable",
     "Profile",
-    "UnknownProfile",
     "expand",
     "is_secret",
     "masked",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from hookline.errors import ConfigError, MissingVariable
+from hookline.errors import ConfigError
 
 # Compiled when first used, as all patterns of this part: most starts need none of them.
 _REFERENCE = r"\$\$|\$\{([^}]*)\}?"
@@ -47,7 +47,11 @@ def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
                 "brace $${"
             )
         if name not in environ:
-            raise MissingVariable(name, where)
+            place = f" ({where})" if where else ""
+            raise ConfigError(
+                f"the environment variable {name} is not set, and the configuration refers to it as "
+                f"${{{name}}}{place}: set it, or write the value itself"
+            )
         return environ[name]
 
     return re.sub(_REFERENCE, fill, text)

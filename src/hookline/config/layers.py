@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from hookline.errors import ConfigError
-from hookline.text.untrusted import TooComplex, TooLarge, load_toml, read_regular_file
+from hookline.text.errors import TooComplex, TooLarge
+from hookline.text.untrusted import load_toml, read_regular_file
 
 from .secrets import is_secret
 

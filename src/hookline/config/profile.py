@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hookline.errors import ConfigError, UnknownProfile
+from hookline.errors import ConfigError
+from hookline.hooks.errors import suggestion
 
 DEFAULT = "default"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
@@ -37,7 +38,12 @@ class Profile:
         """The profile of that name, which must exist unless it is the default."""
         profile = cls.of(home, name)
         if name != DEFAULT and not profile.dir.is_dir():
-            raise UnknownProfile(name, profiles(home))
+            known = profiles(home)
+            there = f"there is {', '.join(known)}" if known else "there is none but the default"
+            raise ConfigError(
+                f"unknown profile {name!r}{suggestion(name, known)}\n{there}; "
+                f"make it: hookline config set --profile {name} model MODEL"
+            )
         return profile
 
     @property

@@ -13,7 +13,7 @@ from time import perf_counter
 from types import CodeType, FunctionType
 from typing import Any
 
-from .errors import MissingArgument, NotAwaited, WrongResult, error_text
+from .errors import HooklineError, MissingArgument, NotAwaited, WrongResult, error_text
 from .implementation import Arguments, Implementation, awaited, discard, is_awaitable
 from .observers import failed, ruled
 from .reducers import HELPERS, lowest_first
@@ -291,6 +291,8 @@ def not_awaited(impl: Implementation) -> NotAwaited:
 def note(error: BaseException, impl: Implementation) -> None:
     """Name the hook and the plugin on an error that the caller will see."""
     error.add_note(f"in {impl.name} on hook {impl.spec.name!r} ({impl.location})")
+    if isinstance(error, HooklineError) and error.hook is None:
+        error.hook, error.plugin = impl.spec.name, impl.name
 
 
 def log_failure(what: str, error: Exception, impl: Implementation, subject: object = None) -> None:

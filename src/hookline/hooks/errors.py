@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from pluggy import PluginValidationError
 
 
 class HooklineError(Exception):
     """Base of every error that Hookline raises on purpose."""
+
+    exit_code: ClassVar[int] = 2
+    """The status with which the command line exits."""
+    hook: str | None = None
+    """The hook that the error is about."""
+    plugin: object = None
+    """The plugin that the error is about, by name; pluggy's own errors give the object."""
 
 
 class DeclarationError(HooklineError, ValueError):
@@ -20,7 +28,7 @@ class UnknownHook(HooklineError, ValueError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(f"unknown hook {name!r}{suggestion(name, known)}")
-        self.name = name
+        self.hook = name
 
 
 class RegistrationError(HooklineError, ValueError, PluginValidationError):
@@ -34,6 +42,8 @@ class RegistrationError(HooklineError, ValueError, PluginValidationError):
 class CallError(HooklineError, TypeError):
     """A hook was called with arguments that it does not take."""
 
+    exit_code = 1
+
 
 class MissingArgument(CallError):
     """An implementation needs an argument that the caller did not pass."""
@@ -42,17 +52,25 @@ class MissingArgument(CallError):
 class WrongResult(HooklineError, TypeError):
     """An implementation returned something that its hook does not accept."""
 
+    exit_code = 1
+
 
 class HookTimeout(HooklineError, TimeoutError):
     """An implementation did not answer within its time limit."""
+
+    exit_code = 1
 
 
 class NotAwaited(HooklineError, RuntimeError):
     """An implementation returned an awaitable to a synchronous call."""
 
+    exit_code = 1
+
 
 class Unsettled(HooklineError, RuntimeError):
     """Guards keep rewriting each other's result."""
+
+    exit_code = 1
 
 
 def suggestion(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from hookline.errors import (
+    BadResponse,
     BadSetting,
     ContextOverflow,
     ModelError,
@@ -27,7 +28,7 @@ from hookline.types import Message, StreamEvent
 from .model import Model, ModelRequest
 from .openai.failures import retry_after
 from .openai.settings import Endpoint, OpenAIService, Settings
-from .openai.wire import Malformed, StreamedReply, ToolNames, body, usage
+from .openai.wire import StreamedReply, ToolNames, body, usage
 from .pricing import cost
 
 INSTALL = "pip install any-llm-sdk"
@@ -111,10 +112,10 @@ class AnyModel:
             if reply.counts:
                 yield StreamEvent("usage", self._usage(reply.counts))
             yield StreamEvent("final", {"finish_reason": reply.finish_reason})
+        except BadResponse as error:
+            raise ModelFailed(f"{self.name} sent {error}") from error
         except ModelError:
             raise
-        except Malformed as error:
-            raise ModelFailed(f"{self.name} sent {error}") from error
         except Exception as error:
             # The vendor's error is not chained: it may show the request with its key.
             raise self._failure(error) from None

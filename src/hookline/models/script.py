@@ -27,7 +27,8 @@ from typing import Any, TypeAlias, cast
 
 from hookline.errors import ScriptError
 from hookline.hooks.errors import error_text, suggestion
-from hookline.text.patterns import Pattern, PatternError
+from hookline.text.errors import PatternError
+from hookline.text.patterns import Pattern
 from hookline.text.untrusted import load_toml
 
 

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from hookline.errors import BadRequirement, PluginClash, PluginError
+from hookline.errors import PluginError
 from hookline.hooks.errors import suggestion
 from hookline.text.requirement import HOOKLINE, hookline_version
 
@@ -39,7 +39,7 @@ def arranged(
                 missing[other].discard(name)
                 if not missing[other]:
                     heappush(ready, (waiting[other].order, other))
-    refused += [(c, BadRequirement(_circle(c.name, waiting))) for c in waiting.values()]
+    refused += [(c, PluginError(_circle(c.name, waiting))) for c in waiting.values()]
     return ordered, refused
 
 
@@ -49,7 +49,7 @@ def _without_requirements(waiting: dict[str, Candidate], there: set[str]) -> Ref
     gone: set[str] = set()
     while True:
         lacking = [
-            (candidate, BadRequirement("; ".join(problems)))
+            (candidate, PluginError("; ".join(problems)))
             for candidate in waiting.values()
             if (problems := [*_problems(candidate, waiting, there, gone)])
         ]
@@ -118,7 +118,7 @@ def owners(
         taken = next((n for n in claimed if owned.get(n, candidate.name) != candidate.name), None)
         if taken is not None:
             clash = f"namespace {taken!r} belongs to plugin {owned[taken]!r}, and {candidate.name!r} "
-            refused.append((candidate, PluginClash(clash + "claims it too; disable one of them")))
+            refused.append((candidate, PluginError(clash + "claims it too; disable one of them")))
             continue
         owned.update(dict.fromkeys(claimed, candidate.name))
     return owned, refused

@@ -9,7 +9,7 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from hookline.errors import BadManifest, PluginClash, PluginError
+from hookline.errors import PluginError
 from hookline.hooks.errors import error_text
 from hookline.hookspecs import API_VERSION
 from hookline.text.requirement import HOOKLINE, Requirement
@@ -42,7 +42,7 @@ class Candidate:
             return said_by(self._factory)
         except (Exception, SystemExit) as error:
             reason = error_text(error)
-            wrong = BadManifest(f"its manifest {self._factory.value} cannot be read: {reason}")
+            wrong = PluginError(f"its manifest {self._factory.value} cannot be read: {reason}")
             wrong.__cause__ = error
             return wrong
 
@@ -130,14 +130,14 @@ class Candidate:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(map(str, first["loc"])) or "the whole"
-            raise BadManifest(f"its manifest is wrong at {field}: {first['msg']}") from error
+            raise PluginError(f"its manifest is wrong at {field}: {first['msg']}") from error
         if manifest.name != self.name:
-            raise BadManifest(
+            raise PluginError(
                 f"its manifest says name {manifest.name!r} and its entry point {self.name!r}; "
                 "make them the same"
             )
         if not self._fits:
-            raise BadManifest(
+            raise PluginError(
                 f"it is written for plugin api {manifest.api_version}, and this is {API_VERSION}; "
                 f"install a version of {self.entry.distribution} for api {API_VERSION}"
             )
@@ -161,7 +161,7 @@ def candidates(entries: Iterable[EntryPoint]) -> tuple[list[Candidate], list[tup
             manifests[entry.distribution, entry.name] = entry
         elif entry.name in plugins:
             clash = f"both {plugins[entry.name]} and {entry} bring a plugin of this name; remove one"
-            wrong.append((entry.name, PluginClash(clash)))
+            wrong.append((entry.name, PluginError(clash)))
         else:
             plugins[entry.name] = entry
     found = [
@@ -169,7 +169,7 @@ def candidates(entries: Iterable[EntryPoint]) -> tuple[list[Candidate], list[tup
         for entry in plugins.values()
     ]
     wrong += [
-        (name, BadManifest(f"{entry} has a manifest of this name, but no entry point in [{GROUP}]"))
+        (name, PluginError(f"{entry} has a manifest of this name, but no entry point in [{GROUP}]"))
         for (_, name), entry in manifests.items()
         if name not in plugins
     ]
@@ -184,7 +184,7 @@ def said_by(entry: EntryPoint) -> dict[str, Any]:
     if hasattr(given, "model_dump"):
         given = given.model_dump(mode="json", exclude_unset=True)
     if not isinstance(given, Mapping):
-        raise BadManifest(f"it must give a mapping or a PluginManifest, not {given!r}")
+        raise PluginError(f"it must give a mapping or a PluginManifest, not {given!r}")
     return dict(cast("Mapping[str, Any]", given))
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
-from hookline.errors import HookFileError, SourceError, Untrusted
+from hookline.errors import BadHookEntry, HookFileError, SourceError, Untrusted
 from hookline.hooks import HooklineError
 from hookline.hooks.implementation import callable_location, is_async
 from hookline.hookspecs import Hooks
 
-from .hook_files import BadHookEntry, HookFile, claimed_tools, implementation, imported, line_of_hooks
+from .hook_files import HookFile, claimed_tools, implementation, imported, line_of_hooks
 from .hookpackage import HookPackage
 from .project import HOOKS
 from .sources import FileSource, files_below, read_source

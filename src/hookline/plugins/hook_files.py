@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from hookline.errors import HookFileError, SourceError, Untrusted
+from hookline.errors import BadHookEntry, HookFileError, SourceError, Untrusted
 from hookline.hooks.errors import HooklineError, RegistrationError, error_text, suggestion
 from hookline.hooks.implementation import Implementation, Options, callable_location
 from hookline.hooks.registry import once
@@ -207,10 +207,6 @@ def entries(file: HookFile, module: ModuleType, hooks: Hooks, seq: int) -> Itera
         except BadHookEntry as error:
             where = f"{path}:{line_of_hooks(file.source)}: entry {number} of `hooks`"
             raise HookFileError(f"{where}{error}") from error.__cause__
-
-
-class BadHookEntry(Exception):
-    """A problem with an entry, to be reported with its location."""
 
 
 def implementation(file: HookFile, entry: Any, hooks: Hooks, seq: int) -> Implementation:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hookline.errors import BadRequirement, PluginError
+from hookline.errors import PluginError
 from hookline.hooks import HooklineError
 
 from .arrangement import arranged, owners, tied
@@ -256,7 +256,7 @@ class Plugins(Registrations):
         name, hooks = candidate.name, self.hooks
         missing = [r for r in candidate.requires if not hooks.pm.has_plugin(r)]
         if missing:
-            error = BadRequirement(f"it requires plugin {missing[0]!r}, which could not be loaded")
+            error = PluginError(f"it requires plugin {missing[0]!r}, which could not be loaded")
             self.leave_out(name, "loading", error)
             return
         trace("importing", name, candidate.entry.value)

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from hookline.errors import BadLockFile, PluginChanged, PluginError, PluginNotLocked
+from hookline.errors import BadLockFile, PluginError
 
 from .packages import EntryPoint
 from .verified import FINDER
@@ -157,7 +157,7 @@ class PluginLock:
         noted = stamps.get(info)
         name = group[0].distribution
         if pin is None and self.require:
-            raise PluginNotLocked(
+            raise PluginError(
                 f"{group[0]} is not in {self.home / LOCK}, and [plugins] require_lock is set; "
                 f"look at it, then run `hookline plugins lock {name}`"
             )
@@ -169,7 +169,7 @@ class PluginLock:
         contents = contents_of(group)
         found = Pin.of(contents)
         if pin is not None and found.digest != pin.digest:
-            raise PluginChanged(
+            raise PluginError(
                 f"{name} is not what {self.home / LOCK} says: {summary(difference(pin, found))}; "
                 f"`hookline plugins lock {name}` shows all of it and accepts it"
             )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from hookline.errors import PluginClash
+from hookline.errors import PluginError
 from hookline.hooks.errors import NotAwaited, error_text
 
 from .failure import PluginFailure
@@ -131,7 +131,7 @@ class Registrations:
     ) -> None:
         if id_ in brought:
             owner = brought[id_][0]
-            raise PluginClash(f"{what} {id_!r} is brought by plugin {owner!r} and by {plugin!r}")
+            raise PluginError(f"{what} {id_!r} is brought by plugin {owner!r} and by {plugin!r}")
 
     def register_tools(self, registry: Registry, outcomes: Iterable[Outcome] | None = None) -> None:
         """Put the tools of plugins into a registry: of all, or what some of them gave."""
@@ -169,7 +169,7 @@ class Registrations:
     def _refuse_namespace(self, namespace: str, plugin: str) -> None:
         owner = self.owners.get(namespace, plugin)
         if owner != plugin:
-            raise PluginClash(
+            raise PluginError(
                 f"plugin {plugin!r} brings a tool in namespace {namespace!r}, "
                 f"which belongs to plugin {owner!r}"
             )

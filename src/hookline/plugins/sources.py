@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 
 from hookline.errors import SourceError
-from hookline.text.untrusted import NotRegular, TooLarge, read_regular_file
+from hookline.text.errors import NotRegular, TooLarge
+from hookline.text.untrusted import read_regular_file
 
 LARGEST = 1_000_000
 """Bytes of one file."""

@@ -15,9 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
-
-class UnpinnedImport(ImportError):
-    """A module that is not what the lock file says."""
+from hookline.errors import UnpinnedImport
 
 
 class VerifiedFinder:

@@ -6,7 +6,7 @@
 Cedar is loaded when the first rule is.
 """
 
-from hookline.errors import PolicyError, UnknownPack
+from hookline.errors import PolicyError
 
 from .pack import Pack, load_pack, shipped_packs
 from .policy import Policy, PolicyStep, strictest
@@ -21,7 +21,6 @@ __all__ = [
     "PolicyError",
     "PolicySettings",
     "PolicyStep",
-    "UnknownPack",
     "load_pack",
     "shipped_packs",
     "strictest",

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from hookline.channel import ASK, OneWay, Question, SignedAnswer
+from hookline.errors import ApprovalError
 from hookline.events import NotificationEvent
 from hookline.hooks import Decision, Ruling
 from hookline.hookspecs import Hooks
@@ -22,7 +23,7 @@ from hookline.turn_context import here
 from hookline.types import HookContext
 
 from .answers import ApprovalAnswer
-from .approvals import ApprovalError, Approvals, Grant, bound_to
+from .approvals import Approvals, Grant, bound_to
 
 DOOR = "resolve_approval"
 

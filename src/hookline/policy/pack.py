@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from hookline.errors import PolicyError, UnknownPack
+from hookline.errors import PolicyError
 from hookline.hooks.errors import suggestion
 from hookline.text.untrusted import load_toml
 
@@ -55,7 +55,9 @@ def find_pack(name: str, base: Path, registered: Mapping[str, Path]) -> Path:
     if name in shipped_packs():
         return SHIPPED / name
     if "/" not in name and not name.startswith(("~", ".")):
-        raise UnknownPack(name, [*shipped_packs(), *registered])
+        names = sorted([*shipped_packs(), *registered])
+        hint = suggestion(name, names) or f"; there are: {', '.join(names)}"
+        raise PolicyError(f"unknown policy pack {name!r}{hint} (a folder is written as './my-pack')")
     return base / Path(name).expanduser()
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookline.errors import AttachmentError
+from hookline.errors import BadInput
 from hookline.types import Envelope, ImagePart, Part, Prompt, TextPart, content_of, field_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def prompt_of(envelope: Envelope) -> Prompt:
 def attachments(text: str, workspace: Path) -> list[Part]:
     """The content of the files that a text mentions, each once, in their order.
 
-    Raises `AttachmentError` for one that is missing, outside the workspace, binary or too large.
+    Raises `BadInput` for one that is missing, outside the workspace, binary or too large.
     """
     named = mentions(text, workspace)
     if not named:
@@ -79,16 +79,16 @@ def attachments(text: str, workspace: Path) -> list[Part]:
         if mention in found:
             continue
         if len(found) == MOST:
-            raise AttachmentError(f"a message takes {MOST} files; {mention.written} is one more")
+            raise BadInput(f"a message takes {MOST} files; {mention.written} is one more")
         try:
             part = _read(mention, context)
         except ToolError as error:
             hint = "" if _exists(workspace, mention.path) else " (where no file is meant, write `@…`)"
-            raise AttachmentError(f"{mention.written} cannot be attached: {error}{hint}") from None
+            raise BadInput(f"{mention.written} cannot be attached: {error}{hint}") from None
         if isinstance(part, TextPart):
             room -= len(part.text)
             if room < 0 and found:
-                raise AttachmentError(
+                raise BadInput(
                     f"the files of this message are too large together: {mention.written} is more "
                     f"than {LARGEST_TEXT:,} characters allow; name some of its lines, or send fewer"
                 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hookline.channel import Channel, Note, Question
-from hookline.errors import Undelegated
+from hookline.errors import AgentError
 from hookline.hooks import Decision, Ruling, Verdict
 from hookline.tools.context import calling
 
@@ -40,7 +40,7 @@ class Parent:
         parent = cls(call.app, call)
         most = call.app.limits.depth
         if parent.depth + 1 > most:
-            raise Undelegated(f"agents may call agents {most} levels deep, and this is one more")
+            raise AgentError(f"agents may call agents {most} levels deep, and this is one more")
         return parent
 
     @property

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from hookline.hooks import HooklineError
+from hookline.errors import SessionBusy
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from .turn import ActiveTurn
 
 Phase: TypeAlias = Literal["idle", "turn", "compaction"]
-
-
-class SessionBusy(HooklineError, RuntimeError):
-    """The operation needs an idle session, and this one is busy."""
-
-    def __init__(self, session_id: str, phase: Phase, what: str) -> None:
-        doing = {"turn": "in the middle of a turn", "compaction": "being compacted"}.get(phase, phase)
-        super().__init__(f"cannot {what}: session {session_id!r} is {doing}; wait for it, or cancel it")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hookline.errors import Undelegated
+from hookline.errors import AgentError
 from hookline.events import SubagentEndEvent, SubagentStartEvent, SubagentStatus
 from hookline.hooks.errors import error_text, suggestion
 from hookline.sandbox.settings import Profile, strictest
@@ -214,23 +214,23 @@ class Subagents:
     def _plan(self, task: Task, parent: str, above: AgentRun | None, identity: Identity) -> _Plan:
         """Who takes the task and what it may use, or why nobody does."""
         if not task.text.strip():
-            raise Undelegated("a task for a subagent is empty: say what is to be done")
+            raise AgentError("a task for a subagent is empty: say what is to be done")
         role = self._role(task)
         depth = above.ctx.depth + 1 if above is not None else 1
         most = self._limits(above).depth
         if depth > most:
-            raise Undelegated(
+            raise AgentError(
                 f"a subagent may be {most} deep, this one would be {depth}: do the task yourself"
             )
         context = task.context or role.context
         session_id = f"{parent}/{task.id}"
         if context == "named":
             if not role.name:
-                raise Undelegated("context 'named' needs a role, whose earlier tasks it goes on from")
+                raise AgentError("context 'named' needs a role, whose earlier tasks it goes on from")
             root = above.lineage[0] if above is not None and above.lineage else parent
             session_id = f"{root}/@{role.name}"
             if above is not None and session_id in (*above.lineage, parent):
-                raise Undelegated(f"{role.name} would wait for itself: it is in this line already")
+                raise AgentError(f"{role.name} would wait for itself: it is in this line already")
         tools = self._tools(task, role, above, depth)
         skills = task.skills or role.skills
         return _Plan(role, context, session_id, depth, tools, skills, identity)
@@ -241,7 +241,7 @@ class Subagents:
         role = self.roles.get(task.role)
         if role is None:
             known = ", ".join(self.roles) or "none is defined"
-            raise Undelegated(
+            raise AgentError(
                 f"there is no role {task.role!r}{suggestion(task.role, list(self.roles))}; "
                 f"roles are [agents.NAME] sections of the configuration ({known})"
             )

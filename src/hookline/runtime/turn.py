@@ -9,13 +9,13 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from hookline.channel import NOWHERE, Channel, finished
+from hookline.errors import BadInput
 from hookline.turn_context import TurnContext, new_turn
 from hookline.types import (
     NOBODY,
     AsyncStreamEvents,
     AudioPart,
     Envelope,
-    EnvelopeError,
     Identity,
     ImagePart,
     Part,
@@ -231,7 +231,7 @@ def with_content(message: Envelope, text: str) -> Envelope:
     try:
         changed.content = text
     except AttributeError:
-        raise EnvelopeError(f"the content of a {type(message).__name__} cannot be changed") from None
+        raise BadInput(f"the content of a {type(message).__name__} cannot be changed") from None
     return changed
 
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from hookline.errors import BadCommand
+from hookline.errors import BadInput
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text, suggestion
 
@@ -67,7 +67,7 @@ def command_from(given: Any) -> SlashCommand:
         name, help_, handler = (getattr(given, field, None) for field in ("name", "help", "handler"))
         operator = getattr(given, "operator", True)
     if not isinstance(name, str) or not NAME.fullmatch(name) or not callable(handler):
-        raise BadCommand(f"a command needs a name and a handler that can be called, not {given!r}")
+        raise BadInput(f"a command needs a name and a handler that can be called, not {given!r}")
     return SlashCommand(name, str(help_ or ""), cast("Handler", handler), bool(operator))
 
 
@@ -125,7 +125,7 @@ def session_commands(
     async def model(app: Hookline, wanted: str) -> str:
         present, name = app.sessions.model_of(session()), wanted.strip()
         if name and models is not None and name not in models():
-            raise BadCommand(
+            raise BadInput(
                 f"only configured models can be chosen here: {', '.join(models())}; "
                 "an operator lists more in [gateway] models"
             )
@@ -182,4 +182,4 @@ async def run(
     if name in app.tools:
         return await call_tool(name, arguments)
     every = [each for each, _ in names(app, known)]
-    raise BadCommand(f"no command /{name}{suggestion(name, every)}; /help lists them")
+    raise BadInput(f"no command /{name}{suggestion(name, every)}; /help lists them")

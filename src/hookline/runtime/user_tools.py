@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from hookline.errors import BadArguments, Blocked
+from hookline.errors import BadInput, Blocked
 from hookline.events import UserBashEvent
 from hookline.hooks import Verdict
 from hookline.tools.arguments import parse
@@ -135,7 +135,7 @@ def arguments_of(tool: Tool, written: str) -> dict[str, Any]:
     if written.startswith("{"):
         given, fault = parse(written)
         if fault is not None:
-            raise BadArguments(f"/{tool.name}: {fault}")
+            raise BadInput(f"/{tool.name}: {fault}")
         return given
     properties: dict[str, Any] = tool.parameters.get("properties", {})
     pairs = pairs_of(written)
@@ -144,7 +144,7 @@ def arguments_of(tool: Tool, written: str) -> dict[str, Any]:
     required: list[str] = tool.parameters.get("required", [])
     if len(required) == 1:
         return {required[0]: value_of(written, properties.get(required[0], {}))}
-    raise BadArguments(f"write the arguments as key=value or as JSON: {usage(tool)}")
+    raise BadInput(f"write the arguments as key=value or as JSON: {usage(tool)}")
 
 
 def pairs_of(written: str) -> dict[str, str] | None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from hookline.errors import ConnectionDenied
 from hookline.types import NOBODY, Identity
 
 from . import scratch
@@ -66,10 +67,6 @@ class NetworkRequest:
 Judge: TypeAlias = Callable[[NetworkRequest], Awaitable[str | None]]
 """Decides on a connection: None lets it through, a text says why not. One that the sandbox refuses is
 given to it as well, so that it can be recorded."""
-
-
-class ConnectionDenied(Exception):
-    """A connection that is not made."""
 
 
 async def let_through(request: NetworkRequest) -> str | None:

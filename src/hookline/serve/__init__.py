@@ -8,7 +8,7 @@ A `GatewayChannel` brings messages in and takes answers out; `hookline gateway` 
 and serves those that lie on HTTP. It needs the extra `hookline[gateway]`.
 """
 
-from hookline.errors import GatewayStopping, UnknownChannel
+from hookline.errors import GatewayStopping
 from hookline.runtime.gateway_channel import GatewayChannel, Handle
 
 from .gateway import Gateway
@@ -20,5 +20,4 @@ __all__ = [
     "GatewaySettings",
     "GatewayStopping",
     "Handle",
-    "UnknownChannel",
 ]

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hookline.channel import Question
-from hookline.policy.approvals import ApprovalError, bound_to, sessions_of
+from hookline.errors import ApprovalError
+from hookline.policy.approvals import bound_to, sessions_of
 
 from .limits import Limiter
 from .users import User

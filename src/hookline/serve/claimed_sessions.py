@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from procrastinate.jobs import Job
 
 from hookline.channel import NOWHERE, Channel, Note, Question
-from hookline.errors import TapeConflict, TapeError, TapeFull, TapeLocked, TapeReadOnly, TapeUnavailable
+from hookline.errors import TapeConflict, TapeError, TapeUnavailable
 from hookline.events import MessageCancelEvent
 from hookline.runtime.delivery import to_session
 from hookline.runtime.inbox import Fate, fates_of, keys_of, packed
@@ -38,13 +38,13 @@ log = logging.getLogger("hookline.worker")
 
 PAGE: Final = 32
 """How many messages of one session are read at a time."""
-PASSING: Final = (TapeUnavailable, TapeReadOnly, TapeFull, TapeLocked, TapeConflict)
+PASSING: Final = (TapeUnavailable, TapeConflict)
 """Tape errors that no message caused. The interrupted messages are retried."""
 CONFLICTS: Final = 20
 """How often a message is retried when its turn finds another writer on the tape."""
 
 
-class Parked(Exception):
+class _Parked(Exception):
     """The job is not done; another worker continues it."""
 
 
@@ -115,7 +115,7 @@ class ClaimedSessions:
             line.worker = worker
         await line.over.wait()
         if not line.has_ended:
-            raise Parked
+            raise _Parked
 
     async def arrived(self, session_id: str) -> bool:
         """Process a queued message if this worker owns the session. Returns whether it does."""
@@ -150,7 +150,7 @@ class ClaimedSessions:
                 self._replies.pop(key, None)
         # Waiting messages that were not taken may have no job but this one.
         if line.unsettled or (not line.has_ended and (self.draining or line.is_broken)):
-            raise Parked
+            raise _Parked
 
     async def _to_the_end(self, line: ClaimedSession, page: list[Queued]) -> None:
         await self.app.sessions.refresh(line.session_id)  # another worker may have owned it since

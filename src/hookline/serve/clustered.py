@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from hookline.channel import Channel, Note, Question, finished
-from hookline.errors import TapeError, TapeTooNew, TapeTooOld, TurnFailed
-from hookline.policy.approvals import ApprovalError
+from hookline.errors import AgentError, ApprovalError, TapeError, TapeVersionMismatch
 from hookline.runtime.inbox import key_of
 from hookline.runtime.inbox.codec import unpacked
 from hookline.runtime.turn import TurnResult
@@ -134,7 +133,7 @@ class Cluster:
                 if outcome is not None:  # its end went to a gateway that is gone
                     session_id = await self._gateway.app.pipeline.resolve_session(message)
                     if outcome == "failed":
-                        raise TurnFailed("the turn failed in a worker; the tape says why")
+                        raise AgentError("the turn failed in a worker; the tape says why")
                     return TurnResult(session_id, outcome=outcome)
             return done.result()
         finally:
@@ -169,7 +168,7 @@ class Cluster:
                 if count % FORGET_EVERY == 0:
                     await self.relay.forget()
                     await self.queue.forget(REMEMBERED)
-            except (TapeTooNew, TapeTooOld) as error:
+            except TapeVersionMismatch as error:
                 self._gateway.error = error
                 self._gateway.leave()
             except TapeError as error:
@@ -233,7 +232,7 @@ class Cluster:
             case "end":
                 result = result_of(said)
                 self._note(message, result.outcome)
-                failure = TurnFailed(result.stopped or "") if result.outcome == "failed" else None
+                failure = AgentError(result.stopped or "") if result.outcome == "failed" else None
                 self._answered(message, failure or result)
                 await channel.end(result)
                 self._ended.set()

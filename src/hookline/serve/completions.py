@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hookline.errors import BadFrame
+from hookline.errors import BadInput
 from hookline.types import AudioPart, ImagePart, Part, TextPart, text_of
 
 from .frames import Frame
@@ -65,7 +65,7 @@ class CompletionRequest(BaseModel):
                 last = []
         text = text_of(last)
         if not text.strip() and all(isinstance(part, TextPart) for part in last):
-            raise BadFrame("messages: the last one must be a user's, and must say something")
+            raise BadInput("messages: the last one must be a user's, and must say something")
         return text, [] if all(isinstance(part, TextPart) for part in last) else last
 
     def earlier(self) -> list[dict[str, str]]:
@@ -101,11 +101,11 @@ def _part(given: dict[str, Any]) -> Part:
                 data = b64decode(str(sound["data"]), validate=True)
                 return AudioPart(data, f"audio/{sound.get('format', 'wav')}")
             case kind:
-                raise BadFrame(f"messages: content of type {kind!r} is not understood")
+                raise BadInput(f"messages: content of type {kind!r} is not understood")
     except (KeyError, TypeError, AttributeError, binascii.Error, ValueError) as error:
-        if isinstance(error, BadFrame):
+        if isinstance(error, BadInput):
             raise
-        raise BadFrame("messages: a content part is malformed") from None
+        raise BadInput("messages: a content part is malformed") from None
 
 
 def usage_of(end: Frame) -> dict[str, int]:

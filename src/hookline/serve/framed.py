@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from hookline.channel import Channel, Note, Question
-from hookline.errors import AlreadyAccepted, IdInUse
+from hookline.errors import DuplicateMessage
 from hookline.runtime.gateway_channel import GatewayChannel, Handle
 from hookline.runtime.turn import TurnResult
 from hookline.types import Envelope, Part, StreamEvent, TextPart, address_of, content_of, field_of
@@ -82,7 +82,7 @@ class FrameChannel(GatewayChannel):
         shown = message_id or uuid4().hex[:12]
         key = f"{sender or uuid4().hex[:12]}:{shown}"
         if key in self._replies:
-            raise IdInUse(f"message id {shown!r} is still being answered; choose another")
+            raise DuplicateMessage(f"message id {shown!r} is still being answered; choose another")
         envelope: dict[str, Any] = {
             "content": text,
             "channel": self.name,
@@ -101,7 +101,7 @@ class FrameChannel(GatewayChannel):
         self._untold[key] = {"type": "message", "id": shown, "text": text, "parts": media}
         try:
             if await self._handle(envelope) is False:
-                raise AlreadyAccepted(
+                raise DuplicateMessage(
                     f"message {shown!r} was accepted before; its answer is in the session's history"
                 )
         except BaseException:

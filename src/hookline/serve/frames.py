@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from hookline.errors import BadFrame
+from hookline.errors import BadInput
 from hookline.runtime.turn import Outcome, TurnResult
 from hookline.types import AudioPart, Content, ImagePart, Part, StreamEvent, TextPart
 
@@ -54,14 +54,14 @@ class PartIn(_Frame):
         """Convert it to a content part."""
         if self.type == "text":
             if self.text is None:
-                raise BadFrame("a text part needs 'text'")
+                raise BadInput("a text part needs 'text'")
             return TextPart(self.text)
         if not self.data:
-            raise BadFrame(f"an {self.type} part needs 'data' in base 64, and it must not be empty")
+            raise BadInput(f"an {self.type} part needs 'data' in base 64, and it must not be empty")
         try:
             data = b64decode(self.data, validate=True)
         except (binascii.Error, ValueError):
-            raise BadFrame(f"the data of an {self.type} part is not base 64") from None
+            raise BadInput(f"the data of an {self.type} part is not base 64") from None
         if self.type == "audio":
             return AudioPart(data, self.mime_type or "audio/wav")
         return ImagePart(data, self.mime_type or "image/png")
@@ -81,7 +81,7 @@ class MessageIn(_Frame):
         text = "\n".join(filter(None, [self.text, *said]))
         if all(isinstance(part, TextPart) for part in others):
             if not text.strip():
-                raise BadFrame("the message is empty: it needs 'text', or 'parts'")
+                raise BadInput("the message is empty: it needs 'text', or 'parts'")
             return text, []
         return text, [TextPart(self.text), *others] if self.text else others
 
@@ -124,7 +124,7 @@ def incoming(text: str | bytes) -> Incoming:
     try:
         return _INCOMING.validate_json(text)  # rejects JSON that is nested too deeply
     except ValidationError as error:
-        raise BadFrame(faults_of(error)) from None
+        raise BadInput(faults_of(error)) from None
 
 
 def faults_of(error: ValidationError) -> str:

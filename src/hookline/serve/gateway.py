@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.agent.journal import TURN, CutOffTurn, cut_off_turn
 from hookline.channel import NOWHERE, Channel, Note, Question, finished
-from hookline.errors import ChannelFailed, GatewayStopping, UnknownChannel
+from hookline.errors import ConfigError, GatewayError, GatewayStopping
 from hookline.events import (
     ChannelConnectEvent,
     ChannelDisconnectEvent,
@@ -149,14 +149,14 @@ class Gateway:
     def _shipped(self, name: str, provided: dict[str, GatewayChannel]) -> GatewayChannel:
         known = [*SHIPPED, *provided]
         if name not in SHIPPED:
-            raise UnknownChannel(
+            raise ConfigError(
                 f"unknown channel {name!r}{suggestion(name, known)}; there are {', '.join(known)}"
             )
         module, _, made = SHIPPED[name].partition(":")
         try:
             return getattr(import_module(module), made)(self)
         except ImportError as error:
-            raise ChannelFailed(f"channel {name!r} needs a library that is missing: {error}") from None
+            raise GatewayError(f"channel {name!r} needs a library that is missing: {error}") from None
 
     def reply_to(self, message: Envelope) -> Channel:
         """The channel of a message, as its sender has it; `NOWHERE` if it has none."""
@@ -207,7 +207,7 @@ class Gateway:
             try:
                 await channel.start(self.handle)
             except Exception as error:
-                raise ChannelFailed(f"channel {name!r} did not start: {told(error)}") from error
+                raise GatewayError(f"channel {name!r} did not start: {told(error)}") from error
             await self._fire("channel:connect", ChannelConnectEvent(name))
         for session_id, turn in cut:
             await self._enter()
@@ -225,7 +225,7 @@ class Gateway:
             from .clustered import Cluster
             from .worker import Worker
         except ImportError as error:
-            raise ChannelFailed(
+            raise GatewayError(
                 f"a gateway with its tapes in PostgreSQL needs {error.name}: "
                 "pip install 'hookline[gateway,postgres]'"
             ) from None

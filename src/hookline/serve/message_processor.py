@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hookline.agent.journal import CutOffTurn, cut_off_turn
-from hookline.errors import TapeCorrupt, TapeDenied, TapeFull, TapeLocked, TapeReadOnly, TapeUnavailable
+from hookline.errors import TapeCorrupt, TapeDenied, TapeUnavailable
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.runtime.inbox import key_of, keys_of
@@ -36,7 +36,7 @@ TOGETHER = "taken together with the next message"
 """Why a message has no answer of its own."""
 OUT_OF_ORDER = "messages cannot be kept at the moment; try again later"
 """What users see when a store fails."""
-STORE = (TapeUnavailable, TapeReadOnly, TapeFull, TapeLocked, TapeDenied, TapeCorrupt)
+STORE = (TapeUnavailable, TapeDenied, TapeCorrupt)
 """Errors of the store, whose texts contain its address."""
 SETTLING = 5.0
 """Seconds for parked turns to record where they stopped."""

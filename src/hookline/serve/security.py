@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hookline.errors import TooManyRequests
+from hookline.errors import RequestRefused, TooManyRequests
 from hookline.observe.inspector import PAGE
 
 from .limits import Limiter
@@ -55,14 +55,6 @@ NEEDED = (
 WRONG = "the token is wrong; `hookline gateway --print-token` shows the link with the right one"
 OPERATORS = "only an operator may do this; see role in [gateway.users]"
 USER: Final = "hookline.user"
-
-
-class RequestRefused(Exception):
-    """A refused request, with its response."""
-
-    def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.headers = status, detail, headers
 
 
 class Levels:

@@ -25,40 +25,32 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hookline.errors import (
-    AlreadyAccepted,
-    BadFrame,
-    CannotListen,
+    BadInput,
+    DuplicateMessage,
+    GatewayError,
     GatewayStopping,
-    IdInUse,
-    TapeFull,
-    TapeLocked,
-    TapeReadOnly,
+    RequestRefused,
     TapeUnavailable,
 )
-from hookline.ext.stores.errors import StoreLocked, StoreUnavailable
+from hookline.ext.stores.errors import StoreUnavailable
 from hookline.hooks import HooklineError
 from hookline.system.log_redaction import without_secrets
-from hookline.types import EnvelopeError
 
 from .gateway import Gateway
 from .protocol import protocols
 from .routes.page import page_routes
-from .security import Levels, RequestRefused, Security
+from .security import Levels, Security
 from .settings import GatewaySettings
 from .signals import signals
 
 log = logging.getLogger("hookline.serve")
 
 STATUS: dict[type[HooklineError], int] = {
-    BadFrame: 422,
-    EnvelopeError: 422,
-    IdInUse: 409,
-    AlreadyAccepted: 409,
+    BadInput: 422,
+    DuplicateMessage: 409,
     GatewayStopping: 503,
 }
-UNUSABLE: tuple[type[HooklineError], ...] = (
-    TapeFull, TapeLocked, TapeReadOnly, TapeUnavailable, StoreLocked, StoreUnavailable
-)  # fmt: skip
+UNUSABLE: tuple[type[HooklineError], ...] = (TapeUnavailable, StoreUnavailable)
 """What clients see when a store fails; the log has the reason."""
 TRY_AGAIN = "the gateway cannot keep or read this now; try again later"
 HANG_UP = 5
@@ -315,7 +307,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise CannotListen(
+        raise GatewayError(
             f"cannot listen on {host} port {port}: {error.strerror or error}; "
             "choose another --port or --host"
         ) from None
@@ -325,7 +317,7 @@ def listen(host: str, port: int) -> socket.socket:
 def unix_socket(path: Path) -> Generator[socket.socket]:
     """Return a Unix socket that only this user can open; it is removed at the end."""
     if not hasattr(socket, "AF_UNIX"):
-        raise CannotListen("this system has no Unix sockets; take socket out of [gateway]")
+        raise GatewayError("this system has no Unix sockets; take socket out of [gateway]")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     listening = socket.socket(socket.AF_UNIX)
     try:
@@ -339,7 +331,7 @@ def unix_socket(path: Path) -> Generator[socket.socket]:
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
-        raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from None
+        raise GatewayError(f"cannot listen on {path}: {error.strerror or error}") from None
     try:
         yield listening
     finally:

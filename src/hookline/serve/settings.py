@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 
 from hookline.config import Config, ConfigError
 from hookline.config.validation import faults
-from hookline.errors import UnsafeBinding
 
 from .token import check_token, own_token
 from .users import NAME, OWNER, OWNER_USER, Role, User, Users
@@ -192,7 +191,7 @@ class GatewaySettings(BaseModel):
     def check(self) -> None:
         """Refuse to listen on the network with a generated token that only the local log knows."""
         if not self.is_local and self.token is None and not self.users:
-            raise UnsafeBinding(
+            raise ConfigError(
                 f"the gateway would listen on {self.host} for everybody: set a token "
                 "(HOOKLINE_GATEWAY__TOKEN, or token in [gateway]), or keep --host 127.0.0.1"
             )

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from hookline.errors import TokenError
+from hookline.errors import ConfigError
 
 FILE: Final = "gateway.token"
 SHORTEST: Final = 16
@@ -19,17 +19,17 @@ LONGEST: Final = 512
 def check_token(token: str) -> str:
     """Return a valid token, or raise an error that says what is wrong with it."""
     if not token.strip():
-        raise TokenError(
+        raise ConfigError(
             "the token is empty, which would let anyone in; set one, or leave the setting out. "
             "Is the variable that it comes from set?"
         )
     if len(token) < SHORTEST:
-        raise TokenError(
+        raise ConfigError(
             f"the token has {len(token)} characters and needs at least {SHORTEST}; "
             "`openssl rand -hex 32` makes one"
         )
     if len(token) > LONGEST or not token.isascii() or not token.isprintable() or token != token.strip():
-        raise TokenError(
+        raise ConfigError(
             f"a token has at most {LONGEST} printable ASCII characters and no space at its ends; "
             "`openssl rand -hex 32` makes one"
         )
@@ -49,18 +49,18 @@ def read_token(home: Path) -> str | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
-        raise TokenError(f"{path} is not a file of yours; remove it, and a new token is generated")
+        raise ConfigError(f"{path} is not a file of yours; remove it, and a new token is generated")
     if hasattr(os, "getuid") and about.st_mode & 0o077:
-        raise TokenError(
+        raise ConfigError(
             f"{path} can be read by others, who may know the token; "
             "`hookline gateway --rotate-token` makes a new one"
         )
     try:
         return check_token(path.read_text("ascii").strip())
     except (OSError, UnicodeDecodeError) as error:
-        raise TokenError(f"{path} cannot be read: {error}") from None
-    except TokenError as error:
-        raise TokenError(
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    except ConfigError as error:
+        raise ConfigError(
             f"{path}: {error}; `hookline gateway --rotate-token` makes a new one"
         ) from None
 
@@ -77,7 +77,7 @@ def make_token(home: Path) -> str:
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise TokenError(f"the token cannot be kept in {path}: {error.strerror or error}") from None
+        raise ConfigError(f"the token cannot be kept in {path}: {error.strerror or error}") from None
     return token
 
 

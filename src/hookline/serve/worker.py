@@ -14,7 +14,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job
 from procrastinate.worker import Worker as Engine
 
-from hookline.errors import NotClustered, TapeError, TapeTooNew, TapeTooOld
+from hookline.errors import ConfigError, TapeError, TapeVersionMismatch
 from hookline.hooks import HooklineError
 from hookline.tape.open import postgres_of
 
@@ -69,7 +69,7 @@ class Worker:
         """Work inside the app's running scope, and drain at the end."""
         store = postgres_of(self.app.store())
         if store is None:
-            raise NotClustered(
+            raise ConfigError(
                 "workers need tapes that several processes share: set [tape] url to a PostgreSQL "
                 "database; without one, `hookline gateway` makes the turns itself"
             )
@@ -220,7 +220,7 @@ class Worker:
                 if now - since >= silence:
                     await self._take_over()
                 await self._find_lost()
-            except (TapeTooNew, TapeTooOld) as error:
+            except TapeVersionMismatch as error:
                 self.error = error
                 self.leaving.set()
             except (ConnectorException, TapeError) as error:

@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hookline.errors import UnsafeHome
+from hookline.errors import ConfigError
 
 OTHERS = 0o077
 FOLDER, FILE = 0o700, 0o600
@@ -27,16 +27,16 @@ def check_home(home: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise UnsafeHome(f"the home {home} cannot be used: {error.strerror}") from None
+        raise ConfigError(f"the home {home} cannot be used: {error.strerror}") from None
     if not stat.S_ISDIR(found.st_mode):
-        raise UnsafeHome(f"the home {home} is not a folder; set HOOKLINE_HOME to one")
+        raise ConfigError(f"the home {home} is not a folder; set HOOKLINE_HOME to one")
     if not _is_ours(found):
-        raise UnsafeHome(
+        raise ConfigError(
             f"the home {home} belongs to another user (uid {found.st_uid}), who could run code in your "
             f"name; set HOOKLINE_HOME to a folder of your own, or run `chown -R {os.geteuid()} {home}`"
         )
     if found.st_mode & stat.S_IWOTH:
-        raise UnsafeHome(
+        raise ConfigError(
             f"every user can write to the home {home}, and so run code in your name; look through it, "
             f"then run `chmod 700 {home}`"
         )

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
-from hookline.errors import CopyRefused
+from hookline.errors import SessionExists
 
 from .entry import Entry, row_of
 from .store import TapeStore
@@ -48,7 +48,7 @@ async def copy(
             left[session_id] -= await _copy_session(source, target, session_id, left[session_id])
         waiting = [session_id for session_id in waiting if left[session_id]]
         if sum(left.values()) == before:
-            raise CopyRefused(
+            raise SessionExists(
                 f"session {waiting[0]!r} goes on from an entry that is on no tape; it is damaged"
             )
     for session_id, count in counts.items():
@@ -85,7 +85,7 @@ async def _check_leaf(source: TapeStore, target: TapeStore, session_id: str, lef
         return
     kept = await source.get(leaf.id)
     if kept is None or kept != leaf or left < 0:
-        raise CopyRefused(
+        raise SessionExists(
             f"session {session_id!r} went on there, after another entry ({leaf.id!r}); nothing was "
             "copied: copy the other way round, or into an empty store"
         )
@@ -120,7 +120,7 @@ async def _ready(target: TapeStore, page: list[Entry], leaf_id: str | None) -> l
 
 async def _compare(source: TapeStore, target: TapeStore, session_id: str, count: int) -> None:
     if await digest(source, session_id, count) != await digest(target, session_id, count):
-        raise CopyRefused(
+        raise SessionExists(
             f"session {session_id!r} is not the same in both stores; its entries there were not "
             "written by this copy: copy into an empty store"
         )

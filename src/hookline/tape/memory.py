@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from hookline.errors import DuplicateEntry, TapeClosed, TapeConflict, UnknownEntry, UnknownParent
+from hookline.errors import DuplicateEntry, TapeClosed, TapeConflict, UnknownEntry
 
 from .entry import NAME, Entry, Row, entry_of, row_of
 from .outline import HEAD, OutlineEntry
@@ -42,7 +42,7 @@ class MemoryTapeStore:
             if entry_id in self._numbers or entry_id in new:
                 raise DuplicateEntry(entry_id)
             if parent is not None and parent not in self._numbers and parent not in new:
-                raise UnknownParent(entry_id, parent)
+                raise UnknownEntry(parent, parent_of=entry_id)
             new.add(entry_id)
         for row in rows:
             number, self._next = self._next, self._next + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookline.errors import ForeignEntry
+from hookline.errors import BadEntry
 
 from .entry import FORK, LABEL, MERGE, NAME, SWITCH, Entry, Json
 from .store import TapeStore
@@ -17,9 +17,7 @@ async def copies(
     child_id = child_leaf.session_id
     first = await store.entries(child_id, limit=1)
     if not first or first[0].kind != FORK or first[0].payload.get("session_id") != session_id:
-        raise ForeignEntry(
-            f"session {child_id!r} is not a fork of {session_id!r}; merge it into its own"
-        )
+        raise BadEntry(f"session {child_id!r} is not a fork of {session_id!r}; merge it into its own")
     path = await store.branch(child_leaf.id, stop_at={FORK})
     merged = await _merged(store, session_id, child_id)
     new = [entry for entry in path if entry.session_id == child_id and entry.id not in merged]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, cast
 
-from hookline.errors import NotAStore
+from hookline.errors import PluginError
 from hookline.hooks.errors import suggestion
 
 from .store import TapeStore
@@ -58,7 +58,7 @@ def checked_store(given: Any) -> TapeStore:
     missing = [name for name in METHODS if not callable(getattr(given, name, None))]
     if missing:
         names = [name for name in dir(given) if not name.startswith("_")]
-        raise NotAStore(
+        raise PluginError(
             f"provide_tape_store gave a {type(given).__name__}, which is no store: it has no "
             f"{', '.join(missing)}{suggestion(missing[0], names)}; see TapeStore in hookline.tape"
         )

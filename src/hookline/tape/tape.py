@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
-from hookline.errors import BadEntry, ForeignEntry, SessionExists, TapeConflict, UnknownEntry
+from hookline.errors import BadEntry, SessionExists, TapeConflict, UnknownEntry
 
 from .entry import ANCHOR, FORK, LABEL, NAME, SWITCH, TOOL_CALL, TOOL_RESULT, Entry, Json, new_id
 from .merge import copies
@@ -173,7 +173,7 @@ class Tape:
         what came after it. All in one transaction.
         """
         if child.leaf is None or child.session_id == self.session_id:
-            raise ForeignEntry(f"session {child.session_id!r} is not a fork of {self.session_id!r}")
+            raise BadEntry(f"session {child.session_id!r} is not a fork of {self.session_id!r}")
         async with self._lock:
             made = await copies(self.store, self.session_id, self._leaf, child.leaf)
             if made:
@@ -275,7 +275,7 @@ class Tape:
             first = await self.store.entries(self.session_id, limit=1)
             parent_id = first[0].parent_id if first else None
             if not parent_id or await self.store.common_ancestor(entry_id, parent_id) != entry_id:
-                raise ForeignEntry(
+                raise BadEntry(
                     f"entry {entry_id!r} belongs to session {entry.session_id!r}; "
                     f"open that session, or name an entry of {self.session_id!r}"
                 )
@@ -284,4 +284,4 @@ class Tape:
     async def _on_branch(self, entry_id: str) -> None:
         leaf = self._leaf
         if leaf is None or await self.store.common_ancestor(entry_id, leaf.id) != entry_id:
-            raise ForeignEntry(f"entry {entry_id!r} is not on the branch; name one that is")
+            raise BadEntry(f"entry {entry_id!r} is not on the branch; name one that is")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
-from hookline.errors import BadTable
+from hookline.errors import BadInput
 from hookline.hooks import Decision
 from hookline.hooks.errors import suggestion
 from hookline.hookspecs import CATALOG
@@ -97,11 +97,11 @@ def rows(table: str | Path | Iterable[Mapping[str, Any]]) -> list[Row]:
     path = Path(table)
     read = {".toml": _from_toml, ".csv": _from_csv}.get(path.suffix)
     if read is None:
-        raise BadTable(f"{path}: a decision table is a .toml or a .csv file")
+        raise BadInput(f"{path}: a decision table is a .toml or a .csv file")
     try:
         given = read(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadTable(f"cannot read the decision table {path}: {error}") from None
+        raise BadInput(f"cannot read the decision table {path}: {error}") from None
     return [_row(each, f"{path.name}, row {n}") for n, each in enumerate(given, 1)]
 
 
@@ -109,9 +109,9 @@ def _from_toml(path: Path) -> list[Mapping[str, Any]]:
     try:
         given: Any = load_toml(path.read_text(encoding="utf-8")).get("row")
     except ValueError as error:
-        raise BadTable(f"{path} is not TOML: {error}") from None
+        raise BadInput(f"{path} is not TOML: {error}") from None
     if not isinstance(given, list) or not given:
-        raise BadTable(f"{path} has no [[row]] tables")
+        raise BadInput(f"{path} has no [[row]] tables")
     return cast("list[Mapping[str, Any]]", given)
 
 
@@ -122,7 +122,7 @@ def _from_csv(path: Path) -> list[Mapping[str, Any]]:
     with path.open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     if not lines:
-        raise BadTable(f"{path} has no rows")
+        raise BadInput(f"{path} has no rows")
     return [{str(k).strip(): _cell(v) for k, v in line.items() if v} for line in lines]
 
 
@@ -138,9 +138,9 @@ def _row(given: Mapping[str, Any], place: str) -> Row:
     judged = [name for name, spec in CATALOG.items() if spec.reducer.folds]
     if event not in judged:
         near = suggestion(str(event), judged)
-        raise BadTable(f"{place}: event {event!r} is none that is decided{near}")
+        raise BadInput(f"{place}: event {event!r} is none that is decided{near}")
     if decision not in DECISIONS:
-        raise BadTable(f"{place}: decision must be one of {', '.join(DECISIONS)}, not {decision!r}")
+        raise BadInput(f"{place}: decision must be one of {', '.join(DECISIONS)}, not {decision!r}")
     kind: Any = CATALOG[event].event
     known = [field.name for field in fields_of(kind) if field.name != "type"]
     fields: dict[str, Any] = {}
@@ -152,7 +152,7 @@ def _row(given: Mapping[str, Any], place: str) -> Row:
             fields[name] = value
     for name in (*fields, *then):
         if name not in known:
-            raise BadTable(f"{place}: event {event!r} has no field {name!r}{suggestion(name, known)}")
+            raise BadInput(f"{place}: event {event!r} has no field {name!r}{suggestion(name, known)}")
     default = f"{place.replace(', ', ' ')} {event} {decision}".replace(" ", "-")
     return Row(
         place,

@@ -12,12 +12,10 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from hookline.text.errors import ForeignJsonError
+
 DEEPEST = 128
 """Levels of lists and objects within each other."""
-
-
-class ForeignJsonError(ValueError):
-    """JSON that is valid, and more than is accepted."""
 
 
 def parse_json(text: str | bytes, *, largest: int | None = None, deepest: int = DEEPEST) -> Any:

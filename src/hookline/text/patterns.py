@@ -19,6 +19,8 @@ from importlib import import_module
 from typing import Any
 from unicodedata import normalize
 
+from hookline.text.errors import PatternError
+
 LONGEST = 4_000
 """Characters that a pattern may have."""
 
@@ -31,10 +33,6 @@ _UNICODE_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}|(.
 def plain(text: str) -> str:
     """A text in the form that patterns are compared with: look-alikes folded, small letters."""
     return text.lower() if text.isascii() else normalize("NFKC", text).casefold()
-
-
-class PatternError(ValueError):
-    """A pattern that cannot be used; the message says why and what to write instead."""
 
 
 class Glob:

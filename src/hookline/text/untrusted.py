@@ -7,6 +7,8 @@ import stat
 from pathlib import Path
 from typing import Any, cast
 
+from hookline.text.errors import NotRegular, TooComplex, TooLarge
+
 DEEPEST = 32
 """Tables and lists in one another."""
 
@@ -15,18 +17,6 @@ MOST_DOTS = 1_000
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
-
-
-class NotRegular(OSError):
-    """The path names a folder, a pipe, a socket or a device."""
-
-
-class TooLarge(OSError):
-    """The file has more bytes than the reader allows."""
-
-
-class TooComplex(ValueError):
-    """TOML that nobody writes by hand: nested too deep, or with names of too many parts."""
 
 
 def read_regular_file(path: Path, largest: int, *, follow: bool = True) -> bytes:

@@ -3,7 +3,7 @@
 `builtin_tools()` in `hookline.ext.tools` gives the ones that come with Hookline.
 """
 
-from hookline.errors import DuplicateTool, ToolArgumentError, ToolError, ToolOutputError, UnknownTool
+from hookline.errors import DuplicateTool, ToolArgumentError, ToolError, UnknownTool
 
 from .context import ToolContext
 from .invoke import Result
@@ -20,7 +20,6 @@ __all__ = [
     "ToolArgumentError",
     "ToolContext",
     "ToolError",
-    "ToolOutputError",
     "UnknownTool",
     "cut",
     "cut_content",

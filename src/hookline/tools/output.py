@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from hookline.errors import ToolOutputError
+from hookline.errors import ToolError
 from hookline.hooks.errors import error_text
 from hookline.types import AudioPart, Content, ImagePart, Part, TextPart
 
@@ -24,7 +24,7 @@ _PARTS = (TextPart, ImagePart, AudioPart)
 def model_content(value: Any) -> Content:
     """The form of a returned value that a model can read: text, or content parts.
 
-    Raises `ToolOutputError` for what has none.
+    Raises `ToolError` for what has none.
     """
     if isinstance(value, str):
         return readable(value)
@@ -93,9 +93,7 @@ def _as_parts(value: Any) -> list[Part] | None:
         return None
     if not all(isinstance(item, (*_PARTS, str)) for item in items):
         kinds = ", ".join(sorted({type(item).__name__ for item in items}))
-        raise ToolOutputError(
-            f"the tool returned a list of {kinds}: content parts do not mix with data"
-        )
+        raise ToolError(f"the tool returned a list of {kinds}: content parts do not mix with data")
     return [_part(item) for item in items]
 
 
@@ -126,10 +124,10 @@ def _with_surrogates(value: Any) -> str:
         raise _unusable(value, error) from error
 
 
-def _unusable(value: object, error: Exception) -> ToolOutputError:
+def _unusable(value: object, error: Exception) -> ToolError:
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return ToolOutputError(
+    return ToolError(
         f"the tool returned {name}, which is neither text nor JSON ({error_text(error)}); "
         "return text, plain data, a dataclass, a pydantic model or content parts"
     )

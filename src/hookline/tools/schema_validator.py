@@ -16,7 +16,9 @@ from importlib import import_module
 from itertools import islice
 from typing import Any, cast
 
-from hookline.text.patterns import Pattern, PatternError
+from hookline.errors import SchemaTooLarge
+from hookline.text.errors import PatternError
+from hookline.text.patterns import Pattern
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +32,6 @@ COSTS = {"$ref": 20, "$dynamicRef": 20, "anyOf": 10, "oneOf": 10, "allOf": 5, "n
 """The cost of expensive keywords."""
 MOST_ERRORS = 50
 """The errors of one set of arguments, as far as they are reported."""
-
-
-class SchemaTooLarge(ValueError):
-    """A schema that is larger or deeper than is accepted."""
-
-
-class TooMuchWork(ValueError):
-    """A validation that does not come to an end in reasonable time."""
 
 
 class SchemaValidator:
@@ -54,7 +48,7 @@ class SchemaValidator:
         try:
             return [*islice(self._validator.iter_errors(instance), MOST_ERRORS)]
         except RecursionError:
-            raise TooMuchWork("a reference of the schema leads back to itself") from None
+            raise SchemaTooLarge("a reference of the schema leads back to itself") from None
         finally:
             _left.reset(before)
 
@@ -67,7 +61,7 @@ def _take(amount: int) -> None:
     left = _left.get()
     left[0] -= amount
     if left[0] < 0:
-        raise TooMuchWork("checking them takes too long: the schema or the arguments are too large")
+        raise SchemaTooLarge("checking them takes too long: the schema or the arguments are too large")
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:

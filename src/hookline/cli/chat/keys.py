@@ -26,12 +26,12 @@ from prompt_toolkit.patch_stdout import StdoutProxy
 from prompt_toolkit.styles import Style
 
 from hookline.channel import Question
+from hookline.errors import ChatInterrupted
 from hookline.system.private_files import private_file, private_folder
 from hookline.text.printable import is_unsafe, visible
 
 from .history import ChatHistory
 from .plain import forget_typed
-from .view import Stopped
 
 if TYPE_CHECKING:
     from .screen import Screen
@@ -137,7 +137,7 @@ def bindings(*, question: bool = False) -> KeyBindings:
         if event.current_buffer.text and not question:
             event.current_buffer.reset()
         else:
-            event.app.exit(exception=Stopped(), style="class:aborting")
+            event.app.exit(exception=ChatInterrupted(), style="class:aborting")
 
     @keys.add("tab")
     def complete(event: KeyPressEvent) -> None:

@@ -9,7 +9,7 @@ import threading
 from typing import TextIO
 
 from hookline.channel import Question, exact
-from hookline.errors import NotText
+from hookline.errors import BadInput
 from hookline.text.printable import printable, visible
 from hookline.types import StreamEvent
 
@@ -120,7 +120,7 @@ class LineReader:
         try:
             return line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
-            raise NotText(
+            raise BadInput(
                 f"this line is not UTF-8 text (byte {error.start}): it was left out"
             ) from None
 

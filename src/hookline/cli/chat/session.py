@@ -11,6 +11,7 @@ from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.channel import Channel, Note, Question
+from hookline.errors import ChatInterrupted
 from hookline.events import ToolExecutionUpdateEvent
 from hookline.models.thinking import LEVELS
 from hookline.runtime.attachments import attachments, mentions
@@ -35,7 +36,7 @@ from ..orphans import adopting
 from ..run import latest_session
 from .commands import ChatCommands
 from .sessions import TreeLines
-from .view import ChatView, MessageReader, Stopped, text_of, told
+from .view import ChatView, MessageReader, text_of, told
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -106,7 +107,7 @@ class Chat(Channel):
             while not self.leaving:
                 try:
                     text = await self._stoppable(reader.read())
-                except (EOFError, Stopped):
+                except (EOFError, ChatInterrupted):
                     return
                 except ValueError as error:
                     self.view.error(told(error))
@@ -186,7 +187,7 @@ class Chat(Channel):
         self._is_busy = True
         try:
             await self._stoppable(work)
-        except Stopped:
+        except ChatInterrupted:
             self.view.note("stopped")
         except Exception as error:
             self.view.error(told(error))
@@ -206,7 +207,7 @@ class Chat(Channel):
         finally:
             self._work = None
         if task.cancelled():
-            raise Stopped
+            raise ChatInterrupted
         return task.result()
 
     # --- turns and calls ----------------------------------------------------------------------
@@ -334,7 +335,7 @@ class Chat(Channel):
                 while (answer := question.read(await self._reader.ask(question))) is None:
                     self.view.note(f"please answer with one of {question.prompt}")
                 return answer
-        except (Stopped, EOFError):
+        except (ChatInterrupted, EOFError):
             self.interrupt()
             return question.default
         finally:

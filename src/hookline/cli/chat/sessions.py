@@ -9,7 +9,7 @@ from shutil import get_terminal_size
 from time import localtime, strftime
 from typing import TYPE_CHECKING
 
-from hookline.errors import BadCommand
+from hookline.errors import BadInput
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import suggestion
 from hookline.runtime.user_commands import SlashCommand
@@ -61,14 +61,14 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
         summarise = words[-1] == "summary"
         entry = await chat.entry(" ".join(words[:-1] if summarise else words))
         if entry is None:
-            raise BadCommand("say where to go: /tree, then /tree NUMBER, or /tree LABEL")
+            raise BadInput("say where to go: /tree, then /tree NUMBER, or /tree LABEL")
         await app.sessions.navigate(chat.session_id, entry, summarise=summarise)
         return await chat.draw_tree()
 
     async def handoff(app: Hookline, said: str) -> str:
         name, _, summary = said.partition(":")
         if not name.strip():
-            raise BadCommand("name it: /handoff NAME: what whoever goes on needs to know")
+            raise BadInput("name it: /handoff NAME: what whoever goes on needs to know")
         await app.sessions.handoff(chat.session_id, name.strip(), summary=summary.strip() or None)
         return f"handed off: {name.strip()}. The context starts anew"
 
@@ -81,13 +81,13 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
 
     async def name(app: Hookline, said: str) -> str:
         if not said.strip():
-            raise BadCommand("say what to call this session: /name NAME")
+            raise BadInput("say what to call this session: /name NAME")
         await (await app.sessions.tape(chat.session_id)).rename(said.strip())
         return f"this session is called {said.strip()} now"
 
     async def export(app: Hookline, file: str) -> str:
         if not file.strip():
-            raise BadCommand("say where to: /export talk.html, or /export talk.jsonl")
+            raise BadInput("say where to: /export talk.html, or /export talk.jsonl")
         from ..tape import write_export
 
         path = Path(file.strip()).expanduser()
@@ -134,9 +134,9 @@ def chosen(wanted: str, found: list[SessionInfo]) -> str:
         if len(matching) == 1:
             return matching[0]
         if matching:
-            raise BadCommand(f"{wanted!r} may be {' or '.join(matching)}: say more of it")
+            raise BadInput(f"{wanted!r} may be {' or '.join(matching)}: say more of it")
     known = [info.id for info in found]
-    raise BadCommand(f"there is no session {wanted!r}{suggestion(wanted, known)}; /resume lists them")
+    raise BadInput(f"there is no session {wanted!r}{suggestion(wanted, known)}; /resume lists them")
 
 
 class TreeLines:
@@ -169,9 +169,9 @@ class TreeLines:
         if said.isdecimal():
             number = int(said)
             if not self._lines:
-                raise BadCommand("draw the tree first: /tree")
+                raise BadInput("draw the tree first: /tree")
             if not 1 <= number <= len(self._lines):
-                raise BadCommand(f"the tree has the numbers 1 to {len(self._lines)}, not {number}")
+                raise BadInput(f"the tree has the numbers 1 to {len(self._lines)}, not {number}")
             return self._lines[number - 1]
         tape = await self._app.sessions.tape(session_id)
         labels = await tape.labels()
@@ -180,7 +180,7 @@ class TreeLines:
         try:
             return (await tape.entry(said)).id
         except HooklineError:
-            raise BadCommand(
+            raise BadInput(
                 f"nothing in this session is called {said!r}{suggestion(said, list(labels))}; "
                 "use a number of /tree, a label or an entry's id"
             ) from None

@@ -11,13 +11,6 @@ from hookline.text.printable import printable
 from hookline.types import Content, StreamEvent
 
 
-class Stopped(Exception):
-    """The person stopped the work in progress, or wants to leave.
-
-    Not KeyboardInterrupt: raised inside a task, that ends the whole loop.
-    """
-
-
 class ChatView(Protocol):
     """Displays a conversation: on a full terminal, or in plain lines."""
 
@@ -75,11 +68,11 @@ class MessageReader(Protocol):
         ...
 
     async def read(self) -> str:
-        """Return the next message. Raises EOFError at the end, Stopped if the person wants to leave."""
+        """Return the next message. Raises EOFError at the end, ChatInterrupted if the user leaves."""
         ...
 
     async def ask(self, question: Question) -> str:
-        """Show a question and return what the person types; EOFError or Stopped is no answer."""
+        """Show a question and return what the user types; raises EOFError or ChatInterrupted."""
         ...
 
 

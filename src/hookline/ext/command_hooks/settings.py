@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from hookline.config.validation import faults
 from hookline.hooks.errors import suggestion
 from hookline.sandbox.settings import Profile
-from hookline.text.patterns import PatternError
+from hookline.text.errors import PatternError
 
 from .addresses import refusal
 from .matcher import Matcher, ToolCondition

@@ -53,12 +53,12 @@ from hookline.events import (
     ToolResultEvent,
     ToolResultEventResult,
 )
+from hookline.ext.interceptors.errors import InterceptorError
 from hookline.hooks import hookimpl
 from hookline.tools.output import model_content
 from hookline.types import HookContext, Identity, StreamEvent, ToolCall
 
 from .wire import (
-    Unusable,
     declared_tools,
     own_calls,
     own_messages,
@@ -211,13 +211,15 @@ class AgentHooks:
             return ModelResultEventResult(block=True, reason=told(record))
         left: dict[str, Any] = context["response"]
         if left["finish_reason"] != parts["finish_reason"]:
-            raise Unusable("a finish_reason cannot be transformed")
+            raise InterceptorError("a finish_reason cannot be transformed")
         changed = ModelResultEventResult()
         if left["content"] != parts["content"]:
             changed.content = own_text(left["content"])
         if left["tool_calls"] != parts["tool_calls"]:
             if event.partial:
-                raise Unusable("the tool calls of a response that still comes in cannot be transformed")
+                raise InterceptorError(
+                    "the tool calls of a response that still comes in cannot be transformed"
+                )
             changed.tool_calls = own_calls(left["tool_calls"])
         return changed if changed.set_fields("block") else None
 
@@ -281,7 +283,7 @@ class AgentHooks:
         record = await self._emit(context, ctx)
         arguments = context["tool_call"]["args"]
         if record.proceeds and not isinstance(arguments, dict):
-            raise Unusable("the arguments of a tool must stay an object")
+            raise InterceptorError("the arguments of a tool must stay an object")
         if record.proceeds:
             session.permitted.add((ctx.session_id, call_id))
         return record.proceeds, told(record), cast("dict[str, Any]", arguments)

@@ -6,17 +6,13 @@ from typing import Any, cast
 
 from hookline.agent.journal import plain_content
 from hookline.events import ModelResultEvent
-from hookline.hooks import HooklineError
+from hookline.ext.interceptors.errors import InterceptorError
 from hookline.text.foreign_json import parse_json
 from hookline.tools.runner import shown
 from hookline.types import Content, Message, ToolCall
 
 INCREMENTAL = "incremental"
 """The `finish_reason` of a response that still comes in."""
-
-
-class Unusable(HooklineError):
-    """A transform to something that the action cannot take."""
 
 
 def plain_message(message: Message) -> dict[str, Any]:
@@ -27,7 +23,7 @@ def plain_message(message: Message) -> dict[str, Any]:
 def own_messages(changed: Any, given: list[dict[str, Any]], own: list[Message]) -> list[Message]:
     """The messages that a transform left; those it did not touch stay what they were."""
     if not isinstance(changed, list):
-        raise Unusable("the messages must stay a list")
+        raise InterceptorError("the messages must stay a list")
     found: list[Message] = []
     for index, message in enumerate(cast("list[Any]", changed)):
         if index < len(given) and message == given[index]:
@@ -35,7 +31,7 @@ def own_messages(changed: Any, given: list[dict[str, Any]], own: list[Message]) 
         elif isinstance(message, dict) and {"role", "content"} <= set(cast("dict[str, Any]", message)):
             found.append(cast("Message", message))
         else:
-            raise Unusable("every message must have a role and a content")
+            raise InterceptorError("every message must have a role and a content")
     return found
 
 
@@ -80,14 +76,14 @@ def own_text(content: Any) -> str:
     if content is None:
         return ""
     if not isinstance(content, str):
-        raise Unusable(f"the content must be a text, not {type(content).__name__}")
+        raise InterceptorError(f"the content must be a text, not {type(content).__name__}")
     return content
 
 
 def own_calls(calls: Any) -> list[ToolCall]:
     """Tool calls that a transform left."""
     if not isinstance(calls, list):
-        raise Unusable("the tool calls must stay a list")
+        raise InterceptorError("the tool calls must stay a list")
     return [_own_call(call) for call in cast("list[Any]", calls)]
 
 
@@ -95,5 +91,5 @@ def _own_call(call: Any) -> ToolCall:
     fields = cast("dict[str, Any]", call) if isinstance(call, dict) else {}
     call_id, name, args = fields.get("id"), fields.get("name"), fields.get("args")
     if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(args, dict):
-        raise Unusable("every tool call must have an id, a name and args")
+        raise InterceptorError("every tool call must have an id, a name and args")
     return ToolCall(call_id, name, cast("dict[str, Any]", args))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hookline.errors import ToolError
 from hookline.hooks.errors import HooklineError, error_text
 
-from .errors import McpError, McpNotInstalled, ServerFailed
+from .errors import McpError, ServerFailed
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -269,7 +269,7 @@ class ServerConnection:
             from mcp import Client
             from mcp.types import Implementation, ListRootsResult, Root, ToolListChangedNotification
         except ImportError as error:
-            raise McpNotInstalled from error
+            raise McpError("MCP servers need the package `mcp`: pip install 'hookline[mcp]'") from error
         from importlib.metadata import version
 
         async def notified(message: Any) -> None:

@@ -16,10 +16,3 @@ class ServerFailed(McpError):
         super().__init__(f"the MCP server {server!r} {reason}")
         self.server = server
         self.reason = reason
-
-
-class McpNotInstalled(McpError, ImportError):
-    """A server is configured, and the `mcp` package is not there."""
-
-    def __init__(self) -> None:
-        super().__init__("MCP servers need the package `mcp`: pip install 'hookline[mcp]'")

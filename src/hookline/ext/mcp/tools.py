@@ -69,7 +69,8 @@ def _check_schema(listed: Listed) -> None:
     """Refuse a schema that is none: a provider would refuse the whole request for it."""
     from jsonschema.exceptions import SchemaError
 
-    from hookline.tools.schema_validator import SchemaTooLarge, check_schema
+    from hookline.errors import SchemaTooLarge
+    from hookline.tools.schema_validator import check_schema
 
     try:
         check_schema(listed.input_schema)

@@ -10,7 +10,6 @@ A store comes from a plugin's `register_stores` or from `[stores.<name>]` in the
 from .access import permission, reads, writes
 from .errors import (
     BadStoreValue,
-    DuplicateStore,
     MissingStoreLibrary,
     StoreClosed,
     StoreDamaged,
@@ -18,9 +17,7 @@ from .errors import (
     StoreError,
     StoreLocked,
     StoreMisconfigured,
-    StoreMismatch,
     StoreUnavailable,
-    UnknownProvider,
     UnknownStore,
 )
 from .protocols import (
@@ -46,7 +43,6 @@ __all__ = [
     "BadStoreValue",
     "DocStore",
     "Document",
-    "DuplicateStore",
     "Edge",
     "Fact",
     "FactStore",
@@ -64,12 +60,10 @@ __all__ = [
     "StoreHealth",
     "StoreLocked",
     "StoreMisconfigured",
-    "StoreMismatch",
     "StoreProvider",
     "StoreUnavailable",
     "StoreView",
     "Stores",
-    "UnknownProvider",
     "UnknownStore",
     "Vector",
     "VectorStore",

@@ -26,29 +26,12 @@ class UnknownStore(StoreError, LookupError):
         )
 
 
-class UnknownProvider(StoreError, LookupError):
-    """A provider that nobody registered."""
-
-    def __init__(self, store: str, provider: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        there = suggestion(provider, names) or f"; there are: {', '.join(names)}"
-        super().__init__(f"store {store!r}: unknown provider {provider!r}{there}")
-
-
-class DuplicateStore(StoreError, ValueError):
-    """A name or a file that two stores want."""
-
-
 class StoreMisconfigured(StoreError, ValueError):
     """A store's configuration that cannot be used as it is."""
 
     def __init__(self, store: str, problem: str) -> None:
         super().__init__(f"store {store!r}: {problem}")
         self.store = store
-
-
-class StoreMismatch(StoreError, TypeError):
-    """A store that speaks another protocol than the one asked for."""
 
 
 class MissingStoreLibrary(StoreError, ImportError):
@@ -86,7 +69,7 @@ class StoreUnavailable(StoreError, OSError):
     """The file cannot be opened, read or written."""
 
 
-class StoreLocked(StoreError, TimeoutError):
+class StoreLocked(StoreUnavailable, TimeoutError):
     """Another process held the file for too long."""
 
 

@@ -10,11 +10,12 @@ from typing import Any, TypeVar, cast, overload
 from pydantic import ValidationError
 
 from hookline.config.expand import expand
+from hookline.hooks.errors import suggestion
 from hookline.specs import StoreProtocol, StoreSpec
 from hookline.tools.context import calling
 
 from .access import Access, granted, offered
-from .errors import DuplicateStore, StoreMisconfigured, StoreMismatch, UnknownProvider, UnknownStore
+from .errors import StoreError, StoreMisconfigured, UnknownStore
 from .protocols import DocStore, FactStore, GraphStore, MemoryStore, Store, VectorStore
 from .provider import BUILTIN, Opening, StoreProvider
 from .settings import check
@@ -81,7 +82,7 @@ class Stores:
     def register(self, provider: StoreProvider) -> None:
         """Add a provider, before the stores that name it are looked up."""
         if self._providers.get(provider.name, provider) is not provider:
-            raise DuplicateStore(
+            raise StoreError(
                 f"two store providers are named {provider.name!r}; give one of them another name"
             )
         self._providers[provider.name] = provider
@@ -196,7 +197,9 @@ class Stores:
     def _bind(self, spec: StoreSpec, owner: str) -> Binding:
         provider = self._providers.get(spec.provider)
         if provider is None:
-            raise UnknownProvider(spec.name, spec.provider, self._providers)
+            names = sorted(self._providers)
+            there = suggestion(spec.provider, names) or f"; there are: {', '.join(names)}"
+            raise StoreMisconfigured(spec.name, f"unknown provider {spec.provider!r}{there}")
         if spec.protocol not in provider.opens:
             speaks = ", ".join(sorted(provider.opens))
             others = [p.name for p in self._providers.values() if spec.protocol in p.opens]
@@ -215,7 +218,7 @@ class Stores:
     def _check_free(self, spec: StoreSpec, owner: str, added: Mapping[str, Binding]) -> None:
         present = self._bindings.get(spec.name) or added.get(spec.name)
         if present is not None:
-            raise DuplicateStore(
+            raise StoreError(
                 f"two stores are named {spec.name!r}: one from {present.owner}, one from {owner}; "
                 "give one of them another name"
             )
@@ -224,7 +227,7 @@ class Stores:
         file = binding.file
         for other in (*self._bindings.values(), *added.values()):
             if file is not None and other.file == file:
-                raise DuplicateStore(
+                raise StoreError(
                     f"the stores {other.spec.name!r} from {other.owner} and {binding.spec.name!r} from "
                     f"{binding.owner} both want the file {file}; a file holds one store"
                 )
@@ -232,7 +235,7 @@ class Stores:
     def _check_protocol(self, binding: Binding, protocol: type[Any] | None) -> None:
         speaks = PROTOCOLS[binding.spec.protocol]
         if protocol is not None and speaks is not protocol:
-            raise StoreMismatch(
+            raise StoreError(
                 f"the store {binding.spec.name!r} from {binding.owner} is a {speaks.__name__}, "
                 f"not a {protocol.__name__}"
             )

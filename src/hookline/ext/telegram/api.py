@@ -26,8 +26,6 @@ from telegram.error import (
 )
 from telegram.request import HTTPXRequest
 
-from hookline.hooks import HooklineError
-
 from .settings import TelegramSettings
 
 T = TypeVar("T")
@@ -39,10 +37,6 @@ SLOWEST = 15.0
 _LOGGERS = ("httpx", "telegram.Bot")
 """Who would write down the addresses of requests, and the token with them."""
 _POOL = 128
-
-
-class TelegramFailed(HooklineError, RuntimeError):
-    """Telegram did not take a call."""
 
 
 class Api:

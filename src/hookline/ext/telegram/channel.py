@@ -12,6 +12,7 @@ from telegram.constants import ChatType
 from telegram.error import TelegramError
 
 from hookline.channel import NOWHERE, Channel, Note, Question
+from hookline.ext.telegram.errors import TelegramFailed, UnreadableMessage
 from hookline.runtime.gateway_channel import GatewayChannel, Handle
 from hookline.runtime.turn import TurnResult
 from hookline.text.printable import printable
@@ -27,8 +28,8 @@ from hookline.types import (
     field_of,
 )
 
-from .api import Api, TelegramFailed
-from .messages import UnreadableMessage, complete, envelope_of, place_of
+from .api import Api
+from .messages import complete, envelope_of, place_of
 from .questions import Questions
 from .receiver import PATH, Receiver
 from .reply import ChatTarget, TelegramReply, say

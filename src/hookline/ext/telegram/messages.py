@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from hookline.hooks import HooklineError
+from hookline.ext.telegram.errors import UnreadableMessage
 from hookline.types import AudioPart, ImagePart, Part, TextPart
 
 from .reply import ChatTarget
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from .api import Api
 
 CHANNEL = "telegram"
-
-
-class UnreadableMessage(HooklineError, ValueError):
-    """A message that says nothing to an agent, or carries too much."""
 
 
 @dataclass(frozen=True, slots=True)

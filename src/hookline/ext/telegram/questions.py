@@ -20,10 +20,11 @@ from telegram.constants import ParseMode
 from telegram.error import TelegramError
 
 from hookline.channel import Question
+from hookline.ext.telegram.errors import TelegramFailed
 from hookline.policy.approvals import call_hash
 from hookline.text.printable import visible
 
-from .api import Api, TelegramFailed
+from .api import Api
 from .reply import ChatTarget
 
 if TYPE_CHECKING:

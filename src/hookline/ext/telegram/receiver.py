@@ -13,7 +13,9 @@ from typing import Any, Final
 from telegram import Update
 from telegram.error import InvalidToken, RetryAfter, TelegramError
 
-from .api import SLOWEST, Api, TelegramFailed, seconds
+from hookline.ext.telegram.errors import TelegramFailed
+
+from .api import SLOWEST, Api, seconds
 from .settings import TelegramSettings
 
 log = logging.getLogger("hookline.ext.telegram")

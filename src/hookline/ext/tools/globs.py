@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hookline.errors import ToolError
-from hookline.text.patterns import PathGlob, PatternError
+from hookline.text.errors import PatternError
+from hookline.text.patterns import PathGlob
 
 
 def file_glob(glob: str) -> PathGlob:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 
-from .webhook import WebhookRefused
+from hookline.ext.triggers.errors import WebhookRefused
 
 if TYPE_CHECKING:
     from .webhook import WebhookTrigger

@@ -40,3 +40,11 @@ class MissingTriggerLibrary(TriggerError):
 
     def __init__(self, kind: str, library: str, extra: str) -> None:
         super().__init__(f"a {kind} trigger needs {library}: pip install 'hookline[{extra}]'")
+
+
+class WebhookRefused(TriggerError):
+    """A request that makes no turn, with the status that says why."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status

@@ -32,10 +32,6 @@ FETCH = 5.0
 """Seconds that one request for events waits."""
 
 
-class BrokerError(TriggerError):
-    """The broker cannot be reached, or refuses."""
-
-
 async def consume(trigger: QueueTrigger) -> None:
     """Take events from the stream, until cancelled."""
     async with connected(trigger) as client:
@@ -187,6 +183,6 @@ async def connected(trigger: QueueTrigger, *, patient: bool = True) -> AsyncGene
         await client.close()
 
 
-def _unreachable(address: str, error: Exception) -> BrokerError:
+def _unreachable(address: str, error: Exception) -> TriggerError:
     host = address.rpartition("@")[2]
-    return BrokerError(f"cannot reach the broker at {host}: {error_text(error)}; is NATS running?")
+    return TriggerError(f"cannot reach the broker at {host}: {error_text(error)}; is NATS running?")

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, cast
 
 from pydantic import Field, SecretStr, field_validator
 
+from hookline.ext.triggers.errors import WebhookRefused
 from hookline.hookspecs import Route, TriggerEvent
 from hookline.text.foreign_json import parse_json
 
@@ -34,14 +35,6 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 SHORTEST = 16
 RESERVED = ("api", "v1", "ws", "inspect", "health", "ready", "metrics", "openapi.json", "telegram")
 """First words of the paths that a gateway serves itself."""
-
-
-class WebhookRefused(TriggerError):
-    """A request that makes no turn, with the status that says why."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 class WebhookSettings(TriggerSettings):

@@ -7,7 +7,7 @@ The shipped hook files `stt.py` and `tts.py` do so for every message; `[stt]` an
 """
 
 from .engine import Recognizer, Recording, Synthesizer, Utterance, VoiceProvider
-from .errors import BadAudio, NothingHeard, UnknownVoice, VoiceBusy, VoiceError, VoiceUnavailable
+from .errors import BadAudio, VoiceError
 from .formats import AudioFormat
 from .settings import SpeechToTextSettings, TextToSpeechSettings
 from .voice import Voice
@@ -15,17 +15,13 @@ from .voice import Voice
 __all__ = [
     "AudioFormat",
     "BadAudio",
-    "NothingHeard",
     "Recognizer",
     "Recording",
     "SpeechToTextSettings",
     "Synthesizer",
     "TextToSpeechSettings",
-    "UnknownVoice",
     "Utterance",
     "Voice",
-    "VoiceBusy",
     "VoiceError",
     "VoiceProvider",
-    "VoiceUnavailable",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .engine import Recognizer, Synthesizer, VoiceProvider
-from .errors import UnknownVoice
+from .errors import VoiceError
 
 
 def builtin_providers() -> list[VoiceProvider]:
@@ -32,4 +32,4 @@ def _espeak(model: str, settings: Mapping[str, Any]) -> Synthesizer:
 
 def _check(what: str, model: str, known: str) -> None:
     if model not in ("", known):
-        raise UnknownVoice(f"unknown local {what} {model!r}; there is 'local', which is {known!r}")
+        raise VoiceError(f"unknown local {what} {model!r}; there is 'local', which is {known!r}")

@@ -13,19 +13,3 @@ class VoiceError(HooklineError):
 
 class BadAudio(VoiceError, ValueError):
     """A recording that cannot be listened to."""
-
-
-class NothingHeard(BadAudio):
-    """A recording without speech in it."""
-
-
-class VoiceUnavailable(VoiceError):
-    """An engine that exists but cannot be used here."""
-
-
-class UnknownVoice(VoiceError, LookupError):
-    """A name that stands for no engine, no voice or no language."""
-
-
-class VoiceBusy(VoiceError):
-    """More is waiting than is worth waiting for."""

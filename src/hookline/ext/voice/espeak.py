@@ -12,7 +12,7 @@ from hookline.hooks.errors import suggestion
 from hookline.types import AudioPart
 
 from .engine import Utterance
-from .errors import UnknownVoice, VoiceUnavailable
+from .errors import VoiceError
 from .sound import SPOKEN, encoded, library
 from .speakable import sentences
 from .worker import Stopped, VoiceWorker
@@ -84,14 +84,14 @@ class _Espeak:
             self._data = Path(loader.get_data_path())
             lib: Any = ctypes.CDLL(loader.get_library_path())
         except (OSError, RuntimeError) as error:
-            raise VoiceUnavailable(f"espeak-ng cannot be loaded: {error}") from error
+            raise VoiceError(f"espeak-ng cannot be loaded: {error}") from error
         lib.espeak_Synth.argtypes = [
             *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint, ctypes.c_int),
             *(ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p),
         ]
         self.rate: int = lib.espeak_Initialize(_SYNCHRONOUS, 0, str(self._data).encode(), _NO_EXIT)
         if self.rate <= 0:
-            raise VoiceUnavailable(f"espeak-ng cannot read its voices in {self._data}")
+            raise VoiceError(f"espeak-ng cannot read its voices in {self._data}")
         self._heard = bytearray()
         self._callback = _Callback(self._take)  # kept: the library calls it as long as it lives
         lib.espeak_SetSynthCallback(self._callback)
@@ -103,9 +103,9 @@ class _Espeak:
         # The library takes any variant and goes on with its own voice.
         variants = [path.name for path in (self._data / "voices" / "!v").iterdir()]
         if variant not in variants:
-            raise UnknownVoice(f"unknown voice {name!r}{suggestion(variant, variants)}")
+            raise VoiceError(f"unknown voice {name!r}{suggestion(variant, variants)}")
         if self._lib.espeak_SetVoiceByName(name.encode(errors="replace")) != 0:
-            raise UnknownVoice(f"unknown voice {name!r}: the local engine does not speak {spoken!r}")
+            raise VoiceError(f"unknown voice {name!r}: the local engine does not speak {spoken!r}")
         self._lib.espeak_SetParameter(_RATE_PARAMETER, speed, 0)
 
     def spoken(self, sentence: str) -> bytes:

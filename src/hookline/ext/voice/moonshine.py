@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from .engine import Recording
-from .errors import NothingHeard, UnknownVoice, VoiceUnavailable
+from .errors import BadAudio, VoiceError
 from .sound import RATE, decoded, levelled, library, pieces, trimmed
 from .worker import Stopped, VoiceWorker
 
@@ -26,7 +26,7 @@ class MoonshineRecognizer:
         """The words of a recording in English."""
         language = (recording.language or "en").lower().replace("_", "-").partition("-")[0]
         if language != "en":
-            raise UnknownVoice(
+            raise VoiceError(
                 f"the local recogniser knows English, not {recording.language!r}; "
                 "set model in [stt] to another one, such as openai:whisper-1"
             )
@@ -56,7 +56,7 @@ class MoonshineRecognizer:
                 found += [line.text.strip() for line in lines]
         text = " ".join(filter(None, found))
         if not text:
-            raise NothingHeard("no speech was heard in the recording")
+            raise BadAudio("no speech was heard in the recording")
         return text
 
 
@@ -66,7 +66,7 @@ def _load() -> Any:
     api = library("moonshine_voice.moonshine_api", purpose)
     path = library("moonshine_voice.utils", purpose).get_model_path(MODEL)
     if not path.is_dir():
-        raise VoiceUnavailable(
+        raise VoiceError(
             "this version of moonshine-voice brings no model: pip install 'moonshine-voice==0.1.0'"
         )
     return moonshine.Transcriber(path, api.ModelArch.TINY, options={"return_audio_data": "false"})

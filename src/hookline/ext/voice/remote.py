@@ -15,7 +15,7 @@ from hookline.text.foreign_json import parse_json
 from hookline.types import AudioPart
 
 from .engine import Recording, Utterance, VoiceProvider
-from .errors import NothingHeard
+from .errors import BadAudio
 from .formats import format_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class RemoteRecognizer(RemoteEngine):
         if not isinstance(text, str):
             raise self._failures.broken("sent no transcript: is it OpenAI-compatible?")
         if not text.strip():
-            raise NothingHeard("no speech was heard in the recording")
+            raise BadAudio("no speech was heard in the recording")
         return text.strip()
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .errors import INSTALL, BadAudio, VoiceUnavailable
+from .errors import INSTALL, BadAudio, VoiceError
 from .formats import MP3, OGG, WAV, AudioFormat
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def library(name: str, purpose: str) -> Any:
     try:
         return import_module(name)
     except (ImportError, OSError) as error:  # a library of the system may be missing, too
-        raise VoiceUnavailable(f"{purpose} is not installed here: {INSTALL}") from error
+        raise VoiceError(f"{purpose} is not installed here: {INSTALL}") from error
 
 
 def _lenient(av: Any) -> dict[str, str]:

@@ -18,7 +18,7 @@ from hookline.hooks.errors import suggestion
 from hookline.types import AudioPart
 
 from .engine import Recognizer, Recording, SpokenFormat, Synthesizer, Utterance, VoiceProvider
-from .errors import UnknownVoice
+from .errors import VoiceError
 from .formats import check_recording
 from .settings import SpeechToTextSettings, TextToSpeechSettings, declare
 
@@ -122,5 +122,5 @@ class Voice:
         make = maker(self._providers[prefix]) if prefix in able else None
         if make is None:
             near = suggestion(prefix, able) or f"; there is {', '.join(able)}"
-            raise UnknownVoice(f"unknown {what} {name!r}{near}")
+            raise VoiceError(f"unknown {what} {name!r}{near}")
         return make(model, self._config.expanded("providers").get(prefix, {}))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import TypeVar
 
-from .errors import VoiceBusy
+from .errors import VoiceError
 
 T = TypeVar("T")
 
@@ -28,7 +28,9 @@ class VoiceWorker:
     async def run(self, work: Callable[[Stopped], T]) -> T:
         """Do a piece of work. Cancelled, it is told so, and ends at its next step."""
         if self._waiting >= MOST_WAITING:
-            raise VoiceBusy(f"{self._waiting} recordings or answers wait already; try again in a while")
+            raise VoiceError(
+                f"{self._waiting} recordings or answers wait already; try again in a while"
+            )
         over = Event()
         self._waiting += 1
         try:

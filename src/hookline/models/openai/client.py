@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from hookline.errors import BadSetting, ModelError
+from hookline.errors import BadResponse, BadSetting, ModelError
 from hookline.text.foreign_json import check_depth, parse_json
 from hookline.types import StreamEvent
 
@@ -24,8 +24,8 @@ from .connections import Connections, http, proxy_of
 from .failures import CONNECT, Failures
 from .request import RequestWriter
 from .settings import Endpoint
-from .sse import EventReader, TooLong
-from .wire import Malformed, StreamedReply, ToolNames, usage
+from .sse import EventReader
+from .wire import StreamedReply, ToolNames, usage
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientTimeout
@@ -95,9 +95,7 @@ class OpenAIModel:
             if done:
                 await _drain(response)
             yield StreamEvent("final", {"finish_reason": reply.finish_reason})
-        except TooLong as error:
-            raise self._failures.broken(f"sent {error}") from None
-        except Malformed as error:
+        except BadResponse as error:
             raise self._failures.broken(f"sent {error}: is it OpenAI-compatible?") from error
         except ModelError:
             raise
@@ -164,14 +162,14 @@ class OpenAIModel:
             text = payload.decode()
             chunk, end = _decode(text)
             if end != len(text):
-                raise Malformed("an event that is no JSON")
+                raise BadResponse("an event that is no JSON")
             check_depth(text, chunk)
             if b"\\ud" in payload or b"\\uD" in payload:
                 chunk = parse_json(_paired(chunk))
         except (ValueError, RecursionError):
-            raise Malformed("an event that is no JSON") from None
+            raise BadResponse("an event that is no JSON") from None
         if not isinstance(chunk, dict):
-            raise Malformed("an event that is no object")
+            raise BadResponse("an event that is no object")
         table = cast("dict[str, Any]", chunk)
         if error := table.get("error"):
             raise self._failures.told(error)

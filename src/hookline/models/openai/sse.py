@@ -5,14 +5,12 @@ Only `data` matters to a chat completion: comments, names and ids of events are 
 
 from __future__ import annotations
 
+from hookline.errors import BadResponse
+
 LIMIT = 16 * 1024 * 1024
 """The most bytes that one event may have. A tool call's arguments can come in a single one."""
 
 _BOM = b"\xef\xbb\xbf"
-
-
-class TooLong(Exception):
-    """An event went beyond the limit."""
 
 
 class EventReader:
@@ -70,5 +68,5 @@ class EventReader:
                 self._size = 0
         return found
 
-    def _too_long(self) -> TooLong:
-        return TooLong(f"an event of more than {self._limit} bytes")
+    def _too_long(self) -> BadResponse:
+        return BadResponse(f"an event of more than {self._limit} bytes")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 from zlib import crc32
 
+from hookline.errors import BadResponse
 from hookline.text.foreign_json import parse_json
 from hookline.types import AudioPart, ImagePart, Message, StreamEvent, TextPart
 
@@ -27,10 +28,6 @@ MOST_ARGUMENTS = 64 * 1024 * 1024
 
 
 _NOTHING: dict[str, Any] = {}
-
-
-class Malformed(Exception):
-    """A chunk that is not what the API says."""
 
 
 class ToolNames:
@@ -202,7 +199,7 @@ class StreamedReply:
             if reason := choice.get("finish_reason"):
                 self.reason = str(reason)
         except (AttributeError, TypeError, KeyError, IndexError) as error:
-            raise Malformed("a chunk of another form") from error
+            raise BadResponse("a chunk of another form") from error
         if events:
             self.spoken = True
         return events
@@ -227,7 +224,7 @@ class StreamedReply:
         call = self._calls.get(place)
         if call is None:
             if len(self._calls) >= MOST_CALLS:
-                raise Malformed(f"more than {MOST_CALLS} tool calls")
+                raise BadResponse(f"more than {MOST_CALLS} tool calls")
             order = place if isinstance(place, int) else len(self._calls)
             call = self._calls[place] = _Call(order)
             self.spoken = True
@@ -241,7 +238,7 @@ class StreamedReply:
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
             self._size += len(text)
             if self._size > MOST_ARGUMENTS:
-                raise Malformed(f"more than {MOST_ARGUMENTS} characters of arguments")
+                raise BadResponse(f"more than {MOST_ARGUMENTS} characters of arguments")
             call.pieces.append(text)
 
 

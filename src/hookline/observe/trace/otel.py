@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hookline.errors import OtelNotInstalled
+from hookline.errors import TraceError
 
 from .record import TraceRecord
 from .settings import OtelSettings
@@ -37,7 +37,7 @@ def provider_of(settings: OtelSettings, exporter: SpanExporter | None = None) ->
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        raise OtelNotInstalled(
+        raise TraceError(
             f"[otel] has an endpoint, and {error.name} is not installed: pip install 'hookline[otel]'"
         ) from None
     provider = TracerProvider(resource=Resource.create({"service.name": settings.service_name}))

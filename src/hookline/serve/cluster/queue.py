@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 from uuid import uuid4
 
+from hookline.errors import BadInput
 from hookline.runtime.inbox import key_of, keys_of, packed, unpacked
 from hookline.tape.postgres.connection import Connection
 from hookline.tape.postgres.store import PostgresStore
 from hookline.tape.postgres.tables import within
-from hookline.types import Envelope, EnvelopeError
+from hookline.types import Envelope
 
 from .engine import engine, name_of, queue_of
 
@@ -235,9 +236,9 @@ def _check(what: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise EnvelopeError(f"the {what} {text!r} has half of a character in it") from None
+        raise BadInput(f"the {what} {text!r} has half of a character in it") from None
     if "\0" in text:
-        raise EnvelopeError(f"the {what} {text!r} has a NUL character in it; leave that out")
+        raise BadInput(f"the {what} {text!r} has a NUL character in it; leave that out")
 
 
 def _queued(row: tuple[Any, ...]) -> Queued:

@@ -26,7 +26,7 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     413: _said("The body is larger than the gateway takes."),
     414: _said("The query is longer than the gateway takes."),
     421: _said("The gateway is not called by this name."),
-    422: _said("Malformed JSON, or a field is missing, unknown or of the wrong type."),
+    422: _said("Not JSON, or a field is missing, unknown or of the wrong type."),
     429: _said("Too many requests or wrong tokens; `Retry-After` says when to come back."),
     431: _said("The head of the request is larger than the gateway takes."),
 }

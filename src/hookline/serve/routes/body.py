@@ -8,7 +8,8 @@ from typing import Any
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
-from hookline.text.foreign_json import ForeignJsonError, parse_json
+from hookline.text.errors import ForeignJsonError
+from hookline.text.foreign_json import parse_json
 
 
 class JsonRequest(Request):

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from psycopg import errors
 
-from hookline.errors import DuplicateEntry, TapeConflict, TapeLocked, UnknownParent
+from hookline.errors import DuplicateEntry, TapeConflict, TapeLocked, UnknownEntry
 
 from ..entry import Row
 from .connection import Connection
@@ -209,7 +209,7 @@ class PostgresAppender:
             known = {entry_id for (entry_id,) in await found.fetchall()}
             for entry_id, parent_id in foreign.items():
                 if parent_id not in known:
-                    raise UnknownParent(entry_id, parent_id)
+                    raise UnknownEntry(parent_id, parent_of=entry_id)
         await self._write(connection, sorted(placed, key=_seq))
         return leaves
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 Connection: TypeAlias = AsyncConnection[TupleRow]
 
 
-class Lost(Exception):
+class _Lost(Exception):
     """The connection broke: what was under way may or may not have been done."""
 
 
@@ -96,7 +96,7 @@ class Database:
         """Raise what the database raises as an error of the tape."""
         try:
             yield
-        except Lost as lost:
+        except _Lost as lost:
             raise told(_cause(lost), self.place, doing) from lost.__cause__
         except psycopg.Error as error:
             raise told(error, self.place, doing) from error
@@ -125,7 +125,7 @@ class Database:
                 async with self._lent() as connection:
                     began = True
                     return await action(connection)
-            except Lost as lost:
+            except _Lost as lost:
                 deadline = deadline or clock() + self._timeout
                 if clock() > deadline:
                     error = told(_cause(lost), self.place, doing)
@@ -178,7 +178,7 @@ class Database:
         except psycopg.OperationalError as error:
             if is_final(error):
                 raise
-            raise Lost from error
+            raise _Lost from error
         for tell in self.on_connect:
             tell()
         return connection
@@ -211,7 +211,7 @@ class _Lent:
         try:
             if isinstance(error, psycopg.Error):
                 if connection.closed:
-                    raise Lost from error
+                    raise _Lost from error
                 if error.sqlstate == "25006":  # after a failover: the next one may reach the primary
                     await connection.close()
         finally:
@@ -238,7 +238,7 @@ def _milliseconds(seconds: float) -> str:
     return str(max(1, round(seconds * 1000)))
 
 
-def _cause(lost: Lost) -> Exception:
+def _cause(lost: _Lost) -> Exception:
     return lost.__cause__ if isinstance(lost.__cause__, Exception) else lost
 
 

@@ -15,8 +15,8 @@ from hookline.errors import (
     TapeFull,
     TapeLocked,
     TapeReadOnly,
-    TapeTooNew,
     TapeUnavailable,
+    TapeVersionMismatch,
 )
 
 _STRANGE = "has other tables than this Hookline knows; `hookline db status` compares the versions"
@@ -31,14 +31,14 @@ _MEANINGS: Final[dict[str, tuple[type[TapeError], str]]] = {
     "28000": (TapeDenied, "does not let this user in; check the user in [tape] url and pg_hba.conf"),
     "28P01": (TapeDenied, "refused the password; check the one in [tape] url"),
     "3D000": (TapeUnavailable, "has no such database; make it with `createdb`, or correct [tape] url"),
-    "3F000": (TapeTooNew, _STRANGE),
+    "3F000": (TapeVersionMismatch, _STRANGE),
     "40P01": (TapeLocked, "had other writers in the way; try again"),
     "42501": (
         TapeDenied,
         "does not let this role do that; the owner admits a role by `hookline db grant ROLE`",
     ),
-    "42703": (TapeTooNew, _STRANGE),
-    "42P01": (TapeTooNew, _STRANGE),
+    "42703": (TapeVersionMismatch, _STRANGE),
+    "42P01": (TapeVersionMismatch, _STRANGE),
     "53100": (TapeFull, "cannot grow, its disk is full; make room and try again"),
     "53300": (
         TapeUnavailable,

@@ -8,15 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hookline.errors import (
-    BadSchema,
-    ForeignHome,
-    NotATape,
-    TapeDenied,
-    TapeReadOnly,
-    TapeTooNew,
-    TapeTooOld,
-)
+from hookline.errors import ConfigError, NotATape, TapeDenied, TapeReadOnly, TapeVersionMismatch
 
 from .connection import Connection
 from .failures import READ_ONLY
@@ -75,7 +67,10 @@ class Version:
 def check_name(schema: str) -> None:
     """Refuse what cannot be the name of a schema."""
     if not _NAME.match(schema) or schema.startswith("pg_"):
-        raise BadSchema(schema)
+        raise ConfigError(
+            f"{schema!r} cannot be the schema of a tape; use small letters, digits and underscores, "
+            "such as 'hookline'"
+        )
 
 
 async def version_of(
@@ -110,12 +105,12 @@ async def _is_shut_out(connection: Connection, schema: str) -> bool:
 def check(version: Version, schema: str, place: str) -> None:
     """Refuse tables of another version than this program's."""
     if version.present > version.known:
-        raise TapeTooNew(
+        raise TapeVersionMismatch(
             f"schema {schema!r} of {place} has version {version.present}, and this Hookline knows "
             f"versions up to {version.known}; update Hookline here, the database was left as it is"
         )
     if version.present < version.known:
-        raise TapeTooOld(
+        raise TapeVersionMismatch(
             f"schema {schema!r} of {place} has version {version.present}, and this Hookline needs "
             f"{version.known}; stop older programs and run `hookline db migrate`"
         )
@@ -197,7 +192,7 @@ async def claim(connection: Connection, schema: str, home: str, place: str, *, w
         )
         row = await (await connection.execute(statement)).fetchone()
     if row is not None and row[0] != home:
-        raise ForeignHome(
+        raise NotATape(
             f"schema {schema!r} of {place} keeps the tapes of another home ({row[1]}); name another "
             f'one in [tape] schema, or, to share its sessions, set [tape] home = "{row[0]}" here'
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from hookline.errors import DuplicateEntry, TapeConflict, UnknownParent
+from hookline.errors import DuplicateEntry, TapeConflict, UnknownEntry
 
 from ..entry import Row
 from .schema import PLACES, transaction
@@ -103,7 +103,7 @@ def _placed(
         leaf_id, seq = leaves[session_id]
         jump = parent_id != leaf_id
         if jump and parent_id is not None and parent_id not in new and not _has(db, parent_id):
-            raise UnknownParent(entry_id, parent_id)
+            raise UnknownEntry(parent_id, parent_of=entry_id)
         placed.append((entry_id, parent_id, kind, time, meta, payload, seq, jump))
         new.add(entry_id)
         leaves[session_id] = Leaf(entry_id, seq + 1)

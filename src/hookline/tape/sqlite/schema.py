@@ -17,8 +17,8 @@ from hookline.errors import (
     TapeFull,
     TapeLocked,
     TapeReadOnly,
-    TapeTooNew,
     TapeUnavailable,
+    TapeVersionMismatch,
 )
 from hookline.system.private_files import private_file
 
@@ -135,7 +135,7 @@ def _check(db: sqlite3.Connection, path: str) -> None:
             "name another file, it was left as it is"
         )
     if version > len(MIGRATIONS):
-        raise TapeTooNew(
+        raise TapeVersionMismatch(
             f"{path} is a tape of version {version}, and this Hookline knows versions up to "
             f"{len(MIGRATIONS)}; update Hookline, the file was left as it is"
         )

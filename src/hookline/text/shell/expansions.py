@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .script import LONGEST, ShellScript, SimpleCommand, UnreadableScript, without_documents
+from hookline.text.errors import UnreadableScript
+
+from .script import LONGEST, ShellScript, SimpleCommand, without_documents
 from .words import Part, Word, literal_parts
 
 if TYPE_CHECKING:

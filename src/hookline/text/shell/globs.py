@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from hookline.text.errors import TooManyFiles
+
 STAR: Final = "*"
 ANY: Final = "?"
 Token: TypeAlias = "str | Callable[[str], bool]"
@@ -30,10 +32,6 @@ CLASSES: dict[str, Callable[[str], bool]] = {
 }
 ENTRIES = 5_000
 """Names in folders that are looked at for one command."""
-
-
-class TooManyFiles(Exception):
-    """A pattern stands for more files than are looked at."""
 
 
 @lru_cache(maxsize=256)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from hookline.text.errors import UnreadableScript
+
 from .expansions import DEEPEST, LINES, WORDS, ExpansionReader, utf8
-from .script import SimpleCommand, UnreadableScript, end_of_document
+from .script import SimpleCommand, end_of_document
 from .words import expand
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from hookline.text.errors import UnreadableScript
+
 from .words import Word
 
 LONGEST = 100_000
@@ -19,10 +21,6 @@ OPERATORS = b"|(<>`"
 HERE = re.compile(r"<<-?[ \t]*(?:'(\w+)'|\"(\w+)\"|\\(\w+)|(\w+))", re.ASCII)
 HERE_DOCUMENTS = 20
 """Here-documents in one text; the grammar keeps what it waits for in a small buffer."""
-
-
-class UnreadableScript(Exception):
-    """The text, or the rest of it, cannot be understood with certainty. Its message says why."""
 
 
 @dataclass(slots=True)

@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hookline.text.errors import UnreadableScript
+
 from .expansions import DEEPEST, FIXED, LINES, NAME, WORDS
 from .redirections import BLANKS, RedirectionReader
-from .script import ShellScript, SimpleCommand, UnreadableScript, parse
+from .script import ShellScript, SimpleCommand, parse
 from .words import Word
 
 if TYPE_CHECKING:

@@ -3,11 +3,16 @@
 import asyncio
 import os
 import re
-import sys
+import subprocess
 from contextlib import asynccontextmanager
 
-from .. import postgres
+from .. import forks, postgres
 from ..gateway.conftest import TOKEN
+
+SERVED = (
+    "hookline.cli.gateway", "hookline.serve.server", "hookline.serve.worker", "hookline.serve.clustered",
+    "hookline.serve.cluster.engine", "hookline.tape.postgres.store", "uvicorn", "websockets",
+)  # fmt: skip
 
 
 class Process:
@@ -26,7 +31,10 @@ class Process:
         self.process.send_signal(number)
 
     async def _read(self):
-        while line := await self.process.stderr.readline():
+        lines = asyncio.StreamReader()
+        reading = asyncio.StreamReaderProtocol(lines)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: reading, self.process.stderr)
+        while line := await lines.readline():
             self.said.append(line.decode())
             async with self._more:
                 self._more.notify_all()
@@ -48,7 +56,8 @@ class Process:
     async def ended(self):
         """The exit code."""
         async with asyncio.timeout(60):
-            code = await self.process.wait()
+            while (code := self.process.poll()) is None:
+                await asyncio.sleep(0.01)
             await self._reading
         return code
 
@@ -86,10 +95,10 @@ class Machines:
         workspace.mkdir(exist_ok=True)
         path = self.folder / f"script{self._count}.toml"
         path.write_text(script or '[[turns]]\ntext = "answered"\n')
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "hookline", *arguments, "--model", f"scripted:{path}",
-            cwd=workspace, env=environment, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        process = await asyncio.to_thread(
+            forks.start, forks.MAIN, *arguments, "--model", f"scripted:{path}", cwd=workspace,
+            env=environment, imports=SERVED, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         )  # fmt: skip
         started = Process(process, [])
         self.started.append(started)
@@ -129,6 +138,5 @@ async def machines(folder, schema):
         yield made
     finally:
         for each in made.started:
-            if each.process.returncode is None:
-                each.process.kill()
+            each.process.kill()
             await each.ended()

@@ -17,6 +17,7 @@ def local_app(tmp_path, models_home):
 
 
 async def test_a_message_is_answered_with_text(local_app):
+    local_app.options = {"max_tokens": 4}
     async with local_app.running():
         result = await local_app.process({"content": "Say hello."})
     assert result.model_output.strip()

@@ -99,8 +99,8 @@ class TestOrder:
         site.install("early", manifest="'order': 10")
         assert names(loaded()) == ["early", "b", "c", "late", "a"]
 
-    def test_two_hundred_plugins_run_in_the_declared_order(self, site, loaded):
-        order = [(n * 7919) % 10_001 for n in range(200)]
+    def test_many_plugins_run_in_the_declared_order(self, site, loaded):
+        order = [(n * 7919) % 10_001 for n in range(30)]
         for n in order:
             site.install(
                 f"p{n:05}",

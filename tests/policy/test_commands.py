@@ -129,7 +129,7 @@ text = "Done."
 
 
 def test_a_headless_run_writes_only_with_yes(hookline):
-    script = hookline.system.home / "script.toml"
+    script = hookline.home / "script.toml"
     script.write_text(SCRIPT)
     words = ("run", "go", "--model", f"scripted:{script}", "--session", "s")
     made = hookline.workspace / "made.txt"
@@ -147,7 +147,7 @@ def test_a_headless_run_writes_only_with_yes(hookline):
 
 
 def test_yes_does_not_override_the_floor(hookline):
-    script = hookline.system.home / "script.toml"
+    script = hookline.home / "script.toml"
     script.write_text(SCRIPT)
     floor = '[policy.floor.deny]\ntools = ["write_file"]\n'
     done = hookline("run", "go", "--model", f"scripted:{script}", "--yes", config=floor)
@@ -156,7 +156,7 @@ def test_yes_does_not_override_the_floor(hookline):
 
 
 def test_a_projects_file_cannot_loosen_the_floor(hookline):
-    script = hookline.system.home / "script.toml"
+    script = hookline.home / "script.toml"
     script.write_text(SCRIPT)
     (hookline.workspace / ".hookline").mkdir()
     (hookline.workspace / ".hookline" / "config.toml").write_text('[policy]\ndefault = "allow"\n')
@@ -174,7 +174,7 @@ def test_a_projects_file_cannot_loosen_the_floor(hookline):
     ],
 )
 def test_a_policy_that_cannot_be_used_stops_the_run(hookline, config, told):
-    script = hookline.system.home / "script.toml"
+    script = hookline.home / "script.toml"
     script.write_text(SCRIPT)
     done = hookline("run", "go", "--model", f"scripted:{script}", "--yes", config=config)
     assert done.returncode == 2

@@ -15,7 +15,7 @@ from typing import Any
 
 import sandlock  # pyright: ignore[reportMissingTypeStubs]
 
-from . import seccomp
+from hookline.sandbox import seccomp
 
 _PDEATHSIG, _SUBREAPER, _SECCOMP, _FILTER = 1, 36, 22, 2
 _LIMITS = {

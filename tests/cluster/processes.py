@@ -10,7 +10,8 @@ from .. import forks, postgres
 from ..gateway.conftest import TOKEN
 
 SERVED = (
-    "hookline.cli.gateway", "hookline.serve.server", "hookline.serve.worker", "hookline.serve.clustered",
+    "hookline.cli.gateway", "hookline.serve.server", "hookline.serve.worker",
+    "hookline.serve.clustered",
     "hookline.serve.cluster.engine", "hookline.tape.postgres.store", "uvicorn", "websockets",
 )  # fmt: skip
 

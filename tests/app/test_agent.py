@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import threading
 import weakref
 from typing import Any
@@ -586,6 +587,101 @@ async def test_agents_that_call_each_other_without_end_stop():
     agents[0] = Agent(ScriptedModel(turns, repeat=True), tools=[again])
     result = await agents[0].run("hi")
     assert result.text == "done"
+
+
+# --- from here on: a home, the terminal, a gateway ------------------------------------------------
+
+
+async def test_an_agent_with_a_home_has_what_the_user_configured(tmp_path):
+    home = tmp_path / "home"
+    (home / "profiles" / "default" / "hooks").mkdir(parents=True)
+    (home / "config.toml").write_text('model = "scripted:turns.py"\n[policy]\ndefault = "deny"\n')
+    (home / "profiles" / "default" / "hooks" / "mark.py").write_text(
+        "hooks = [('system_prompt', lambda: 'From a hook file.')]"
+    )
+    model = calls("read_file", {"path": "x"})
+    agent = Agent.from_home(
+        model, home=home, workspace=tmp_path, tools=[weather], instructions="Brief."
+    )
+    result = await agent.run("hi")
+    assert "From a hook file." in model.requests[0].system
+    assert "Brief." in model.requests[0].system
+    assert {"weather", "read_file"} <= {each["name"] for each in model.requests[0].tools}
+    assert "denied" in result.tool_calls[0].result
+    assert [d.decision for d in result.decisions] == ["deny"]
+    await agent.close()
+    assert (home / "tape.db").exists() or any(home.glob("*.db"))
+
+
+def test_an_agent_with_a_home_runs_again_in_another_loop_but_not_in_two_at_once(tmp_path):
+    agent = Agent.from_home(says("hello"), home=tmp_path / "home", workspace=tmp_path)
+    assert asyncio.run(agent.run("a")).text == asyncio.run(agent.run("b")).text == "hello"
+
+    async def both() -> None:
+        await agent.run("c")
+        agent.run_sync("d")
+
+    with pytest.raises(AgentUsage, match="one event loop at a time"):
+        asyncio.run(both())
+
+
+SERVED = """
+from hookline import Agent
+from hookline.models import ScriptedModel, Turn
+
+agent = Agent(ScriptedModel([Turn("hello")], repeat=True))
+
+@agent.on.input
+def noon(event):
+    if event.text == "time?":
+        return event.handled("noon")
+    if event.text == "secret":
+        return event.deny("not here")
+
+"""
+
+
+def test_chat_talks_in_the_terminal_with_the_hooks_of_the_agent(tmp_path):
+    env = {"HOOKLINE_HOME": str(tmp_path / "home"), "TERM": "dumb"}
+    done = forks.run(f"{SERVED}agent.chat()", stdin="hi\ntime?\nsecret\n", env=env, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for said in ("hello", "noon", "not here"):
+        assert said in done.stdout + done.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+async def test_serve_is_a_gateway_with_the_hooks_of_the_agent(tmp_path):
+    aiohttp = pytest.importorskip("aiohttp")
+    pytest.importorskip("starlette")
+    env = {"HOOKLINE_HOME": str(tmp_path / "home")}
+    process = forks.start(
+        f"{SERVED}agent.serve(port=0, token='a-token-for-this-test')",
+        stdin=forks.subprocess.DEVNULL,
+        stdout=forks.subprocess.DEVNULL,
+        stderr=forks.subprocess.PIPE,
+        env=env,
+        cwd=tmp_path,
+    )
+    try:
+        line = await asyncio.to_thread(process.stderr.readline)
+        address = line.split()[-1].partition("#")[0].rstrip("/")
+        headers = {"Authorization": "Bearer a-token-for-this-test"}
+        async with aiohttp.ClientSession(headers=headers) as session:
+            for asked, answer in (("hi", "hello"), ("time?", "noon")):
+                body = {"model": "hookline", "messages": [{"role": "user", "content": asked}]}
+                async with session.post(f"{address}/v1/chat/completions", json=body) as reply:
+                    found = await reply.json()
+                assert found["choices"][0]["message"]["content"] == answer
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 20) == 0
+        process.stderr.close()
+    assert [*tmp_path.iterdir()] == []
+
+
+async def test_commands_are_refused_where_a_loop_runs():
+    with pytest.raises(AgentUsage, match="call it from synchronous code"):
+        Agent(says("x")).serve()
 
 
 # --- streams ----------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ class OutputForm(Generic[T]):
 
     def _unwrapped(self, found: Any) -> Any:
         is_wrapping = isinstance(found, dict) and [*cast("dict[str, Any]", found)] == [WRAPPED]
-        return found[WRAPPED] if is_wrapping else found
+        return cast("Any", found[WRAPPED] if is_wrapping else found)
 
 
 def readable(kind: Any) -> Any:

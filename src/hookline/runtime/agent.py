@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import urandom
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
@@ -24,15 +24,19 @@ from weakref import finalize
 from hookline.channel import NOWHERE, Channel
 from hookline.errors import AgentUsage, Blocked, Cancelled
 from hookline.hookspecs import Hooks
-from hookline.types import Part, StreamEvent, text_of
+from hookline.types import Part, text_of
 
+from .agent_app import AgentApp, AgentParts
 from .agent_loops import LoopScope, background
 from .agent_parts import hook_plugins, output_form, plain_policy, read_tools, register_handlers
-from .embedded import AgentParts, EmbeddedApp, EmbeddedPlugin
+from .agent_setup import embed, one_app, run_command, settle
+from .agent_stream import AgentStream
+from .embedded import EmbeddedApp
 from .parent import Parent
 from .run_record import Result, RunRecord, current_record, note_gates, recording, tool_calls_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from hookline.agent.run import Limits
@@ -111,9 +115,28 @@ class Agent(Generic[T]):
         self._unnamed: deque[str] = deque()
         self._lock = threading.Lock()
         self._closed = False
+        self._home: Callable[[AgentParts], AgentApp] | None = None
+        """Makes the app of an agent that `from_home` made."""
         if self._given_hooks:
             self.hooks  # noqa: B018  # a handler that does not fit is an error now
         finalize(self, stop_all, self._scopes)
+
+    @staticmethod
+    def from_home(
+        model: str | Model | None = None,
+        *,
+        home: Path | None = None,
+        workspace: Path | None = None,
+        **options: Unpack[AgentOptions],
+    ) -> Agent[str]:
+        """An agent with the settings, plugins, tools and tape that the command line has.
+
+        It works in one event loop at a time. Everything else is as with an embedded agent.
+        """
+        agent = Agent(model or "", **options)
+        agent._home = one_app(home, workspace)
+        agent._parts  # noqa: B018  # the plugins stand before the handlers that follow
+        return agent
 
     # --- parts: made when first used, so that an idle agent is small ----------------------------
 
@@ -126,21 +149,19 @@ class Agent(Generic[T]):
 
     @cached_property
     def _parts(self) -> AgentParts:
-        from hookline.agent.run import Limits
-        from hookline.tape.memory import MemoryTapeStore
-
         parts = AgentParts(
             self.name,
             self.model,
             self.instructions,
             self._tools,
             self.hooks,
-            self._policy or plain_policy(None),
-            self._limits or Limits(),
-            MemoryTapeStore() if self._tape is None else self._tape,
+            self._home or EmbeddedApp,
+            self._policy,
+            self._limits,
+            self._tape,
             self._form,
         )
-        self.hooks.add(EmbeddedPlugin(parts), name="builtin")
+        embed(parts) if self._home is None else settle(parts)
         for plugin in self._given_plugins:
             self.hooks.add(plugin)
         note_gates(self.hooks)
@@ -235,7 +256,7 @@ class Agent(Generic[T]):
             list(record.decisions),
         )
 
-    async def _end(self, app: EmbeddedApp, name: str) -> None:
+    async def _end(self, app: AgentApp, name: str) -> None:
         """Close a conversation without a name; the newest stay in memory, to be continued."""
         await app.forget(name)
         self._unnamed.append(name)
@@ -245,7 +266,7 @@ class Agent(Generic[T]):
             if forget is not None:
                 forget(oldest)
 
-    async def _app(self) -> EmbeddedApp:
+    async def _app(self) -> AgentApp:
         """The agent's app in the running event loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
@@ -298,72 +319,25 @@ class Agent(Generic[T]):
         about = description or self.instructions.strip().partition("\n")[0]
         return tool(ask, name=called, description=about or f"Ask the agent {called}.")
 
+    # --- from here on ---------------------------------------------------------------------------
+
+    def chat(self, *, session: str | None = None) -> None:
+        """Talk with the agent in the terminal."""
+        run_command(self._parts, "chat", session=session)
+
+    def serve(
+        self, *, host: str | None = None, port: int | None = None, token: str | None = None
+    ) -> None:
+        """Serve the agent: a web page, an HTTP API and an OpenAI-compatible endpoint.
+
+        It listens on this machine alone unless `host` says otherwise, and prints its address. It ends
+        with Ctrl-C or SIGTERM.
+        """
+        run_command(self._parts, "gateway", host=host, port=port, token=token)
+
     def __repr__(self) -> str:
         model = self.model if isinstance(self.model, str) else self.model.name
         return f"Agent({model!r}{f', name={self.name!r}' if self.name else ''})"
-
-
-class AgentStream(Generic[T]):
-    """A run of an agent whose answer is shown as it comes; leaving the block early cancels the run."""
-
-    def __init__(self, agent: Agent[T], prompt: str | Sequence[Part], session: str | None) -> None:
-        self._agent, self._prompt, self._session = agent, prompt, session
-        self._task: asyncio.Task[Result[T]] | None = None
-
-    async def __aenter__(self) -> AgentStream[T]:
-        from hookline.agent.feed import Feed
-
-        self._feed = Feed()
-        run = self._agent._run(self._prompt, self._session, FeedChannel(self._feed))  # pyright: ignore[reportPrivateUsage]
-        self._task = asyncio.create_task(run)
-        self._task.add_done_callback(lambda _: self._feed.close())
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
-
-    async def __aiter__(self) -> AsyncIterator[StreamEvent]:
-        while events := await self._feed.take():
-            for event in events:
-                yield event
-        await self._running  # an error of the run is raised here
-
-    async def partials(self) -> AsyncIterator[Any]:
-        """The typed answer as far as it has come: plain data, each time there is more of it."""
-        form, text, last = self._agent._form, "", None  # pyright: ignore[reportPrivateUsage]
-        async for event in self:
-            if event.kind in ("tool_result", "user"):
-                text = ""  # what was said before was not the answer
-            elif event.kind == "text":
-                text += event.data["delta"]
-                found = text if form is None else form.partial(text)
-                if found is not None and found != last:
-                    last = found
-                    yield found
-
-    async def result(self) -> Result[T]:
-        """Wait for the end of the run and return its result."""
-        return await self._running
-
-    @property
-    def _running(self) -> asyncio.Task[Result[T]]:
-        if self._task is None:
-            raise AgentUsage("a stream is read inside `async with agent.stream(...) as stream:`")
-        return self._task
-
-
-class FeedChannel(Channel):
-    """Hands the events of an answer to the reader of a stream."""
-
-    def __init__(self, feed: Any) -> None:
-        self._put = feed.put
-
-    def stream(self, event: StreamEvent) -> None:
-        """Hand an event on."""
-        if event.kind != "end":
-            self._put(event)
 
 
 def envelope(prompt: str | Sequence[Part], session: str, parent: Parent | None) -> dict[str, Any]:

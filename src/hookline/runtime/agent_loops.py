@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from contextvars import Context
 from typing import Any, Final, TypeVar
 
-from .embedded import AgentParts, EmbeddedApp
+from .agent_app import AgentApp, AgentParts
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ class LoopScope:
 
     def __init__(self, parts: AgentParts) -> None:
         self.loop = asyncio.get_running_loop()
-        self.app = parts.apps[self.loop] = EmbeddedApp(parts)
+        self.app = parts.apps[self.loop] = parts.make(parts)
         self._parts = parts
         self._stop = asyncio.Event()
         self._opened: asyncio.Future[None] = self.loop.create_future()
@@ -35,7 +35,7 @@ class LoopScope:
         _KEEPERS.add(self._task)
         self._task.add_done_callback(_KEEPERS.discard)
 
-    async def opened(self) -> EmbeddedApp:
+    async def opened(self) -> AgentApp:
         """Wait until the app runs."""
         await asyncio.shield(self._opened)
         return self.app

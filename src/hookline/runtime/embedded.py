@@ -6,60 +6,30 @@ from or written to disk, and the tape is in memory unless another one is given.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, get_running_loop
+from asyncio import get_running_loop
 from collections import Counter
-from collections.abc import AsyncIterator, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from hookline.config import Config
 from hookline.hooks import hookimpl
 from hookline.system.home import home
-from hookline.types import AsyncStreamEvents, Envelope, Prompt, State, content_of, field_of
+from hookline.types import Envelope, Prompt, State, content_of, field_of
 
-from .app import Hookline
+from .agent_app import AgentApp, AgentParts
 from .builtin import BuiltinPlugin
-from .parent import Parent
-from .run_record import current_record
 
 if TYPE_CHECKING:
-    from hookline.agent.output import OutputForm
-    from hookline.agent.run import Limits
-    from hookline.channel import Channel
-    from hookline.hooks import Ruling
-    from hookline.hookspecs import Hooks
     from hookline.models import Model, ModelRequest
-    from hookline.policy import Policy
     from hookline.tape import TapeStore
     from hookline.tools.registry import Registry
-    from hookline.tools.runner import ToolRunner
     from hookline.tools.tool import Tool
-    from hookline.types import HookContext, Identity, StreamEvent
+    from hookline.types import StreamEvent
 
 
-@dataclass(slots=True)
-class AgentParts:
-    """What an agent is made of."""
-
-    name: str
-    model: str | Model
-    instructions: str
-    tools: Sequence[Tool]
-    hooks: Hooks
-    policy: Policy
-    limits: Limits
-    store: TapeStore
-    output: OutputForm[Any] | None = None
-    apps: dict[AbstractEventLoop, EmbeddedApp] = field(
-        default_factory=dict[AbstractEventLoop, "EmbeddedApp"]
-    )
-    """The running apps of the agent, one for each event loop that it is used in."""
-
-
-class EmbeddedApp(Hookline):
-    """The app of one agent in one event loop."""
+class EmbeddedApp(AgentApp):
+    """An app with the parts of an agent and nothing else."""
 
     embedded: ClassVar[bool] = True
 
@@ -84,14 +54,9 @@ class EmbeddedApp(Hookline):
             options={},
             policy=parts.policy,
         )
-        self.parts = parts
-        self.parents: dict[str, Parent] = {}
-        """The agents whose guards hold in a session, because it runs inside one of their tool calls."""
-        self.output = parts.output
+        self.take(parts)
         self.tracing.wanted = False
-        self.safeguards.approvals = Approvals(
-            MemoryApprovals(), seconds=parts.policy.seconds or SECONDS
-        )
+        self.safeguards.approvals = Approvals(MemoryApprovals(), seconds=self.policy.seconds or SECONDS)
 
     @cached_property
     def tools(self) -> Registry:
@@ -102,57 +67,12 @@ class EmbeddedApp(Hookline):
         self.plugins.register_tools(registry)
         return registry
 
-    @cached_property
-    def runner(self) -> ToolRunner:
-        """The one runner of tools, which also notes its decisions in the result."""
-        from hookline.tools.runner import ToolRunner
-
-        return ToolRunner(
-            self.hooks, self.tools, judge=self.judge, approve=self.safeguards.approve, record=record
-        )
-
-    async def judge(self, action: dict[str, Any]) -> list[Ruling]:
-        """The rulings of the agent's policy, and of the agents that it works for."""
-        rulings = await self.policy.judge(action)
-        parent = self.parents.get(action["session_id"])
-        return rulings if parent is None else [*rulings, *await parent.judge(action)]
-
-    def context(
-        self, session_id: str, identity: Identity | None = None, channel: Channel | None = None
-    ) -> HookContext:
-        """What handlers get as `ctx` in a session."""
-        ctx = super().context(session_id, identity, channel)
-        parent = self.parents.get(session_id)
-        if parent is not None:
-            ctx = replace(ctx, depth=parent.depth + 1, parent_session_id=parent.session_id)
-        return replace(ctx, agent_id=self.parts.name) if self.parts.name else ctx
-
-    @contextmanager
-    def under(self, parent: Parent | None, session_id: str) -> Generator[None]:
-        """Let the guards of a parent hold in a session."""
-        if parent is None:
-            yield
-            return
-        self.parents[session_id] = parent
-        try:
-            with parent.guarding(self.hooks, session_id):
-                yield
-        finally:
-            del self.parents[session_id]
-
     async def forget(self, session_id: str) -> None:
-        """Close a session that is not continued."""
-        await self.sessions.close(session_id)
+        """Close a session that is not continued, and drop what tools remember of it."""
+        await super().forget(session_id)
         plugin = self.hooks.pm.get_plugin("builtin")
         if isinstance(plugin, EmbeddedPlugin):
             plugin.forget(session_id)
-
-
-async def record(action: dict[str, Any], rulings: Sequence[Ruling], outcome: str) -> None:
-    """Note in the result of the current run what was decided on a tool call."""
-    notes = current_record()
-    if notes is not None:
-        notes.decided_on_call(action, rulings)
 
 
 class SharedModel:
@@ -192,9 +112,13 @@ class EmbeddedPlugin(BuiltinPlugin):
         self._kept: dict[str, State] = {}
 
     @property
-    def app(self) -> EmbeddedApp:
+    def app(self) -> AgentApp:
         """The agent's app in the current event loop."""
-        return self._parts.apps[get_running_loop()]
+        apps = self._parts.apps
+        try:
+            return apps.get(get_running_loop()) or apps[None]
+        except RuntimeError:  # no loop runs yet
+            return apps[None]
 
     def forget(self, session_id: str) -> None:
         """Drop what tools remember of a session."""
@@ -211,18 +135,7 @@ class EmbeddedPlugin(BuiltinPlugin):
         return self._parts.instructions
 
     @hookimpl
-    async def run_model_stream(
-        self, prompt: Prompt, session_id: str, state: State
-    ) -> AsyncStreamEvents:
-        """Run the agent, and keep its run for the result."""
-        stream = await super().run_model_stream(prompt, session_id, state)
-        notes = current_record()
-        if notes is not None:
-            notes.run = self.app.sessions.runs[session_id]
-        return stream
-
-    @hookimpl
-    def provide_tape_store(self) -> TapeStore:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def provide_tape_store(self) -> TapeStore | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The store that the agent was given, or the one in memory."""
         return self._parts.store
 

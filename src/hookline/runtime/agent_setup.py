@@ -1,0 +1,114 @@
+"""How an agent becomes an app: embedded, or with a home; and the commands that run it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from hookline.errors import AgentUsage
+from hookline.hooks import hookimpl
+
+from .agent_app import AgentApp, AgentParts, HomeApp
+from .agent_parts import plain_policy
+from .embedded import EmbeddedPlugin, SharedModel
+
+if TYPE_CHECKING:
+    from hookline.tape import TapeStore
+
+
+def embed(parts: AgentParts) -> None:
+    """Complete the parts of an agent without a home: a tape in memory, every given tool allowed."""
+    from hookline.agent.run import Limits
+    from hookline.tape.memory import MemoryTapeStore
+
+    parts.policy = parts.policy or plain_policy(None)
+    parts.limits = parts.limits or Limits()
+    parts.store = parts.store if parts.store is not None else MemoryTapeStore()
+    parts.hooks.add(EmbeddedPlugin(parts), name="builtin")
+    if parts.policy.budget:  # here, since several apps may share these hooks
+        from hookline.policy.budgets import PLUGIN, BudgetGate
+
+        policy = parts.policy
+        parts.hooks.add(BudgetGate(lambda: policy), name=PLUGIN)
+
+
+def one_app(home: Path | None, workspace: Path | None) -> Callable[[AgentParts], AgentApp]:
+    """Return a function that makes the one app of an agent with a home."""
+    made: list[HomeApp] = []
+
+    def make(parts: AgentParts) -> AgentApp:
+        if not made:
+            model = parts.model if isinstance(parts.model, str) else parts.model.name
+            app = HomeApp(
+                home=home,
+                workspace=workspace,
+                model=model or None,
+                hooks=parts.hooks,
+                limits=parts.limits,
+                policy=parts.policy,
+            )
+            app.take(parts)
+            if not isinstance(parts.model, str):
+                app.models.add(SharedModel(parts.model))
+            made.append(app)
+        if any(app is made[0] for app in parts.apps.values()):
+            raise AgentUsage(
+                "an agent with a home works in one event loop at a time, and another one has it: use "
+                "run_sync() everywhere or run() everywhere, or close() it in between"
+            )
+        return made[0]
+
+    return make
+
+
+def settle(parts: AgentParts) -> None:
+    """Load the plugins of an agent with a home, and add what it was given."""
+    parts.make(parts).load_hooks()
+    if parts.instructions or parts.store is not None:
+        parts.hooks.add(GivenParts(parts.instructions, parts.store), name="agent")
+
+
+class GivenParts:
+    """The instructions and the tape that an agent with a home was given."""
+
+    def __init__(self, instructions: str, store: TapeStore | None) -> None:
+        self._instructions = instructions
+        self._store = store
+
+    @hookimpl
+    def system_prompt(self) -> str | None:
+        """Add the instructions."""
+        return self._instructions or None
+
+    @hookimpl
+    def provide_tape_store(self) -> TapeStore | None:
+        """Provide the tape."""
+        return self._store
+
+
+def run_command(parts: AgentParts, command: str, **options: Any) -> None:
+    """Run a command of the command line with an agent.
+
+    What the command keeps beside the tape, such as the token of a gateway, is in a temporary folder
+    if the agent has no home.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise AgentUsage("this runs an event loop of its own: call it from synchronous code")
+    given = [(f"--{name}", str(value)) for name, value in options.items() if value is not None]
+    with TemporaryDirectory(prefix="hookline-") as folder:
+        app = parts.make(parts)
+        if app.embedded:
+            app.home = Path(folder)
+        parts.apps[None] = app
+        try:
+            arguments = [command, *(word for pair in given for word in pair)]
+            app.create_cli_app()(arguments, standalone_mode=False)
+        finally:
+            del parts.apps[None]

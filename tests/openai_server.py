@@ -79,6 +79,28 @@ class OpenAIServer:
         return 200, events(chosen, body["model"])
 
 
+def obliging(body: dict[str, Any]) -> Any:
+    """An answer for whoever asks: the form that is wanted, a call of the first tool, or words."""
+    form = body.get("response_format")
+    if form is not None:
+        return json.dumps(example_of(form["json_schema"]["schema"]))
+    if body.get("tools") and body["messages"][-1]["role"] == "user":
+        function = body["tools"][0]["function"]
+        return function["name"], example_of(function["parameters"])
+    return "It is a fine day."
+
+
+def example_of(schema: dict[str, Any]) -> Any:
+    """A value that a schema allows."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "string")
+    if kind == "object":
+        wanted = schema.get("required", ())
+        return {name: example_of(schema["properties"][name]) for name in wanted}
+    return {"array": [], "integer": 1, "number": 1.5, "boolean": True}.get(kind, "one")
+
+
 def refused(status: int, message: str, **more: Any) -> tuple[int, bytes]:
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": None, **more}
     return status, json.dumps({"error": error}).encode()

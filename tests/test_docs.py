@@ -1,10 +1,13 @@
 """Every Python example in the documentation runs, and settings and links hold."""
 
 import importlib
+import os
 import re
+import signal
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from hookline.runtime.app import Hookline
 from hookline.types import HookContext
 
 from . import forks
+from .openai_server import OpenAIServer, obliging
 
 pytestmark = pytest.mark.slow
 
@@ -28,10 +32,31 @@ EXAMPLES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def environment() -> Iterator[dict[str, str]]:
+    """Variables with which `openai:` models are asked on this machine."""
+    with OpenAIServer([obliging]) as server:
+        yield {**os.environ, **server.environment}
+
+
 @pytest.mark.parametrize("source", EXAMPLES)
-def test_the_example_runs(source):
-    done = forks.run(source)
+def test_the_example_runs(source, environment):
+    if "agent.serve(" in source:
+        serves(source.replace("port=8765", "port=0"), environment)
+        return
+    done = forks.run(source, env=environment)
     assert done.returncode == 0, done.stderr
+
+
+def serves(source: str, environment: dict[str, str]) -> None:
+    """Start a program that serves, wait until it says where, and end it."""
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    process = forks.start(source, stdin=nothing, stdout=nothing, stderr=pipe, env=environment)
+    with process:
+        assert process.stderr is not None
+        assert "http://127.0.0.1" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
 
 
 def settings() -> list[Any]:
@@ -69,7 +94,7 @@ def test_the_page_on_tools_names_every_builtin_tool_and_argument(app):
 
 
 def test_the_readme_example_prints_the_verdict():
-    source = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[0]
+    source = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     assert done.stdout == "DENY not as root __main__.no_sudo\n"
 

@@ -18,7 +18,8 @@ from hookline.serve.server import serve
 from hookline.types import StreamEvent
 
 TOKEN = "the-token-of-the-owner"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 MISSING = "needs the browser chromium; scripts/system-packages installs it"
 
 

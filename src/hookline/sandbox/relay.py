@@ -5,15 +5,22 @@
 A network namespace has no route. This listens on its loopback, hands every connection to the proxy's
 Unix socket, with the token that says whose it is, and then becomes the command. It can do nothing that
 the command could not do itself.
+
+Every start of a command waits for this one, so it imports `socket` and `threading`, which take as long
+as Python itself, only once there is a connection.
 """
 
+import _socket
 import os
-import socket
 import sys
-import threading
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    import socket
 
 
-def pump(source: socket.socket, sink: socket.socket) -> None:
+def pump(source: "socket.socket", sink: "socket.socket") -> None:
     """Copy until the source ends."""
     try:
         while data := source.recv(65536):
@@ -21,13 +28,17 @@ def pump(source: socket.socket, sink: socket.socket) -> None:
     except OSError:
         pass
     try:
-        sink.shutdown(socket.SHUT_WR)
+        sink.shutdown(_socket.SHUT_WR)
     except OSError:
         pass
 
 
-def serve(server: socket.socket, path: str, token: str) -> None:
+def serve(number: int, path: str, token: str) -> None:
     """Hand on every connection."""
+    import socket
+    import threading
+
+    server = socket.socket(fileno=number)
     while True:
         client, _ = server.accept()
         proxy = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -44,12 +55,17 @@ def serve(server: socket.socket, path: str, token: str) -> None:
 def main() -> None:
     """Listen, leave the serving to a child, and become the command."""
     path, token, port, *command = sys.argv[1:]
-    server = socket.create_server(("127.0.0.1", int(port)))
+    server = _socket.socket()
+    server.bind(("127.0.0.1", int(port)))
+    server.listen()
     if os.fork() == 0:
         null = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):  # a reader of the command's output does not wait for this
             os.dup2(null, number)
-        serve(server, path, token)
+        import select
+
+        select.select([server], [], [])
+        serve(server.detach(), path, token)
     server.close()
     try:
         os.execvp(command[0], command)

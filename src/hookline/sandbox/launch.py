@@ -59,6 +59,16 @@ class Launch:
     """Why the child may do less than its profile says."""
     _hold: Hold | None = field(default=None, repr=False)
     _closing: Callable[[], None] | None = field(default=None, repr=False)
+    _unchanged: Callable[[], bool] | None = field(default=None, repr=False)
+
+    @property
+    def ends_everything(self) -> bool:
+        """Whether all that the command started ends with it, as in a process namespace of its own."""
+        return self._unchanged is not None
+
+    def is_current(self) -> bool:
+        """Whether a child that starts now would be confined in the same way; False if in doubt."""
+        return self._unchanged is not None and self._unchanged()
 
     def begin(self) -> None:
         """Let the child run, once something sees to its end."""

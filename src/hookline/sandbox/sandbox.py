@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 
@@ -187,10 +187,10 @@ class Sandbox:
         return configured or (("*",) if profile == "open" else ())
 
     def _view(self, profile: Profile, read: tuple[Path, ...]) -> FileView:
-        """A child's view of the file system; secrets are located again every few seconds."""
+        """A child's view of the file system; secrets are located again when one may have appeared."""
         now = time.monotonic()
         until, seen = self._views.get((profile, read), (0.0, None))
-        if seen is None or until < now:
+        if seen is None or until < now or (seen.watched and not seen.watched.unchanged):
             seen = view(self.places, self.settings, profile, read=read)
             self._views[profile, read] = (now + _FRESH, seen)
         return guarded(seen, self.places.workspace, self.settings.protect)
@@ -246,9 +246,8 @@ class Sandbox:
                 python = str(Path(sys.executable))
                 inner = [python, "-I", "-S", _RELAY_INSIDE, INSIDE, token, str(PORT), *inner]
                 env = {**env, **variables()}
-            line = bubblewrap.arguments(
-                bwrap, seen, self.temporary(scope), cwd, options=options, shared=shared
-            )
+            temporary = self.temporary(scope)
+            line = bubblewrap.arguments(bwrap, seen, temporary, cwd, options=options, shared=shared)
             bounds = self.settings.limits
             return Launch(
                 [*limits.start(bounds, hold.waiting), *line, *limits.count(bounds), *inner],
@@ -259,7 +258,14 @@ class Sandbox:
                 seen.note,
                 hold,
                 stack.pop_all().close,
+                partial(self._shows, seen, scope, temporary),
             )
+
+    def _shows(self, seen: FileView, scope: str, temporary: Path) -> bool:
+        """Whether a child that starts now would see the same files."""
+        if seen.watched is None or self._temporary.get(scope) != temporary:
+            return False
+        return os.path.isdir(temporary) and seen.watched.unchanged  # noqa: PTH112
 
     # --- the network ----------------------------------------------------------------------------
 

@@ -123,6 +123,13 @@ def in_system() -> Iterator[Path]:
         yield from _existing(Path("/"), name[1:])
 
 
+def folders(homes: Iterable[Path]) -> list[str]:
+    """The folders in which secret places may appear, whether they exist or not."""
+    names = [name for name in SYSTEM_NAMES if not name.startswith("/tmp/")]  # a child has its own
+    names += [f"{home}/{name}" for home in homes for name in HOME_NAMES]
+    return list(dict.fromkeys(name.rpartition("/")[0] or "/" for name in names))
+
+
 def agent_sockets() -> Iterator[Path]:
     """The sockets named by the environment, if they are in a folder that would be visible."""
     for name in AGENT_SOCKETS:

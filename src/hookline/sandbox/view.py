@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -26,6 +27,9 @@ KEPT = ("/run/current-system", "/run/opengl-driver", "/sys/devices/system")
 TEMPORARY = ("/tmp", "/var/tmp")
 
 _KERNEL = ("/proc", "/sys", "/dev")
+
+_TICK = 20_000_000
+"""Nanoseconds within which two changes of a folder may have the same time."""
 
 GIT_FILES = (".gitconfig", ".config/git")
 
@@ -78,12 +82,48 @@ class FileView:
     guarded: list[Guarded] = field(default_factory=list[Guarded])
     note: str = ""
     """Why the child may do less than its profile says."""
+    watched: Watched | None = None
+    """What would change if a new view differed from this one; only in `open`, which hides nothing but
+    secrets."""
 
     def shows(self, path: Path) -> bool:
         """Whether a path would be visible before anything is masked."""
         if any(path.is_relative_to(folder) for folder in (*self.readable, *self.writable)):
             return True
         return not any(path.is_relative_to(folder) for folder in (*self.emptied, *TEMPORARY))
+
+
+class Watched:
+    """Folders, and whether an entry of any was added, removed or replaced since it was looked at."""
+
+    def __init__(self, folders: Iterable[str]) -> None:
+        self._before: dict[str, tuple[int, int]] = {}
+        self.add(folders)
+
+    def add(self, folders: Iterable[str], *, entries: bool = True) -> None:
+        """Watch more of them; without `entries`, whether they are the same folders."""
+        for folder in folders:
+            path = folder
+            while not os.path.exists(path):  # then what is to come appears further up  # noqa: PTH110
+                path = os.path.dirname(path)  # noqa: PTH120
+            found = os.stat(path)  # noqa: PTH116
+            changed = found.st_ctime_ns if entries else 0
+            if time.time_ns() - changed < _TICK:  # the next change may get the same time
+                changed = -1
+            self._before.setdefault(path, (found.st_ino, changed))
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether everything is as it was."""
+        stat = os.stat
+        try:
+            for path, (number, changed) in self._before.items():
+                found = stat(path)
+                if found.st_ino != number or (changed and found.st_ctime_ns != changed):
+                    return False
+        except OSError:
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +145,8 @@ def view(
 ) -> FileView:
     """Build the view of a child with this profile."""
     seen = FileView(profile)
+    if profile == "open":
+        seen.watched = Watched(secrets.folders(places.homes))  # before anything is looked for
     _hide_homes(seen, places)
     seen.emptied += _folders(EMPTIED)
     seen.readable += _folders(KEPT)
@@ -117,6 +159,8 @@ def view(
     _add_workspace(seen, places, settings)
     _mask(seen, places)
     _restore(seen, places, read)
+    if seen.watched is not None:
+        seen.watched.add(map(str, (*seen.restored, *seen.writable)), entries=False)
     return seen
 
 
@@ -208,12 +252,17 @@ def _mask(seen: FileView, places: SandboxPaths) -> None:
         if any(home.is_relative_to(root) or root.is_relative_to(home) for root in _bound(seen)):
             found += secrets.in_home(home)
     masked: list[Path] = []
+    unreadable: list[Path] = []
     for path in secrets.unique(found):
-        if any(path.is_relative_to(each) for each in masked) or not os.access(path, os.R_OK):
-            continue  # hidden with its folder, gone, or unreadable for this user anyway
-        if seen.shows(path):
+        if any(path.is_relative_to(each) for each in masked):
+            continue
+        if not os.access(path, os.R_OK):  # gone, or unreadable for this user anyway
+            unreadable.append(path)
+        elif seen.shows(path):
             masked.append(path)
     seen.masked = masked
+    if seen.watched is not None:  # a secret that is a link lies elsewhere
+        seen.watched.add(map(str, (*(path.parent for path in masked), *unreadable)))
 
 
 def _bound(seen: FileView) -> Iterable[Path]:
@@ -230,8 +279,8 @@ def _restore(seen: FileView, places: SandboxPaths, read: Sequence[Path]) -> None
         into = seen.restored if folder in seen.readable else seen.restored_writable
         into.append(folder)
     for path in secrets.unique(read):
-        if not path.exists():
-            continue
+        if not path.exists() or any(path.is_relative_to(each) for each in _KERNEL):
+            continue  # a child has its own /proc and /dev
         hiding = next((each for each in seen.masked if path.is_relative_to(each)), None)
         opens = (
             *places.own,

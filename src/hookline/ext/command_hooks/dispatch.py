@@ -19,8 +19,9 @@ from hookline.types import HookContext
 
 from .answer import HookAnswer, changed, failed, of_command, of_output
 from .environment import environment
-from .process import run
+from .process import CommandExit, HookProcess
 from .settings import CommandHook
+from .spares import Spares
 from .transcript import Transcripts
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ log = logging.getLogger("hookline")
 
 _PATHS = re.compile(r"[^\s'\"=;|&()<>]+")
 """What could be a path in a command line."""
+
+_FREQUENT = ("PreToolUse", "PostToolUse")
+"""The events whose hooks have a process ready for the next time."""
 
 
 class Asking:
@@ -41,10 +45,12 @@ class Asking:
         self._transcripts = Transcripts(app.home, app.workspace)
         self._environs: dict[tuple[bool, frozenset[str]], dict[str, str]] = {}
         self._readable: dict[str, tuple[Path, ...]] = {}
+        self._spares = Spares()
         self._background: set[asyncio.Task[Any]] = set()
 
     def use(self, hooks: Iterable[CommandHook]) -> None:
         """Have these hooks from now on, in the environment as it is now."""
+        self._spares.clear()
         self._environs = {}
         self._readable = {}
         self._hooks = {}
@@ -86,6 +92,7 @@ class Asking:
         """Wait for what runs in the background; each has its time limit."""
         while self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
+        self._spares.clear()
 
     # --- which ----------------------------------------------------------------------------------
 
@@ -151,16 +158,30 @@ class Asking:
                 from .http import post
 
                 return of_output(hook, await post(hook, await body.get(), os.environ))
-            words = command_of(hook)
-            workspace, environ = self._app.workspace, self._environ(hook)
-            ended = await run(words, body.get, workspace, environ, hook.timeout, **self._inside(hook))
-            return of_command(hook, ended)
+            return of_command(hook, await self._run(hook, body))
         except OSError as error:
             return failed(hook, f"it cannot be started: {error.strerror or error}")
         except HooklineError as error:
             return failed(hook, str(error))
         except Exception as error:
             return failed(hook, error_text(error))
+
+    async def _run(self, hook: CommandHook, body: Body) -> CommandExit:
+        """Run a hook's command, in the process that is ready for it if there is one."""
+        if hook.event not in _FREQUENT or hook.obstacle is not None:
+            return await self._start(hook).finish(body.get, hook.timeout)
+        profile = self._app.sandbox.profile_of("command_hooks", hook.sandbox)
+        spare = self._spares.take(hook.place, profile)
+        process = spare or self._start(hook)
+        can_wait = spare is not None or process.is_like_new(profile)
+        ended = await process.finish(body.get, hook.timeout)
+        if can_wait:
+            self._spares.prepare(hook.place, partial(self._start, hook, waits=True))
+        return ended
+
+    def _start(self, hook: CommandHook, *, waits: bool = False) -> HookProcess:
+        workspace, environ = self._app.workspace, self._environ(hook)
+        return HookProcess(command_of(hook), workspace, environ, waits=waits, **self._inside(hook))
 
     def _environ(self, hook: CommandHook) -> dict[str, str]:
         """What a hook sees of the environment: made once for all hooks that may see the same."""

@@ -50,6 +50,7 @@ class ScriptedModel:
         self._ordered = [part for part in parts if part.match is None]
         self._matched = [part for part in parts if part.match is not None]
         self._places: dict[str, _Place] = {}
+        self._played = 0
 
     @classmethod
     def from_file(cls, path: str | Path, *, record: bool = True) -> ScriptedModel:
@@ -71,11 +72,13 @@ class ScriptedModel:
         if self.record:
             # The caller keeps adding to its list; the recorded request must not change.
             self.requests.append(replace(request, messages=list(request.messages)))
-        place = self._places.get(request.session_id)
-        if place is None:
-            place = self._places[request.session_id] = _Place()
-        part = self._next(place, request)
-        played = place.played = place.played + 1
+        place = self._places.pop(request.session_id, None) or _Place()
+        try:
+            part = self._next(place, request)
+        finally:
+            if not self._is_new(place):
+                self._places[request.session_id] = place
+        played = self._played = self._played + 1
         calls = 1
         delay = part.delay
         if part.wait:
@@ -100,6 +103,10 @@ class ScriptedModel:
 
     async def close(self) -> None:
         """Nothing is held; the sessions keep their places."""
+
+    def _is_new(self, place: _Place) -> bool:
+        """Whether a session starts over, as one does that never played: then it needs no place."""
+        return self.repeat and place.position == len(self._ordered) and not place.matched
 
     def _next(self, place: _Place, request: ModelRequest) -> _Part:
         if self._matched and (part := self._match(place, request)):
@@ -132,7 +139,7 @@ class ScriptedModel:
         rest = ", and none of the rest matches" if self._matched else ""
         return (
             f"{self.name} has no turn left for session {request.session_id!r}: it played "
-            f"{place.played} of {count}{rest}; add a turn, or set repeat = true"
+            f"{place.position + len(place.matched)} of {count}{rest}; add a turn, or set repeat = true"
         )
 
 
@@ -146,11 +153,10 @@ class _EventSource(NamedTuple):
 class _Place:
     """How far one session has come."""
 
-    __slots__ = ("matched", "played", "position")
+    __slots__ = ("matched", "position")
 
     def __init__(self) -> None:
         self.position = 0
-        self.played = 0
         self.matched: set[int] = set()
 
 

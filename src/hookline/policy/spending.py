@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from hookline.system.recent import Recent
+
 KINDS = ("message", "tool_call", "turn")
 
 ReadEntries: TypeAlias = Callable[[str, str | None], Awaitable[Sequence[Any]]]
@@ -53,15 +55,15 @@ class Spent:
 
 
 class Meter:
-    """Knows what each session has spent; counted entries are not read again."""
+    """Sums up what each session has spent; entries that were counted lately are not read again."""
 
     def __init__(self, read: ReadEntries) -> None:
         self._read = read
-        self._sessions: dict[str, Spent] = {}
+        self._sessions: Recent[str, Spent] = Recent()
 
     async def spent(self, session_id: str) -> dict[str, int]:
         """The sums of a session."""
-        spent = self._sessions.setdefault(session_id, Spent())
+        spent = self._sessions[session_id] = self._sessions.get(session_id) or Spent()
         for entry in await self._read(session_id, spent.last):
             spent.add(entry)
         return spent.amounts()

@@ -32,7 +32,7 @@ from .absences import Absences, OnLoadError
 from .hook_files import HookFiles
 from .pipeline import Pipeline
 from .safeguards import Safeguards
-from .sessions import Sessions
+from .session_tree import Sessions
 from .tracing import Tracing
 from .turn import ActiveTurn, Command, TurnResult
 

@@ -13,6 +13,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from hookline.hooks import hookimpl
+from hookline.system.recent import Recent
 from hookline.types import AsyncStreamEvents, Envelope, Prompt, State, TextPart, address_of, field_of
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class BuiltinPlugin:
 
     def __init__(self, app: Hookline) -> None:
         self.app = app
-        self._kept: dict[str, State] = {}
-        """What tools remember of each session, as it is on the tape."""
+        self._kept: Recent[str, State] = Recent()
+        """What tools remember of a session, as it is on the tape."""
 
     @hookimpl
     def resolve_session(self, message: Envelope) -> str | None:

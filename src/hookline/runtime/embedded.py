@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from hookline.config import Config
 from hookline.hooks import hookimpl
 from hookline.system.home import home
+from hookline.system.recent import Recent
 from hookline.types import Envelope, Prompt, State, content_of, field_of
 
 from .agent_app import AgentApp, AgentParts
@@ -109,7 +110,7 @@ class EmbeddedPlugin(BuiltinPlugin):
 
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
-        self._kept: dict[str, State] = {}
+        self._kept: Recent[str, State] = Recent()
 
     @property
     def app(self) -> AgentApp:

@@ -88,6 +88,8 @@ class Pipeline:
         except Exception as error:
             await self._report("turn", error, turn)
             raise
+        finally:
+            await self._app.sessions.close_idle()
 
     async def resume(self, turn: ActiveTurn, session_id: str) -> TurnResult | None:
         """Continue the session's interrupted turn where it stopped; None if there is none."""

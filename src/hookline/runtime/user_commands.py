@@ -123,7 +123,7 @@ def session_commands(
         return f"compacted. The model goes on from:\n{entry.payload['summary'] or ''}"
 
     async def model(app: Hookline, wanted: str) -> str:
-        present, name = app.sessions.model_of(session()), wanted.strip()
+        present, name = await app.sessions.find_model(session()), wanted.strip()
         if name and models is not None and name not in models():
             raise BadInput(
                 f"only configured models can be chosen here: {', '.join(models())}; "
@@ -140,6 +140,7 @@ def session_commands(
     async def think(app: Hookline, level: str) -> str:
         if level.strip():
             await app.sessions.choose_thinking(session(), level.strip())
+        await app.sessions.open(session())
         return f"thinking: {app.sessions.thinking_of(session()) or 'as the model does by itself'}"
 
     return [

@@ -59,7 +59,7 @@ class StdioChannel(FrameChannel):
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
         await self.watch(self._session, self)
-        model = self.gateway.app.sessions.model_of(self._session)
+        model = await self.gateway.app.sessions.find_model(self._session)
         self.put({"type": "session", "session_id": self._session, "model": model})
         self._reading = asyncio.create_task(self._read(reader))
 

@@ -67,7 +67,7 @@ class WebSocketConnection:
     async def run(self) -> None:
         """Read until the client disconnects, and write what comes for it."""
         app = self._gateway.app
-        model = app.sessions.model_of(self._session)
+        model = await app.sessions.find_model(self._session)
         self._outbox.put({"type": "session", "session_id": self._session, "model": model})
         self._writer = asyncio.create_task(self._write())
         try:

@@ -68,7 +68,7 @@ def message_routes(channel: WebChannel) -> APIRouter:
                 raise HTTPException(500, last["message"])
             return JSONResponse({**last, "parts": gathered.parts})
         outbox = EventOutbox(gateway.settings.backlog, namespace=user.namespace)
-        model = gateway.app.sessions.model_of(place)
+        model = await gateway.app.sessions.find_model(place)
         outbox.put({"type": "session", "session_id": session, "model": model})
         shown = await channel.submit(content, place, user, outbox, sender=once, message_id=name)
         outbox.put({"type": "accepted", "id": shown})

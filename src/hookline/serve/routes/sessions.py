@@ -95,7 +95,7 @@ def session_routes(channel: WebChannel) -> APIRouter:
         queue = app.sessions.queue(name).activity
         return SessionPage(
             id=session,
-            model=app.sessions.model_of(name),
+            model=await app.sessions.find_model(name),
             busy=queue.busy or happens is not None,
             waiting=queue.waiting,
             messages=history_of(entries)[-limit:],

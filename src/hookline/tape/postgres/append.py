@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from psycopg import errors
 
 from hookline.errors import DuplicateEntry, TapeConflict, TapeLocked, UnknownEntry
+from hookline.system.recent import Recent
 
 from ..entry import Row
 from .connection import Connection
@@ -50,7 +51,7 @@ _KEPT = f"""
     SELECT e.id, s.id, parent_id, kind, time, meta, payload FROM {{schema}}.entries e
     JOIN {{schema}}.sessions s ON s.number = e.seq / {PLACES} WHERE e.id = ANY(%s::text[])
 """
-_MOST_LEAVES: Final = 100_000  # remembered; then all are forgotten, and read again when needed
+_MOST_LEAVES: Final = 1_000
 _PATIENCE: Final = 200  # how often another writer may be faster: each time, an append came through
 
 Expected: TypeAlias = Mapping[str, str | None]
@@ -98,7 +99,7 @@ class PostgresAppender:
     """Appends, and remembers the leaves of the sessions that it saw."""
 
     def __init__(self, schema: str) -> None:
-        self._leaves: dict[str, Leaf] = {}
+        self._leaves: Recent[str, Leaf] = Recent(_MOST_LEAVES)
         self._insert = within(_INSERT, schema)
         self._insert_many = within(_INSERT_MANY, schema)
         self._insert_first = within(_INSERT_FIRST, schema)
@@ -109,16 +110,14 @@ class PostgresAppender:
 
     def remember(self, session_id: str, leaf_id: str | None, seq: int) -> None:
         """The leaf of a session as it was read: the next append need not read it."""
-        if len(self._leaves) >= _MOST_LEAVES:
-            self._leaves.clear()
         known = self._leaves.get(session_id)
         if known is None or known.next_seq <= seq:  # answers may come in another order
             self._leaves[session_id] = Leaf(leaf_id, seq + 1)
 
     def remember_none(self, session_id: str) -> None:
         """A session was looked for in vain: the next append begins it, and need not look first."""
-        if len(self._leaves) < _MOST_LEAVES:
-            self._leaves.setdefault(session_id, NO_LEAF)
+        if session_id not in self._leaves:
+            self._leaves[session_id] = NO_LEAF
 
     def forget(self) -> None:
         """Forget the leaves: another server may not have them."""

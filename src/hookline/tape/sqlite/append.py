@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from hookline.errors import DuplicateEntry, TapeConflict, UnknownEntry
+from hookline.system.recent import Recent
 
 from ..entry import Row
 from .schema import PLACES, transaction
@@ -23,7 +24,7 @@ _INSERT = (
 )
 _FEW = 8
 _INSERT_FEW = [_INSERT + ", (?, ?, ?, ?, ?, ?, ?, ?)" * more for more in range(_FEW)]
-_MOST_LEAVES = 100_000  # remembered; then all are forgotten, and read again when needed
+_MOST_LEAVES = 1_000  # remembered; others are read again when they are needed
 
 Expected: TypeAlias = Mapping[str, str | None]
 
@@ -39,7 +40,7 @@ class Appender:
     """Appends to one connection, and remembers the leaves of the sessions that it appended to."""
 
     def __init__(self) -> None:
-        self._leaves: dict[str, Leaf] = {}
+        self._leaves: Recent[str, Leaf] = Recent(_MOST_LEAVES)
 
     def append(self, db: sqlite3.Connection, rows: Sequence[Row], expect: Expected) -> None:
         """Append all or none: a few of one session by one statement, which is its own transaction.
@@ -57,7 +58,7 @@ class Appender:
             db.execute(_INSERT_FEW[len(rows) - 1], tuple(chain.from_iterable(placed)))
         except sqlite3.IntegrityError:
             return self._append_slowly(db, rows, expect)
-        self._leaves.update(leaves)
+        self._leaves[session_id] = leaves[session_id]
         return None
 
     def forget(self) -> None:
@@ -80,9 +81,8 @@ class Appender:
                 db.executemany(_INSERT, _placed(db, rows, leaves))
         except sqlite3.IntegrityError as error:
             raise DuplicateEntry(_first_duplicate(db, rows)) from error
-        if len(self._leaves) >= _MOST_LEAVES:
-            self._leaves.clear()
-        self._leaves.update(leaves)
+        for session_id, leaf in leaves.items():
+            self._leaves[session_id] = leaf
 
 
 def _only(session_id: str, leaf: Leaf, rows: Sequence[Row], expect: Expected) -> bool:

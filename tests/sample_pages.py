@@ -3,22 +3,46 @@
 import json
 import re
 import shutil
+import subprocess
 import tomllib
 from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
+from hookline.policy.approvals import Approvals
 from hookline.sandbox.sandbox import probe
 
 from . import postgres
 from .commandline import environment
+from .mcp.conftest import python, table
 from .plugins.site import Site
 
 ROOT = Path(__file__).parents[1]
-NEVER = ("pip ", "hookline gateway", "hookline worker", "hookline inspect", "hookline chat", "cd ")
-"""Commands that no sample runs here: they serve until they are stopped, or are another program's."""
+NOT_RUN = {
+    (
+        "README.md",
+        ".venv/bin/hookline run",
+    ): "installs packages; .ci/run does that",
+    (
+        "README.md",
+        ".venv/bin/hookline gateway",
+    ): "installs packages; .ci/run does that",
+    ("docs/cli.md", "hookline models install"): "downloads the weights of the local model",
+    ("docs/models.md", "hookline models install"): "downloads the weights of the local model",
+    ("docs/configuration.md", "hookline onboard"): "asks a provider on the network",
+    ("docs/telegram.md", "hookline gateway"): "logs in to Telegram over the network",
+}
+"""The samples that no test runs, by page and by how they begin, with the reason."""
+
+
+def why_not(page: str, command: str) -> str | None:
+    """Return the reason why a sample is not run, if there is one."""
+    return next((NOT_RUN[at, start] for at, start in NOT_RUN if at == page and start in command), None)
 
 
 class Page:
@@ -34,26 +58,29 @@ class Page:
         self.hookline, self.home, self.workspace = hookline, home, workspace
         self.monkeypatch = monkeypatch
         self.env: dict[str, str] = {"COLUMNS": "200"}
-        self.skipped: list[str] = []
+        self.typed: dict[str, Callable[[], str]] = {}
+        """What stands for an id or a hash in a sample, and what the person types in its place."""
+        self.answers: dict[str, str] = {}
+        """What the person answers, by how the command begins."""
         self.steps: dict[str, Callable[[], Any]] = {}
         self.shown_as: dict[str, str] = {str(home.parent): "/home/ada"}
         """What a page calls something that has another name here."""
         self.end: Callable[[], Any] = lambda: None
+        self.psql: Callable[[str], Any] = lambda text: None
 
     def environment(self) -> dict[str, str]:
         """The environment of a process of its own."""
         return {**environment(self.home), "HOME": str(self.home.parent), **self.env}
 
-    def skips(self, command: str) -> bool:
-        """Whether a sample is not run."""
-        ours = re.search(r"(^|\| )hookline ", command)
-        return ours is None or command.startswith((*NEVER, *self.skipped))
-
-    def before(self, command: str) -> None:
-        """Do what happens between the samples of a page."""
+    def before(self, command: str) -> str:
+        """Do what happens between the samples of a page; return the command as it is typed."""
         for start, step in self.steps.items():
             if command.startswith(start):
                 step()
+        for shown, typed in self.typed.items():
+            if shown in command:
+                command = command.replace(shown, typed())
+        return command
 
     def write(self, path: str, text: str) -> None:
         """Write a file: in the home if it begins with `~`, else in the workspace."""
@@ -84,7 +111,6 @@ def page(name: str):
 def cli(page: Page) -> None:
     page.write("notes.txt", "milk\nbread\n")
     page.write("turns.toml", block("docs/cli.md", "toml"))
-    page.skipped = ["hookline models install"]
 
 
 @page("docs/chat.md")
@@ -103,7 +129,6 @@ def configuration(page: Page) -> None:
         "hookline run": lambda: page.write("~/config.toml", "[limits]\nstesp = 1\n"),
         "hookline --profile": lambda: page.write("~/config.toml", settings),
     }
-    page.skipped = ["hookline onboard"]
 
 
 @page("docs/command-hooks.md")
@@ -154,10 +179,46 @@ def plugins(page: Page) -> None:
         page.hookline("plugins", "lock", "--yes")
         page.hookline("plugins", "disable", "polite")
 
-    page.steps = {"hookline run": install, "hookline plugins list": break_one}
-    page.skipped = ["hookline plugins verify", "hookline plugins lock"]
+    def update_mail() -> None:
+        """Another version of the only package, after it was pinned."""
+        shutil.rmtree(site.folder)
+        (page.home / "plugins.lock").unlink()
+        install_mail(site.folder, "1.2", needed="1.0", hooks=["output"], entries=["mail"])
+        page.hookline("plugins", "lock", "--yes")
+        shutil.rmtree(site.folder)
+        hooks = ["output", "tool_call"]
+        install_mail(site.folder, "1.3", needed="1.1", hooks=hooks, entries=["mail", "outbox"])
+
+    page.answers = {"hookline plugins lock": "y\n"}
+    page.steps = {
+        "hookline run": install,
+        "hookline plugins list": break_one,
+        "hookline plugins verify": update_mail,
+    }
     page.write("src/hookline_word_count/plugin.py", MISSPELLED)
     page.write("~/profiles/default/hooks/polite.py", POLITE)
+
+
+def install_mail(
+    folder: Path, version: str, *, needed: str, hooks: list[str], entries: list[str]
+) -> None:
+    """Install a version of `hookline-mail` and what it needs, with nothing else beside them."""
+    package = folder / "hookline_mail"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    lines = [f"@hookimpl\ndef {hook}(event):\n    return None\n" for hook in hooks]
+    (package / "plugin.py").write_text("\n\n".join(["from hookline import hookimpl", *lines]))
+    (package / "outbox.py").write_text("")
+    about = {"hookline-mail": (version, "Requires-Dist: smtplib2\n"), "smtplib2": (needed, "")}
+    for name, (number, more) in about.items():
+        info = folder / f"{name.replace('-', '_')}-{number}.dist-info"
+        info.mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n{more}"
+        (info / "METADATA").write_text(text)
+    modules = {"mail": "plugin", "outbox": "outbox"}
+    points = "".join(f"{name} = hookline_mail.{modules[name]}\n" for name in entries)
+    info = folder / f"hookline_mail-{version}.dist-info"
+    (info / "entry_points.txt").write_text(f"[hookline]\n{points}")
 
 
 MISSPELLED = """from hookline import hookimpl
@@ -250,11 +311,68 @@ def policy(page: Page) -> None:
         [content] = re.findall(rf"^```\w+\n((?:#|//) {name}\b.*?)^```", text, re.S | re.M)
         page.write(name, content)
     page.write("~/config.toml", '[policy]\npacks = ["destructive-shell"]\n')
-    page.skipped = ["hookline policy explain --session", "hookline policy approvals --"]
+    page.write("turns.toml", turns(("call_1", "shell", "command", "ls")))
+    script = f"scripted:{page.workspace}/turns.toml"
+    page.hookline("run", "look", "--session", "garden", "--model", script)
+    page.typed = {"ask_1f0c…": partial(ask, page), "ap_77b2…": partial(granted, page)}
+
+
+def ask(page: Page) -> str:
+    """Ask a question, as an agent does; return its id."""
+    with closing(Approvals(page.home / "approvals.db")) as approvals:
+        return approvals.ask(
+            {
+                "tool": "shell",
+                "arguments": {"command": "make"},
+                "session_id": "garden",
+                "lineage": ["garden"],
+                "call_id": "call_9",
+                "workspace": str(page.workspace),
+                "question": "run make?",
+            }
+        )
+
+
+def granted(page: Page) -> str:
+    """Return the id of what was allowed."""
+    return re.findall(r"ap_\w+", page.hookline("policy", "approvals").stdout)[0]
 
 
 @page("docs/postgres.md")
-def database(page: Page) -> None:
+def postgres_page(page: Page) -> None:
+    name = database(page)
+    model = (page.home / "config.toml").read_text().partition("[tape]")[0]
+    roles = ("hookline_owner", "hookline_app")
+    drop = page.end
+
+    def begin_anew() -> None:
+        postgres.execute(f"DROP DATABASE {name} WITH (FORCE)", f"CREATE DATABASE {name}")
+        (page.home / "home-id").unlink()
+        page.write("~/config.toml", f'{model}[tape]\nurl = "{address("hookline_app")}"\n')
+
+    def address(role: str) -> str:
+        return postgres.url_for(role, database=name)
+
+    def keep_two_sessions() -> None:
+        settings = (page.home / "config.toml").read_text()
+        page.write("~/config.toml", model)
+        for session in ("garden", "reports"):
+            page.hookline("run", "hello", "--session", session)
+        page.write("~/config.toml", settings)
+
+    def end() -> None:
+        drop()
+        postgres.execute(*(f"DROP ROLE IF EXISTS {role}" for role in roles))
+
+    page.end = end
+    page.psql = lambda text: psql(text, name)
+    owner = "postgresql://hookline_owner@db.example.com/hookline"
+    page.typed = {owner: lambda: address("hookline_owner")}
+    page.steps = {"hookline db roles --sql": begin_anew, "hookline db copy sqlite": keep_two_sessions}
+
+
+def database(page: Page) -> str:
+    """Give the home a database of its own; return the name, which is that of its owner, too."""
     name = postgres.new_schema()
     postgres.execute(f"CREATE ROLE {name} LOGIN", f"CREATE DATABASE {name} OWNER {name}")
     page.end = lambda: postgres.execute(f"DROP DATABASE {name} WITH (FORCE)", f"DROP ROLE {name}")
@@ -264,33 +382,89 @@ def database(page: Page) -> None:
     page.write("~/config.toml", f'{model}[tape]\nurl = "{url}"\n')
     place = f"postgresql://{name}@{postgres.socket_path().parent}/{name}"
     page.shown_as |= {place: "postgresql://hookline@db.example.com/hookline", name: "hookline"}
-    page.skipped = [
-        "hookline db migrate --url",
-        "hookline db grant",
-        "hookline db roles",
-        "hookline db copy",
-    ]
+    return name
+
+
+def psql(text: str, database: str) -> None:
+    """Run SQL as an administrator, without its questions for passwords."""
+    statements = "\n".join(line for line in text.splitlines() if not line.startswith("\\"))
+    with psycopg.connect(
+        postgres.url_for("postgres", database=database), autocommit=True
+    ) as connection:
+        connection.execute(statements)
 
 
 @page("docs/audit.md")
 def audit(page: Page) -> None:
     page.script(turns(("call_1", "list_files", "path", ".")))
     model = (page.home / "config.toml").read_text()
-    page.write("~/config.toml", f"{model}[audit]\nenabled = true\n")
+    key = page.home.parent / "audit_key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    shutil.copy(f"{key}.pub", page.workspace)
+    witness = page.home.parent / "audit.heads"
+    signed = f'enabled = true\nkey = "{key}"\nwitness = "{witness}"\n'
+    page.write("~/config.toml", f"{model}[audit]\n{signed}")
     page.hookline("run", "look", "--session", "garden")
-    page.skipped = ["hookline audit verify --"]
+    head = (page.home / "audit" / "audit.head").read_text().split()[1]
+    page.typed = {"9f3a…": lambda: head, "/mnt/worm/audit.heads": lambda: str(witness)}
 
 
 @page("docs/models.md")
 def models(page: Page) -> None:
     page.write("turns.toml", '[[turns]]\ntext = "Hello."\n')
-    page.skipped = ["hookline models install", 'hookline run "Read', 'hookline run "What']
+    page.write("notes.txt", "milk\n")
+    call = '{ name = "read_file", arguments = { path = "notes.txt", end = 10 } }'
+    said = '{"name": "read_file", "arguments": {"path": "notes.txt", "end": 10}}'
+    page.write("local.toml", f"[[turns]]\ntool_calls = [{call}]\n[[turns]]\ntext = '{said}'\n")
+    page.steps = {
+        'hookline run "Read': lambda: page.write(
+            "~/config.toml", f'model = "scripted:{page.workspace}/local.toml"\n'
+        )
+    }
 
 
 @page("docs/sandbox.md")
 def sandbox(page: Page) -> None:
     if probe()[0] == "none":
         pytest.skip("no sandbox works here")
+
+
+@page("docs/kernel.md")
+def kernel(page: Page) -> None:
+    page.shown_as[f"{ROOT}/src/"] = ""
+
+
+@page("docs/web-page.md")
+@page("docs/gateway.md")
+def gateway(page: Page) -> None:
+    page.script('repeat = true\n[[turns]]\ntext = "Hello."\n')
+    page.env["HOOKLINE_GATEWAY__PORT"] = "0"
+    page.shown_as = {f"scripted:{page.workspace}/turns.toml": "local", **page.shown_as}
+
+
+@page("docs/workers.md")
+def workers(page: Page) -> None:
+    database(page)
+    page.env |= {"HOOKLINE_GATEWAY__PORT": "0", "HOOKLINE_TAPE__HOME": "team"}
+    page.hookline("db", "migrate", **page.env)
+
+
+@page("docs/mcp.md")
+def mcp(page: Page) -> None:
+    servers = {
+        "time": python("-m", "mcp_server_time", "--local-timezone=UTC"),
+        "tickets": {
+            "url": "https://tickets.example.com",
+            "headers": {"Authorization": "${TICKETS_KEY}"},
+        },
+    }
+    page.write("~/config.toml", "".join(table(name, **given) for name, given in servers.items()))
+    page.env["HOOKLINE_SANDBOX__ENABLED"] = "false"
+
+
+@page("docs/voice.md")
+def voice(page: Page) -> None:
+    pass
 
 
 def turns(*calls: tuple[str, str, str, str]) -> str:

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,8 +26,10 @@ from . import commandline, forks, sample_pages
 ROOT = Path(__file__).parents[1]
 DOCS = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "hooks.md"]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *DOCS]
-BLOCK = re.compile(r"^```(text|console|sh|bash)\n(.*?)^```", re.S | re.M)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
 SPAN = re.compile(r"(?<!`)`(hookline [a-z-][^`\n]*)`")
+SERVED = ("hookline.serve.server", "hookline.serve.web", "hookline.observe.inspector.routes")
+"""What commands that serve import."""
 VARIES = (
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "a time"),
     (r"\b[0-9A-HJKMNP-TV-Z]{20}\b", "the id of an entry"),
@@ -35,6 +38,10 @@ VARIES = (
     (r"\b\d+\.\d+ %", "a share"),
     (r"replay-[0-9a-z]{12}", "a branch"),
     (r"ap_[0-9a-f]+", "an approval"),
+    (r"127\.0\.0\.1:\d+/", "127.0.0.1/"),
+    (r"(stdio:\w+)-[0-9a-f]{8}", r"\1"),
+    (r"\.py:\d+", "a line"),
+    (r"\d+ (files|entries)", r"\1"),
 )
 
 
@@ -53,7 +60,9 @@ def samples(page: Path) -> Iterator[Sample]:
     for block in BLOCK.finditer(text):
         line = text[: block.start()].count("\n") + 1
         lines = block[2].replace("\\\n", " ").splitlines()
-        if block[1] in ("sh", "bash"):
+        if block[1] not in ("text", "console", "sh", "bash", ""):
+            continue
+        if block[1] in ("sh", "bash", ""):
             yield from (Sample(f"{page.name}:{line}", each) for each in lines if each.strip())
             continue
         starts = [number for number, each in enumerate(lines) if each.startswith("$ ")]
@@ -76,8 +85,9 @@ def words_of(line: str) -> list[str]:
         words = shlex.split(line, comments=True)
     except ValueError:
         words = line.split()
+    words = [word.removeprefix(".venv/bin/") for word in words]
     for word in ("|", "&&", ";", "--"):
-        if word in words and words[0] != "hookline":
+        while word in words and words[0] != "hookline":
             words = words[words.index(word) + 1 :]
     if words[:1] != ["hookline"]:
         return []
@@ -135,6 +145,8 @@ def differences(shown: tuple[str, ...], printed: list[str]) -> list[str]:
     for line in shown:
         if line.strip() == "…":
             continue
+        if line.startswith("> "):
+            continue
         found = next((each for each in left if matches(line, each)), None)
         if found is None:
             missing.append(f"not printed: {line}")
@@ -165,12 +177,12 @@ def test_the_samples_of_a_page_print_what_it_shows(name, short_folder, monkeypat
     sample_pages.PAGES[name](page)
     wrong: list[str] = []
     for sample in samples(ROOT / name):
-        if page.skips(sample.command):
+        if not words_of(sample.command) or sample_pages.why_not(name, sample.command):
             continue
-        page.before(sample.command)
-        printed, code = run(page, sample.command)
-        for name, shown in page.shown_as.items():
-            printed = printed.replace(name, shown)
+        command = page.before(sample.command)
+        printed, code = run(page, command, sample.output)
+        for here, shown in page.shown_as.items():
+            printed = printed.replace(here, shown)
         lines = [line.rstrip() for line in printed.splitlines() if line.strip()]
         if found := differences(sample.output, lines) if sample.output else []:
             wrong += ["", f"{sample.place}: $ {sample.command}", *found, "printed:", *lines]
@@ -182,23 +194,57 @@ def test_the_samples_of_a_page_print_what_it_shows(name, short_folder, monkeypat
         pytest.fail("\n".join(wrong), pytrace=False)
 
 
-def run(page: sample_pages.Page, line: str) -> tuple[str, int]:
-    """Run a command line, with what is piped into it and out of it: what it prints, its exit code."""
+def test_every_sample_is_run_or_says_why_it_is_not():
+    left = []
+    for page in PAGES:
+        name = str(page.relative_to(ROOT))
+        for sample in samples(page):
+            runs = name in sample_pages.PAGES or sample_pages.why_not(name, sample.command)
+            if words_of(sample.command) and not runs:
+                left.append((sample.place, sample.command))
+    assert left == []
+    texts = {str(page.relative_to(ROOT)): page.read_text() for page in PAGES}
+    assert [at for at in sample_pages.NOT_RUN if at[1] not in texts[at[0]]] == []
+
+
+def serve(page: sample_pages.Page, words: list[str], shown: tuple[str, ...]) -> tuple[str, int]:
+    """Start a command that serves, until it printed what is shown; return that and its exit code."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    where = {"cwd": page.workspace, "env": page.environment(), "imports": SERVED}
+    process = forks.start(forks.MAIN, *words, **where, **pipes)
+    printed = "".join(process.stderr.readline() for _ in shown or [""])
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    return printed, 0
+
+
+def run(page: sample_pages.Page, line: str, shown: tuple[str, ...]) -> tuple[str, int]:
+    """Run a command line, with what is piped into it and out of it: what it prints, its exit code.
+
+    Shown lines that begin with `>` are typed.
+    """
     before, _, rest = line.partition("hookline ")
-    stdin = ""
+    stdin = next((text for start, text in page.answers.items() if line.startswith(start)), "")
     if before.strip().endswith("|"):
         shell = ["sh", "-c", before.strip().removesuffix("|")]
         stdin = subprocess.run(shell, capture_output=True, text=True, check=True).stdout
     command, _, after = rest.partition(" | ")
     words = shlex.split(command, comments=True)
-    if words[0] in ("chat", "sandbox"):  # which use the files of standard input and output
+    typed = [each.removeprefix("> ") for each in shown if each.startswith("> ")]
+    if typed:
+        stdin = "\n".join([*typed, ""])
+    elif words[0] in ("gateway", "worker", "inspect"):
+        return serve(page, words, shown)
+    if words[0] in ("chat", "sandbox", "gateway"):  # which use the files of standard input and output
         done = forks.run(forks.MAIN, *words, stdin=stdin, cwd=page.workspace, env=page.environment())
     else:
         done = page.hookline(*words, stdin=stdin, **page.env)
-    printed = done.stdout + done.stderr
+    printed = done.stdout if typed else done.stdout + done.stderr
     if after.startswith("grep "):
         word = after.removeprefix("grep ").strip()
         printed = "".join(each for each in printed.splitlines(keepends=True) if word in each)
+    elif after.startswith("psql "):
+        page.psql(printed)
     return printed, done.returncode
 
 

@@ -212,6 +212,25 @@ def test_stdio_speaks_frames_answers_every_line_and_ends_with_its_input(tmp_path
     assert (second[-1]["id"], second[-1]["text"]) == ("m2", "And more.")
 
 
+@pytest.mark.parametrize("source", ["file", "/dev/null"])
+def test_stdio_reads_a_file_and_writes_one(tmp_path, source):
+    (tmp_path / "script.toml").write_text(QUICK)
+    (tmp_path / "in").write_text('{"type": "message", "id": "m1", "text": "hi"}\n')
+    asked = ("--enable-channel", "stdio", "--model", f"scripted:{tmp_path / 'script.toml'}")
+    with (
+        Path(tmp_path / "in" if source == "file" else source).open() as given,
+        (tmp_path / "out").open("w") as out,
+        (tmp_path / "err").open("w") as err,
+    ):
+        files = [each.fileno() for each in (given, out, err)]
+        env = environment(tmp_path / "home")
+        process = forks.fork(forks.MAIN, "gateway", *asked, files=files, env=env, cwd=tmp_path)
+        assert process.wait(30) == 0
+    frames = [json.loads(line)["type"] for line in (tmp_path / "out").read_text().splitlines()]
+    assert frames[0] == "session"
+    assert (frames[-1] == "end") is (source == "file")
+
+
 def test_stdio_asks_for_approval_and_keeps_printed_lines_out_of_its_frames(tmp_path):
     script = """
 [[turns]]

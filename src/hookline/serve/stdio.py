@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import stat
 import sys
 from collections.abc import Awaitable
+from threading import Thread
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -45,6 +47,7 @@ class StdioChannel(FrameChannel):
         self._reading: asyncio.Task[None] | None = None
         self._out: int | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._copying: Thread | None = None
 
     async def start(self, handle: Handle) -> None:
         """Take over standard input and output."""
@@ -54,8 +57,10 @@ class StdioChannel(FrameChannel):
         self._out = os.dup(1)
         os.dup2(2, 1)
         reader = asyncio.StreamReader(limit=self.gateway.settings.max_body)
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        out = os.fdopen(os.dup(self._out), "wb", buffering=0)
+        source = os.fdopen(watchable_input(sys.stdin.fileno()), "rb", buffering=0)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+        target, self._copying = watchable_output(self._out)
+        out = os.fdopen(target, "wb", buffering=0)
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
         self._writer = asyncio.StreamWriter(transport, protocol, None, loop)
         await self.watch(self._session, self)
@@ -73,6 +78,8 @@ class StdioChannel(FrameChannel):
                 await self._writer.drain()
             except OSError:
                 pass  # the reader is gone
+        if self._copying is not None:
+            await asyncio.to_thread(self._copying.join)
         if self._out is not None:
             os.dup2(self._out, 1)
             os.close(self._out)
@@ -183,3 +190,38 @@ class StdioReply(FrameReply):
             return await super().ask(question)
         except EOFError:
             return None
+
+
+def watchable_input(descriptor: int) -> int:
+    """Return a descriptor with the same content that an event loop can wait for.
+
+    It cannot wait for a file or for `/dev/null`, so that a thread copies these into a pipe.
+    """
+    if _waits(descriptor):
+        return os.dup(descriptor)
+    outlet, inlet = os.pipe()
+    Thread(target=_copy, args=(os.dup(descriptor), inlet), daemon=True).start()
+    return outlet
+
+
+def watchable_output(descriptor: int) -> tuple[int, Thread | None]:
+    """Return a descriptor that an event loop can write to, and the thread that copies it, if any."""
+    if _waits(descriptor):
+        return os.dup(descriptor), None
+    outlet, inlet = os.pipe()
+    copying = Thread(target=_copy, args=(outlet, os.dup(descriptor)), daemon=True)
+    copying.start()
+    return inlet, copying
+
+
+def _waits(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+
+
+def _copy(source: int, target: int) -> None:
+    """Copy until the end, then close both."""
+    with os.fdopen(source, "rb", buffering=0) as reading, os.fdopen(target, "wb") as writing:
+        while piece := reading.read(65536):
+            writing.write(piece)
+            writing.flush()

@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
 
 from hookline.hooks import HooklineError
 
+from .. import forks
 from .conftest import table
 
 
@@ -77,10 +76,9 @@ def test_a_piped_chat_says_which_server_failed(servers):
     script = servers.folder / "script.toml"
     script.write_text('[[turns]]\ntext = "One."\n[[turns]]\ntext = "Two."\n')
     env = {**os.environ, "HOOKLINE_HOME": str(servers.home), "NO_COLOR": "1", "COLUMNS": "200"}
-    done = subprocess.run(
-        [sys.executable, "-m", "hookline", "chat", "--model", f"scripted:{script}"],
-        input="hello\nagain\n", capture_output=True, text=True, cwd=servers.workspace, env=env,
-        check=False,
+    done = forks.run(
+        forks.MAIN, "chat", "--model", f"scripted:{script}",
+        stdin="hello\nagain\n", cwd=servers.workspace, env=env,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "there is no program 'no-such-program'" in done.stdout + done.stderr

@@ -1,12 +1,10 @@
 """`hookline replay` and `hookline backtest` as a person runs them."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-from .. import commandline, postgres
+from .. import commandline, forks, postgres
 
 SCRIPT = """
 [[turns]]
@@ -38,11 +36,8 @@ def hookline(tmp_path_factory):
     environment = {"HOME": str(folder), "PATH": "/usr/bin:/bin"}
 
     def run(*arguments, home=folder / "home"):
-        command = [sys.executable, "-m", "hookline", *arguments]
         given = {**environment, "HOOKLINE_HOME": str(home)}
-        return subprocess.run(
-            command, cwd=folder, env=given, capture_output=True, text=True, timeout=120
-        )
+        return forks.run(forks.MAIN, *arguments, cwd=folder, env=given)
 
     said = ("run", "What do I need?", "--session", "terminal:local")
     assert run(*said, "--model", "scripted:turns.toml").returncode == 0

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 from hookline.tape import Entry, Tape, TapeError, TapeReadOnly, TapeUnavailable
 from hookline.tape.postgres.store import PostgresStore
 
-from .. import postgres
+from .. import forks, postgres
 from ..commandline import environment, here
 from .conftest import chain, note, texts
 from .servers import Pair, pair
@@ -130,11 +128,8 @@ def test_a_gateway_and_a_worker_do_not_start_on_a_replica(
 ):
     assert hookline(servers.primary, "db", "migrate").returncode == 0  # with the tables of a cluster
     for command in (["worker"], ["gateway", "--port", "0"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "hookline", *command], cwd=tmp_path, stdin=subprocess.DEVNULL,
-            env=environment(tmp_path / "home", HOOKLINE_TAPE__URL=servers.replica.url),
-            capture_output=True, text=True, timeout=120,
-        )  # fmt: skip
+        env = environment(tmp_path / "home", HOOKLINE_TAPE__URL=servers.replica.url)
+        done = forks.run(forks.MAIN, *command, cwd=tmp_path, env=env)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
         assert "is read-only, as a replica is; name the primary" in done.stderr

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import sqlite3
-import sys
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from hookline.observe.trace.store import Chunk, traces_of
 from hookline.tape import MemoryTapeStore, SQLiteStore
 from hookline.tape.postgres.store import PostgresStore
 
-from .. import postgres
+from .. import forks, postgres
 from .conftest import one_turn
 
 
@@ -174,18 +173,13 @@ async def test_why_is_answered_on_postgresql_by_another_process(traced):
     try:
         async with app.running():
             await one_turn(app)
-        command = [sys.executable, "-m", "hookline", "why", "s", "call_2", "--json"]
-        shown = await asyncio.create_subprocess_exec(
-            *command,
-            env={**os.environ, "HOOKLINE_HOME": str(app.home)},
-            cwd=app.workspace,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        said, _ = await shown.communicate()
+        env = {**os.environ, "HOOKLINE_HOME": str(app.home)}
+        command = (forks.MAIN, "why", "s", "call_2", "--json")
+        shown = await asyncio.to_thread(forks.run, *command, env=env, cwd=app.workspace)
     finally:
         postgres.drop(schema)
     assert shown.returncode == 0
-    steps = json.loads(said)["steps"]
+    steps = json.loads(shown.stdout)["steps"]
     assert ("house", "denied") in [(step["by"], step["did"]) for step in steps]
 
 

@@ -47,6 +47,7 @@ async def fire() -> None:
     print(verdict.event.tool_nmae)  # error: reportAttributeAccessIssue
     ended = await hooks[AgentEndEvent].fire(AgentEndEvent())
     print(ended.denied)  # error: reportAttributeAccessIssue
+    print((await hooks.call(ToolCallEvent())).supply)  # error: reportAttributeAccessIssue
     sent = await hooks[MessageSendEvent].fire(MessageSendEvent())
     print(sent.denied)  # error: reportAttributeAccessIssue
 

@@ -78,6 +78,9 @@ async def fire() -> None:
     assert_type(await hook.fire(ToolCallEvent()), Verdict[ToolCallEvent])
     assert_type(await hooks[AgentEndEvent].fire(AgentEndEvent()), None)
     assert_type(await hooks[MessageSendEvent].fire(MessageSendEvent()), list[MessageSendResult])
+    assert_type(await hooks.call(ToolCallEvent(), HookContext()), Verdict[ToolCallEvent])
+    assert_type(await hooks.call(AgentEndEvent()), None)
+    assert_type(await hooks.call(MessageSendEvent()), list[MessageSendResult])
     await hooks["load_state"].fire({"content": "hi"}, "session")
 
 

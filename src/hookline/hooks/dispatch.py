@@ -86,7 +86,7 @@ def _names(plan: Plan, bounds: list[Bound]) -> dict[str, Any]:
         "_settle": settle_sync if plan.sync else settle,
         "_denial": spec.reducer.denial(spec),
         "_lowest_first": lowest_first(spec),
-        "_told": plan.told,
+        "_listener": plan.listener,
         "_resume": resumption.resume,
         "_blame": resumption.blame,
         **plan.reducer.names,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from .annotations import type_name
 from .around import middleware, wrapped
+from .calls import METHODS, reducer_for
 from .dispatch import Fire, by_names, by_scope, compile_dispatch, forward, readable_source
 from .errors import CallError, suggestion
-from .faces import FACES, face_reducer
 from .implementation import Implementation, awaitable
-from .observers import Observed, observed, telling
+from .observers import Observed, listener_of, observed
 from .source import Plan
 from .spec import HookSpec
 from .verdict import Collected, Verdict
@@ -52,7 +52,8 @@ ALL = Selection()
 class Way(NamedTuple):
     """One way of calling a hook; each has a function of its own."""
 
-    face: str
+    meaning: str
+    """How results are reduced: `call`, `emit`, `run`, `first` or `many`."""
     sync: bool
     passed: tuple[str, ...]
     selection: Selection = ALL
@@ -176,27 +177,27 @@ class HookBase:
         """Return a caller for these of its implementations."""
         return HookCaller(self, Selection(only=frozenset(map(id, implementations))))
 
-    def by_name(self, face: str, names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
+    def by_name(self, method: str, names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
         """Return the function for a call by name, which takes the arguments as a dict.
 
-        The first set of names that a method is called with gets the short way: `named[face]`.
+        The first set of names that a method is called with gets the short way: `named[method]`.
         """
-        found = self._by_names.get((face, names))
+        found = self._by_names.get((method, names))
         if found is None:
-            which, sync = FACES[face]
+            meaning, sync = METHODS[method]
             with self._hooks.lock:
                 passed = self.passed(names)
-                fire = self.function(Way(which, sync or self.spec.sync, passed))
+                fire = self.function(Way(meaning, sync or self.spec.sync, passed))
                 if self.spec.sync and not sync:
                     fire = awaitable(fire)
                 arguments = ", ".join(p if p in names else "None" for p in passed)
-                other = partial(self._call_by_name, face)
-                found = self._by_names[face, names] = by_names(fire, names, arguments, other)
-                self.named.setdefault(face, found)
+                other = partial(self._call_by_name, method)
+                found = self._by_names[method, names] = by_names(fire, names, arguments, other)
+                self.named.setdefault(method, found)
         return found
 
-    def _call_by_name(self, face: str, arguments: dict[str, Any]) -> Any:
-        return self.by_name(face, tuple(arguments))(arguments)
+    def _call_by_name(self, method: str, arguments: dict[str, Any]) -> Any:
+        return self.by_name(method, tuple(arguments))(arguments)
 
     def passed(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the parameters with these names, in the hook's order; another name is an error."""
@@ -247,12 +248,15 @@ class HookBase:
 
     def _first_emit(self, *args: Any) -> Any:
         with self._hooks.lock:
-            emit = self.emit = self.function(self._way._replace(face="emit"))
+            emit = self.emit = self.function(self._way._replace(meaning="emit"))
         return emit(*args)
 
     def _plan(self, way: Way, key: Any = None) -> tuple[Plan, list[Implementation], list[Any]]:
         """Return what decides the function for a way, the wrappers around it and the observers."""
-        spec, reducer, errors = self.spec, *face_reducer(self.spec, way.face, self._hooks.on_gate_error)
+        spec, reducer, errors = (
+            self.spec,
+            *reducer_for(self.spec, way.meaning, self._hooks.on_gate_error),
+        )
         if way.sync and reducer.nested:
             raise CallError(f"hook {spec.name!r} cannot be called synchronously; use hooks.call")
         for name in ("event" if spec.event else None, reducer.carries, reducer.nested and "call_next"):
@@ -261,24 +265,24 @@ class HookBase:
         chosen = self.run_order(key)
         if way.selection is not ALL:
             chosen = [impl for impl in chosen if way.selection.keeps(impl)]
-        emits = way.face == "emit"
+        emits = way.meaning == "emit"
         wrappers = [impl for impl in chosen if impl.wrapper]
         if wrappers:
             chosen = chosen[len(wrappers) :]
-            wrappers = wrappers if emits or way.face == "call" else []
+            wrappers = wrappers if emits or way.meaning == "call" else []
         observers = [each for each in self._hooks.observers if each.wants(spec, [*wrappers, *chosen])]
         traced = any(each.notes for each in observers)
-        told = None
+        listener = None
         if traced and not (wrappers or emits or reducer.nested or any(o.waits for o in observers)):
-            told = telling(observers, Observed(spec, way.passed))
-        plan = Plan(spec, tuple(chosen), reducer, errors, way.sync, way.passed, emits, traced, told)
+            listener = listener_of(observers, Observed(spec, way.passed))
+        plan = Plan(spec, tuple(chosen), reducer, errors, way.sync, way.passed, emits, traced, listener)
         return plan, wrappers, observers
 
     def _compile(self, way: Way, key: Any) -> Fire:
         plan, wrappers, observers = self._plan(way, key)
         core = middleware(plan) if plan.reducer.nested else compile_dispatch(plan)
         fire = wrapped(core, plan, wrappers) if wrappers else core
-        if plan.emits or (observers and plan.told is None):
+        if plan.emits or (observers and plan.listener is None):
             fire = observed(fire, plan, observers)
         if fire is not core or plan.reducer.nested:  # it takes any arguments: name the parameters
             fire = forward(fire, way.passed, ", ".join(way.passed), self.spec)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookline.hooks")
 
-Told = Callable[..., Any]
-"""Called at the end of a dispatch: `told(args, started, notes, value=None, error=None)`."""
+Listener = Callable[..., Any]
+"""Called at the end of a dispatch: `listener(args, started, notes, value=None, error=None)`."""
 Note = tuple["Implementation", float, float, Any, Ruling | BaseException | None, int]
 """Who, from when to when, what it returned, its ruling or error, and the place of the ruling."""
 Wants = Callable[["HookSpec", Sequence["Implementation"]], bool]
@@ -38,7 +38,7 @@ Did = Literal["value", "none", "raised", "timed out", "denied", "asked", "rewrot
 class Observer(NamedTuple):
     """Something that observes dispatches. Neither function may raise."""
 
-    observe: Callable[[Observed], Told]
+    observe: Callable[[Observed], Listener]
     """Called once for each dispatch function; returns what is called at the end of each dispatch."""
     wants: Wants
     notes: bool = True
@@ -106,17 +106,17 @@ def scope_key(spec: HookSpec, passed: tuple[str, ...]) -> Callable[[tuple[Any, .
 # --- the layer around a dispatch ----------------------------------------------------------------
 
 
-def telling(observers: Sequence[Observer], observed: Observed) -> Told:
+def listener_of(observers: Sequence[Observer], observed: Observed) -> Listener:
     """Return the function that tells all of these observers, none of which waits."""
     functions = [observer.observe(observed) for observer in observers]
     if len(functions) == 1:
         return functions[0]
 
-    def told(*what: Any) -> None:
+    def listener(*what: Any) -> None:
         for function in functions:
             function(*what)
 
-    return told
+    return listener
 
 
 def observed(core: Callable[..., Any], plan: Plan, observers: Sequence[Observer]) -> Callable[..., Any]:
@@ -126,7 +126,7 @@ def observed(core: Callable[..., Any], plan: Plan, observers: Sequence[Observer]
     """
     common = Observed(plan.spec, plan.passed, plan.sync)
     waiting = [observer.observe(common) for observer in observers if observer.waits]
-    tell = telling([observer for observer in observers if not observer.waits], common)
+    tell = listener_of([observer for observer in observers if not observer.waits], common)
 
     async def run(*args: Any) -> Any:
         results: list[Any] = []
@@ -136,8 +136,8 @@ def observed(core: Callable[..., Any], plan: Plan, observers: Sequence[Observer]
         try:
             value = core(*args, *hidden)
             value = value if plan.sync else await value
-            for told in waiting:
-                answer = told(args, started, notes, value)
+            for listener in waiting:
+                answer = listener(args, started, notes, value)
                 if answer is not None:
                     await answer
         except BaseException as error:
@@ -171,7 +171,7 @@ def failed(notes: list[Note], impl: Implementation, started: float, error: BaseE
 def subscriber(name: str, call: Callable[..., Any]) -> Observer:
     """Return the observer that calls a function with every event and its context."""
 
-    def observe(observed: Observed) -> Told:
+    def observe(observed: Observed) -> Listener:
         spec = observed.spec
 
         def failed(error: Exception) -> None:
@@ -186,7 +186,7 @@ def subscriber(name: str, call: Callable[..., Any]) -> Observer:
             except Exception as error:
                 failed(error)
 
-        def told(args: tuple[Any, ...], started: float, notes: list[Note], value: Any) -> Any:
+        def listener(args: tuple[Any, ...], started: float, notes: list[Note], value: Any) -> Any:
             seen = observed.released(value)
             try:
                 answer = call(seen.event if isinstance(seen, Verdict) else args[0], args[1])  # pyright: ignore[reportUnknownMemberType]
@@ -199,7 +199,7 @@ def subscriber(name: str, call: Callable[..., Any]) -> Observer:
             except Exception as error:
                 failed(error)
 
-        return told
+        return listener
 
     return Observer(observe, wants_events, notes=False, waits=True)
 
@@ -244,10 +244,10 @@ class Dispatch:
 def recorder(sink: Callable[[Dispatch], Any], wants: Wants | None = None) -> Observer:
     """Return the observer that calls a function with a `Dispatch` for each dispatch."""
 
-    def observe(observed: Observed) -> Told:
+    def observe(observed: Observed) -> Listener:
         spec = observed.spec
 
-        def told(
+        def listener(
             args: tuple[Any, ...],
             started: float,
             notes: list[Note],
@@ -263,7 +263,7 @@ def recorder(sink: Callable[[Dispatch], Any], wants: Wants | None = None) -> Obs
             except Exception:
                 observed.log_failure(sink)
 
-        return told
+        return listener
 
     return Observer(observe, wants or wants_all)
 
@@ -292,11 +292,3 @@ def did_of(value: Any, what: Ruling | BaseException | None, replaces: bool) -> D
     if isinstance(what, HookTimeout):
         return "timed out"
     return "skipped" if isinstance(what, NotAwaited) else "raised"
-
-
-def anybody_spoke(notes: Sequence[Note]) -> bool:
-    """Return whether an implementation returned, ruled or raised something."""
-    for _, _, _, value, what, _ in notes:  # noqa: SIM110  # a generator would cost more
-        if value is not None or what is not None:
-            return True
-    return False

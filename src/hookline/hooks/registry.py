@@ -20,9 +20,9 @@ from typing import (
     overload,
 )
 
+from .calls import HookCalls
 from .dispatch import adapter
 from .errors import RegistrationError, UnknownHook, suggestion
-from .faces import Faces
 from .hook import Hook, HookBase
 from .implementation import Implementation, Options, arguments_of, callable_name
 from .observers import Dispatch, Observer, Wants, recorder, subscriber
@@ -46,7 +46,7 @@ EVERY_EVENT = HookSpec("*", ("event", "ctx"), notify, event=Event, doc="Any even
 _owner: ContextVar[object] = ContextVar("hookline_owner", default=None)
 
 
-class HookRegistry(Faces):
+class HookRegistry(HookCalls):
     """Registration and dispatch for every hook of a catalogue."""
 
     def __init__(self, catalog: Catalog, *, on_gate_error: OnGateError = "allow") -> None:
@@ -414,27 +414,22 @@ def decorator(register: Callable[[Handler], Off]) -> Callable[[Any], Any]:
     """Return a decorator that registers a handler and leaves `.off()` on it."""
 
     def attach(handler: Handler) -> Any:
-        offs = [register(handler)]
         earlier = getattr(handler, "off", None)
-        if isinstance(earlier, OffAll):
-            offs = [*earlier.offs, *offs]
+        off = OffAll([*(earlier if isinstance(earlier, OffAll) else ()), register(handler)])
         try:
-            handler.off = OffAll(offs)  # pyright: ignore[reportFunctionMemberAccess]
+            handler.off = off  # pyright: ignore[reportFunctionMemberAccess]
         except AttributeError:  # a method or builtin carries no attributes
             handler = partial(handler)
-            handler.off = OffAll(offs)  # pyright: ignore[reportAttributeAccessIssue]
+            handler.off = off  # pyright: ignore[reportAttributeAccessIssue]
         return handler
 
     return attach
 
 
-class OffAll:
+class OffAll(list[Off]):
     """Removes every registration that was made by decorating one handler."""
-
-    def __init__(self, offs: list[Off]) -> None:
-        self.offs = offs
 
     def __call__(self) -> None:
         """Remove them."""
-        for off in self.offs:
+        for off in self:
             off()

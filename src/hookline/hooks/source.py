@@ -37,7 +37,7 @@ from .reducers import CAPTURE, DENY, RAISE, SKIP, Errors, Reducer
 
 if TYPE_CHECKING:
     from .implementation import Implementation
-    from .observers import Told
+    from .observers import Listener
     from .spec import HookSpec
 
 UNROLL = 64
@@ -60,13 +60,13 @@ class Plan(NamedTuple):
     """Each result is also appended to the list passed as `_results`."""
     traced: bool = False
     """Each call is also noted in the list `_notes`."""
-    told: Told | None = None
+    listener: Listener | None = None
     """Called with the notes at the end; if None, `_notes` is a parameter, for an outer layer."""
 
     @property
     def params(self) -> tuple[str, ...]:
         """The parameters of the function, hidden ones last."""
-        hidden = (("_results", self.emits), ("_notes", self.traced and self.told is None))
+        hidden = (("_results", self.emits), ("_notes", self.traced and self.listener is None))
         return (*self.passed, *(name for name, wanted in hidden if wanted))
 
     @property
@@ -81,7 +81,7 @@ class Plan(NamedTuple):
         return source if source and source.partition(".")[0] in self.passed else None
 
     def denies(self, guard: bool) -> bool:
-        """Whether a failure counts as a deny. By another face, there may be nothing to deny."""
+        """Whether a failure counts as a deny. Called in another way, there may be nothing to deny."""
         if not guard and self.errors is not DENY:
             return False
         own = self.reducer is self.spec.reducer
@@ -169,7 +169,7 @@ class Writer:
         if self.reducer.renews not in (None, *self.plan.passed):
             self.start.append(f"{self.reducer.renews} = None")
         body = self.body()
-        if self.plan.told is not None:
+        if self.plan.listener is not None:
             body = self.recorded(body)
         keyword = "def" if self.plan.sync else "async def"
         head = f"{keyword} {name}({', '.join(self.plan.params)}):"
@@ -194,7 +194,7 @@ class Writer:
         lines = ["try:", *indented(self.call(shape, self.step(piece, again), again))]
         lines += self.failure(shape.guard)
         if self.plan.traced:
-            starts = self.plan.told is not None and piece is self.pieces[0] and not again
+            starts = self.plan.listener is not None and piece is self.pieces[0] and not again
             lines.insert(0, f"_s = {'_began' if starts else '_clock()'}")
         return [*self.comment(piece), *numbered(lines, "" if piece.looped else piece.suffix)]
 
@@ -304,9 +304,9 @@ class Writer:
         return [
             f"_args = ({', '.join((*self.plan.passed, ''))})",  # parameters are assigned to below
             *("_notes = []", "_began = _clock()", "try:"),
-            *indented(way for line in body for way in told_first(line)),
+            *indented(way for line in body for way in reporting(line)),
             "except BaseException as _x:",
-            *indented(["_told(_args, _began, _notes, None, _x)", "raise"]),
+            *indented(["_listener(_args, _began, _notes, None, _x)", "raise"]),
         ]
 
 
@@ -409,10 +409,10 @@ def numbered(lines: Lines, suffix: str) -> Lines:
     return [line.replace("§", suffix) for line in lines]
 
 
-def told_first(line: str) -> Lines:
+def reporting(line: str) -> Lines:
     """The line, or if it returns, the lines that tell the observers before it does."""
     code = line.lstrip()
     if not code.startswith("return "):
         return [line]
-    value, told = code.removeprefix("return "), "_told(_args, _began, _notes, _x)"
-    return [line.replace(code, each) for each in (f"_x = {value}", told, "return _x")]
+    value, listener = code.removeprefix("return "), "_listener(_args, _began, _notes, _x)"
+    return [line.replace(code, each) for each in (f"_x = {value}", listener, "return _x")]

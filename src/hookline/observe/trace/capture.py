@@ -13,7 +13,7 @@ from orjson import dumps
 
 from hookline.hooks import Implementation, Ruling, Verdict
 from hookline.hooks.errors import error_text
-from hookline.hooks.observers import Note, Observed, Told, anybody_spoke, did_of
+from hookline.hooks.observers import Listener, Note, Observed, did_of
 from hookline.turn_context import here
 
 from .shapes import Casting, PayloadShape, bare_shape, shape_of
@@ -35,7 +35,7 @@ the row: what was called and where it was, which get their numbers when they are
 """
 
 
-def taker(tracer: Tracer, watched: Observed) -> Told:
+def taker(tracer: Tracer, watched: Observed) -> Listener:
     """What takes the dispatches of one compiled hook.
 
     It is one function, with as few calls in it as can be: it runs for every dispatch.
@@ -178,3 +178,11 @@ def cut_text(about: list[Any], shape: PayloadShape, limit: int) -> bytes:
 def array(texts: Iterable[bytes]) -> bytes:
     """JSON texts as one."""
     return b"[" + b",".join(texts) + b"]"
+
+
+def anybody_spoke(notes: Sequence[Note]) -> bool:
+    """Return whether an implementation returned, ruled or raised something."""
+    for _, _, _, value, what, _ in notes:  # noqa: SIM110  # a generator would cost more
+        if value is not None or what is not None:
+            return True
+    return False

@@ -7,7 +7,7 @@ hook systems. Each looks up a function compiled for its meaning and the names of
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from .errors import CallError, UnknownHook
 from .reducers import CAPTURE, DENY, SKIP, Collect, Errors, First, Reducer
@@ -15,8 +15,12 @@ from .reducers import CAPTURE, DENY, SKIP, Collect, Errors, First, Reducer
 if TYPE_CHECKING:
     from .hook import HookBase
     from .spec import Event, HookSpec
+    from .verdict import Collected, Verdict
 
-FACES = {
+C = TypeVar("C", bound="Collected")
+E = TypeVar("E", bound="Event[Any]")
+
+METHODS = {
     "call": ("call", False),
     "call_sync": ("call", True),
     "run": ("run", True),
@@ -28,48 +32,58 @@ FACES = {
 """For each method: how results are reduced, and whether the call is synchronous."""
 
 
-def face_reducer(spec: HookSpec, face: str, on_gate_error: str) -> tuple[Reducer, Errors]:
+def reducer_for(spec: HookSpec, meaning: str, on_gate_error: str) -> tuple[Reducer, Errors]:
     """Return the reducer and the error policy for one way of calling a hook."""
     reducer, errors = spec.reducer, spec.errors
     if reducer.decides and on_gate_error == "deny":
         errors = DENY
-    if face in ("call", "emit") or (face == "run" and reducer.replaces):
+    if meaning in ("call", "emit") or (meaning == "run" and reducer.replaces):
         return reducer, errors
     if reducer.folds or reducer.nested:
         raise CallError(
             f"hook {spec.name!r} is a {reducer.name}: its verdict would be lost; use hooks.call"
         )
-    reducer = First() if face == "first" else Collect(keep_none=face == "many")
+    reducer = First() if meaning == "first" else Collect(keep_none=meaning == "many")
     return reducer, SKIP if errors is CAPTURE else errors
 
 
-def by_name(face: str, doc: str) -> Callable[..., Any]:
+def by_name(method: str, doc: str) -> Callable[..., Any]:
     """Make a method of `Hooks` that calls a hook by name, with the function cached for that call."""
 
     def call(self: Any, hook: str, /, **kwargs: Any) -> Any:
         try:
-            fire = self._hooks[hook].named[face]
+            fire = self._hooks[hook].named[method]
         except KeyError:
-            fire = self.face(face, hook, kwargs)
+            fire = self._by_name(method, hook, kwargs)
         return fire(kwargs)
 
-    call.__name__, call.__qualname__, call.__doc__ = face, f"Hooks.{face}", doc
+    call.__name__, call.__qualname__, call.__doc__ = method, f"Hooks.{method}", doc
     return call
 
 
-class Faces:
+class HookCalls:
     """The methods of `Hooks` that dispatch."""
 
     _hooks: dict[str, HookBase]
     _events: dict[type, HookBase]
 
+    @overload
+    def call(self, hook: str, /, **kwargs: Any) -> Coroutine[Any, Any, Any]: ...
+    @overload
+    def call(  # pyright: ignore[reportOverlappingOverload]
+        self, event: Event[None], /, ctx: Any = None
+    ) -> Coroutine[Any, Any, None]: ...
+    @overload
+    def call(self, event: Event[C], /, ctx: Any = None) -> Coroutine[Any, Any, list[C]]: ...
+    @overload
+    def call(self, event: E, /, ctx: Any = None) -> Coroutine[Any, Any, Verdict[E]]: ...
     def call(self, hook: Any, /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
         """Dispatch through the declared reducer: a hook by name, or an event (and its context)."""
         if isinstance(hook, str) and not args:
             try:
                 fire = self._hooks[hook].named["call"]
             except KeyError:
-                fire = self.face("call", hook, kwargs)
+                fire = self._by_name("call", hook, kwargs)
             return fire(kwargs)
         return self._event("call", hook, args, kwargs)
 
@@ -79,7 +93,7 @@ class Faces:
             try:
                 fire = self._hooks[hook].named["call_sync"]
             except KeyError:
-                fire = self.face("call_sync", hook, kwargs)
+                fire = self._by_name("call_sync", hook, kwargs)
             return fire(kwargs)
         return self._event("call_sync", hook, args, kwargs)
 
@@ -97,20 +111,20 @@ class Faces:
     call_first_sync = by_name("call_first_sync", "Return the first value that is not None.")
     call_many_sync = by_name("call_many_sync", "Return what every implementation returned.")
 
-    def face(self, face: str, hook: str, names: Iterable[str]) -> Callable[[dict[str, Any]], Any]:
+    def _by_name(self, method: str, hook: str, names: Iterable[str]) -> Callable[[dict[str, Any]], Any]:
         """Return the function for a call by name, which takes the arguments as a dict."""
         found = self._hooks.get(hook)
         if found is None:
             raise UnknownHook(hook, self._hooks)
-        return found.by_name(face, tuple(names))
+        return found.by_name(method, tuple(names))
 
-    def _event(self, face: str, event: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _event(self, method: str, event: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(event, str):
             raise CallError(f"hook {event!r} is called by name: pass its arguments as keywords")
         name = self._declared(event).spec.name
         if len(args) > 1 or kwargs.keys() - {"ctx"}:
             raise CallError(f"an event takes its context and nothing else: {name!r}")
-        fire = self.face(face, name, ("event", "ctx"))
+        fire = self._by_name(method, name, ("event", "ctx"))
         return fire({"event": event, "ctx": args[0] if args else kwargs.get("ctx")})
 
     def _declared(self, event: Any) -> HookBase:

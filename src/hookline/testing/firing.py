@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields as fields_of
 from typing import Any, cast
 
-from hookline.hooks import HooklineError
+from hookline.hooks import Event, EventResult, HooklineError
 from hookline.hookspecs import Hooks
 from hookline.types import HookContext
 
@@ -33,7 +33,8 @@ class Fire:
         event = self.event(hooks, hook, arguments)
         if event is None:
             return await hooks.call(hook, **arguments)
-        return await hooks.call(event, ctx or HookContext(session_id="test", agent_id="main"))
+        context = ctx or HookContext(session_id="test", agent_id="main")
+        return await hooks.call(cast("Event[EventResult]", event), context)
 
     @staticmethod
     def event(hooks: Hooks, hook: Any, arguments: Mapping[str, Any]) -> Any:

@@ -13,7 +13,6 @@ import pytest
 import websockets
 
 from hookline.agent.compactor import Compacting
-from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
 from hookline.cli.onboard import Answers, onboard
 from hookline.cli.plugins import brought
@@ -25,6 +24,7 @@ from hookline.runtime import user_tools as person
 from hookline.runtime.app import Hookline
 from hookline.runtime.user_commands import plugin_commands
 from hookline.sandbox.sandbox import probe
+from hookline.system.retry import RetryPolicy
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
@@ -57,7 +57,7 @@ class Scenarios:
     async def a_turn_that_is_tried_again(self, scripted) -> None:
         """The model is overloaded for a moment."""
         scripted(Turn(error=Fault("busy", transient=True)), "ok", name="busy")
-        self.app.limits = Limits(patience=Patience(seconds=0.001))
+        self.app.limits = Limits(retry=RetryPolicy(attempts=4, first=0.001))
         async with self.app.running():
             await self.app.process({"content": "hello"})
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
 from hookline.agent.segments import WHOLE, Streaming
 from hookline.errors import Blocked
@@ -14,6 +13,7 @@ from hookline.hooks import CallError
 from hookline.models import ModelFailed, ModelUnavailable, ScriptedModel
 from hookline.models.script import Call, Fault, Turn
 from hookline.observe.reference.examples.tool import Patience as Example
+from hookline.system.retry import RetryPolicy
 from hookline.testing import RecordingChannel
 from hookline.types import StreamEvent
 
@@ -105,7 +105,7 @@ class TestAnotherModel:
         assert judged == ["the small one answers"]
 
     async def test_a_retry_asks_the_other_model_again(self, app, scripted):
-        app.limits = Limits(patience=Patience(retries=2, seconds=0.001))
+        app.limits = Limits(retry=RetryPolicy(attempts=3, first=0.001))
         first = scripted("the first one answers")
         failing = ScriptedModel([Turn(error=Fault("down", transient=True)), "at last"], name="small")
         app.models.add(failing, "small")

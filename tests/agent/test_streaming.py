@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
 from hookline.agent.segments import HeldBack, Streaming
 from hookline.errors import Blocked, Unjudged
@@ -14,6 +13,7 @@ from hookline.events import ModelResultEventResult, OutputEventResult
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
 from hookline.runtime.app import Hookline
+from hookline.system.retry import RetryPolicy
 from hookline.testing import RecordingChannel
 from hookline.types import StreamEvent, ToolCall
 
@@ -200,7 +200,7 @@ async def test_blocked_tool_calls_are_not_traced(app, scripted, by_segments):
 async def test_a_stream_that_breaks_off_after_a_part_was_judged_is_denied_for_good(
     app, scripted, by_segments
 ):
-    watch = by_segments(2, overlap=10, patience=Patience(retries=1, seconds=0.001))
+    watch = by_segments(2, overlap=10, retry=RetryPolicy(attempts=2, first=0.001))
     scripted(Turn("hidden, all of it", chunk=6, cut_off=True), "never")
     app.hooks.register("model_result", lambda e: None, guard=True)
     with pytest.raises(Unjudged):
@@ -221,7 +221,7 @@ async def test_a_stream_that_ends_unjudged_is_denied(app, scripted, by_segments)
 
 @pytest.mark.parametrize("segment", [0, 100])
 async def test_one_of_which_nothing_went_out_is_asked_for_again(app, scripted, by_segments, segment):
-    watch = by_segments(segment, patience=Patience(retries=1, seconds=0.001))
+    watch = by_segments(segment, retry=RetryPolicy(attempts=2, first=0.001))
     scripted(Turn("half", chunk=2, cut_off=True), "whole")
     app.hooks.register("model_result", lambda e: None, guard=True)
     assert (await watch.say()).model_output == "whole"

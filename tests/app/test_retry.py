@@ -2,16 +2,17 @@
 
 import pytest
 
-from hookline.agent.retry import Patience, delay
+from hookline.agent.retry import delay
 from hookline.agent.run import Limits
 from hookline.models import ContextOverflow, ModelFailed
 from hookline.models.script import Fault, Turn
+from hookline.system.retry import RetryPolicy
 from hookline.testing import RecordingChannel
 
 
 @pytest.fixture
 def quick(app):
-    app.limits = Limits(patience=Patience(retries=2, seconds=0.001))
+    app.limits = Limits(retry=RetryPolicy(attempts=3, first=0.001))
     return app
 
 
@@ -66,14 +67,14 @@ async def test_a_stream_that_breaks_in_the_middle_is_reported(quick, scripted, f
 def test_a_server_that_says_how_long_to_wait_is_believed():
     error = ModelFailed("busy", transient=True)
     error.retry_after = 7.5
-    assert delay(error, 1, Patience()) == 7.5
+    assert delay(error, 1, RetryPolicy()) == 7.5
     error.retry_after = 1e6
-    assert delay(error, 1, Patience(longest=30)) == 30
+    assert delay(error, 1, RetryPolicy(max=30)) == 30
 
 
 def test_waiting_doubles_with_jitter():
     for attempt, longest in ((1, 1.0), (2, 2.0), (3, 4.0)):
-        waits = {delay(ModelFailed("x"), attempt, Patience(seconds=1.0)) for _ in range(50)}
+        waits = {delay(ModelFailed("x"), attempt, RetryPolicy(first=1.0)) for _ in range(50)}
         assert len(waits) > 10
         assert all(longest / 2 <= wait <= longest for wait in waits)
 

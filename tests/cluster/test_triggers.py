@@ -42,7 +42,7 @@ async def test_one_event_at_two_gateways_is_one_turn(cluster):
 
 
 async def test_a_turn_that_failed_is_made_again_when_the_queue_tries_again(cluster):
-    chimes = {"queue": {**CHIMES["queue"], "tries": 3, "backoff": 0.05}}
+    chimes = {"queue": {**CHIMES["queue"], "retry": {"first": 0.05}}}
     box = await cluster.gateway(app=cluster.app(triggers=chimes))
     cracked = Turn(error=Fault("the bell is cracked"))
     script = (cracked, cracked, "Ding at last.")

@@ -25,7 +25,6 @@ from agent_hooks import (
 from agent_hooks.ctk import Capability, RunOutcome, RunRecord, Scenario, redact_paths
 from agent_hooks.ctk.harness import ToolSpec as ScenarioTool
 
-from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
 from hookline.agent.segments import WHOLE, Streaming
 from hookline.channel import Channel
@@ -40,6 +39,7 @@ from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.runtime.app import Hookline
 from hookline.specs import SideEffects, ToolSpec
+from hookline.system.retry import RetryPolicy
 from hookline.tools.registry import Registry
 from hookline.tools.tool import Tool
 from hookline.types import StreamEvent
@@ -144,7 +144,7 @@ class HooklineHarness(Channel):
     async def _run(self, folder: Path) -> RunRecord:
         assert self._scenario is not None
         assert self._emitter is not None
-        limits = Limits(streaming=self.streaming, patience=Patience(retries=0))
+        limits = Limits(streaming=self.streaming, retry=RetryPolicy(attempts=1))
         config = Config.load(folder, workspace=folder, environ={})
         app = Hookline(home=folder, workspace=folder, limits=limits, config=config)
         app.load_hooks(packages=False)

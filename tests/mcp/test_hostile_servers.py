@@ -50,10 +50,11 @@ async def test_a_server_that_dies_during_a_call_is_told_of_and_started_again(ser
     assert not alive(second)
 
 
-async def test_a_server_that_dies_again_and_again_is_given_up_until_it_is_called(servers, monkeypatch):
-    monkeypatch.setattr("hookline.ext.mcp.connection.delay", lambda failures: 0)
+async def test_a_server_that_dies_again_and_again_is_given_up_until_it_is_called(servers):
     dying = python(
-        "-c", f"open({str(servers.record)!r}, 'a').write('born\\n'); raise SystemExit('no key')"
+        "-c",
+        f"open({str(servers.record)!r}, 'a').write('born\\n'); raise SystemExit('no key')",
+        retry={"first": 0},
     )
     async with servers.running(dying=dying, bad=servers.hostile()) as app:
         connection = app.hooks.pm.get_plugin("mcp").connections["dying"]

@@ -15,7 +15,6 @@ import pytest
 
 import hookline.events
 from hookline.agent.compactor import Compacting
-from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
 from hookline.errors import Blocked
 from hookline.events import (
@@ -46,6 +45,7 @@ from hookline.policy import Policy
 from hookline.runtime import user_tools
 from hookline.runtime.app import Hookline
 from hookline.serve import Gateway
+from hookline.system.retry import RetryPolicy
 from hookline.testing import RecordingChannel
 from hookline.tools import tool
 from hookline.tools.registry import Registry
@@ -173,7 +173,7 @@ async def live(folder: Path) -> Record:
         script("tools", Turn("Let me see.", tool_calls=calls), "All done.")
         await app.process({"content": "hello", **message})
         script("retry", Turn(error=Fault("busy", transient=True)), "ok")
-        app.limits = Limits(patience=Patience(seconds=0.001), compacting=Compacting(keep=1))
+        app.limits = Limits(retry=RetryPolicy(attempts=4, first=0.001), compacting=Compacting(keep=1))
         await app.process({"content": "again", **message})
         script("failure", Turn(error=Fault("broken")))
         with pytest.raises(ModelFailed):
@@ -470,7 +470,7 @@ async def test_every_attempt_of_a_retry_has_its_start_and_end(app, scripted):
     seen = []
     app.hooks.register("retry_start", lambda e: seen.append((e.attempt, e.max_retries)))
     app.hooks.register("retry_end", lambda e: seen.append((e.attempt, e.success, bool(e.error))))
-    app.limits = Limits(patience=Patience(retries=2, seconds=0.001))
+    app.limits = Limits(retry=RetryPolicy(attempts=3, first=0.001))
     scripted(*[Turn(error=Fault("busy", transient=True))] * 4)
     with pytest.raises(ModelFailed):
         await say(app)

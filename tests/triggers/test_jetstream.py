@@ -74,7 +74,7 @@ def orders(settings, broker):
         type = "queue"
         broker = "{broker.address}"
         message = "Order {{id}} came."
-        backoff = 0.01
+        retry.first = 0.01
         """
     )
 

@@ -36,7 +36,7 @@ message = "Order {id} came."
 session = "order:{id}"
 channel = "telegram"
 poll = 0.5
-backoff = 600
+retry.first = 600
 """
 CRASHING = """
 [triggers.orders]

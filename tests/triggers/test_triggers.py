@@ -24,7 +24,7 @@ session = "orders:{order.customer}"
 channel = "telegram"
 chat = "{order.customer}"
 poll = 0.01
-backoff = 0.01
+retry.first = 0.01
 """
 
 ORDER = {"order": {"id": 17, "customer": "ada"}}
@@ -346,7 +346,7 @@ async def test_another_process_does_not_take_over_what_a_living_one_has(app, scr
             '[triggers.a]\ntype = "queue"\nmessage = "{a b}"\n',
             "triggers.a.message: '{a b}' is no field",
         ),
-        ('[triggers.a]\ntype = "queue"\ntries = 0\n', "triggers.a.tries: "),
+        ('[triggers.a]\ntype = "queue"\nretry.attempts = 0\n', "triggers.a.retry: "),
         (
             '[triggers.a]\ntype = "queue"\nbroker = "redis://x"\n',
             "triggers.a.broker: must be an address",

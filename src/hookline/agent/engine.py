@@ -309,11 +309,11 @@ class Engine:
         if self.compactor.is_due(run.model, run.messages, run.limits.compacting):
             await self._compact(run, "near the context limit")
         try:
-            return await self._retry.ask(ask, emit, run.ctx, run.limits.patience)
+            return await self._retry.ask(ask, emit, run.ctx, run.limits.retry)
         except ContextOverflow:
             if not await self._compact(run, "context overflow"):
                 raise
-            return await self._retry.ask(ask, emit, run.ctx, run.limits.patience)
+            return await self._retry.ask(ask, emit, run.ctx, run.limits.retry)
 
     async def _compact(self, run: AgentRun, why: str) -> bool:
         """Make room in the context; whether there is more of it now."""

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from hookline.errors import CutOff
 from hookline.events import RetryEndEvent, RetryStartEvent
 from hookline.hookspecs import Hooks
 from hookline.models import ModelFailed
+from hookline.system.retry import RetryPolicy
 from hookline.types import HookContext, StreamEvent
 
 from .model_call import Emit, ModelAnswer
 
 Ask = Callable[[Emit], Awaitable[ModelAnswer]]
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How often a model is asked again, and how long is waited before."""
-
-    retries: int = 3
-    seconds: float = 0.5
-    """Before the first retry; each further one waits twice as long, less a random part."""
-    longest: float = 60.0
 
 
 class Retry:
@@ -38,7 +27,7 @@ class Retry:
         self._start = hooks["retry_start"]
         self._end = hooks["retry_end"]
 
-    async def ask(self, ask: Ask, emit: Emit, ctx: HookContext, patience: Patience) -> ModelAnswer:
+    async def ask(self, ask: Ask, emit: Emit, ctx: HookContext, policy: RetryPolicy) -> ModelAnswer:
         """The answer, or the error of the last attempt."""
         shown = AnswerProgress(emit)
         failure: Exception
@@ -46,12 +35,13 @@ class Retry:
             return await ask(shown)
         except (ModelFailed, CutOff) as error:
             failure = error
-        for attempt in range(1, patience.retries + 1):
+        retries = (policy.attempts or 1) - 1
+        for attempt in range(1, retries + 1):
             if shown.anything or not passing(failure):
                 raise failure
             if self._start.live:
-                await self._start.fire(RetryStartEvent(attempt, patience.retries), ctx)
-            await asyncio.sleep(delay(failure, attempt, patience))
+                await self._start.fire(RetryStartEvent(attempt, retries), ctx)
+            await asyncio.sleep(delay(failure, attempt, policy))
             try:
                 answer = await ask(shown)
             except Exception as error:
@@ -87,10 +77,7 @@ def passing(error: Exception) -> bool:
     return isinstance(error, CutOff) or (isinstance(error, ModelFailed) and error.transient)
 
 
-def delay(error: Exception, attempt: int, patience: Patience) -> float:
-    """Seconds to wait: what the server asked for, or twice as long each time, with jitter."""
+def delay(error: Exception, failures: int, policy: RetryPolicy) -> float:
+    """Seconds to wait: what the provider asked for, or what the policy says."""
     asked: float | None = getattr(error, "retry_after", None)
-    if asked is not None:
-        return min(asked, patience.longest)
-    longest = min(patience.seconds * 2 ** (attempt - 1), patience.longest)
-    return longest * random.uniform(0.5, 1.0)
+    return policy.delay(failures) if asked is None else min(asked, policy.max)

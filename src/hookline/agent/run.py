@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hookline.errors import LimitReached
 from hookline.models import Model
+from hookline.system.retry import RetryPolicy
 from hookline.tape import Tape, TapeContext, TapeError
 from hookline.types import NOBODY, HookContext, Identity, Message, Prompt
 
 from .compactor import Compacting
 from .journal import CutOffTurn, TapeJournal
-from .retry import Patience
 from .segments import WHOLE, Streaming
 from .steering import Steering
 
@@ -31,7 +31,8 @@ class Limits:
     steps: int = 50
     tool_seconds: float | None = 600.0
     parallel_tools: int = 8
-    patience: Patience = field(default_factory=Patience)
+    retry: RetryPolicy = field(default=RetryPolicy(attempts=4))
+    """How failed model calls are tried again."""
     tokens: int | None = None
     """What a run and its subagents may use, in and out."""
     sent_back: int = 3

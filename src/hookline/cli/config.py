@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -61,7 +61,7 @@ def defaults(app: Hookline, section: str | None) -> dict[str, Any]:
     for field in fields(limits):
         value = getattr(limits, field.name)
         if field.name in LimitsSettings.model_fields and value is not None:
-            found[f"limits.{field.name}"] = value
+            found[f"limits.{field.name}"] = asdict(value) if is_dataclass(value) else value
     return {
         at: value
         for at, value in found.items()

@@ -198,6 +198,7 @@ HARMLESS: dict[Names, Rule] = {
         _whole("limits", "sent_back", least=0, most=3),
         _whole("limits", "depth", least=0, most=3),
         _whole("limits", "subagents", least=1, most=100),
+        _whole("limits", "retry", "attempts", least=1, most=4),
         _number("policy", "approvals", "seconds", most=None),
         _texts("policy", "packs", among=SHIPPED_PACKS),
         *_floor("deny"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from hookline.system.retry import RetryPolicy
 
 
 class HooksSettings(BaseModel):
@@ -17,7 +20,21 @@ class HooksSettings(BaseModel):
     """Checked where they are read."""
 
 
-class LimitsSettings(BaseModel):
+class RetrySettings(BaseModel):
+    """Settings with a `retry` table, which changes single values of the section's own policy."""
+
+    retry: RetryPolicy = RetryPolicy()
+
+    @field_validator("retry", mode="before")
+    @classmethod
+    def _changed(cls, value: Any) -> Any:
+        default: RetryPolicy = cls.model_fields["retry"].default
+        if isinstance(value, Mapping):
+            return default.changed(cast("Mapping[str, Any]", value))
+        return value
+
+
+class LimitsSettings(RetrySettings):
     """`[limits]`: the limits of one run of the agent. Unset ones have the runtime's default."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -34,10 +51,12 @@ class LimitsSettings(BaseModel):
     argument_size: int | None = Field(default=None, ge=1)
     argument_depth: int | None = Field(default=None, ge=1, le=200)
     """The tape and the policies encode 254 levels, and a call is nested in their records."""
+    retry: RetryPolicy = RetryPolicy(attempts=4)
+    """How failed model calls are tried again."""
 
     def given(self) -> dict[str, Any]:
         """The limits that were set, as the runtime takes them."""
-        found = self.model_dump(exclude_none=True)
+        found = {**self.model_dump(exclude_none=True), "retry": self.retry}
         if found.get("tool_seconds") == 0:
             found["tool_seconds"] = None
         return found

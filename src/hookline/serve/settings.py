@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from hookline.config import Config, ConfigError
+from hookline.config.schema import RetrySettings
 from hookline.config.validation import faults
+from hookline.system.retry import RetryPolicy
 
 from .token import check_token, own_token
 from .users import NAME, OWNER, OWNER_USER, Role, User, Users
@@ -197,7 +199,7 @@ class GatewaySettings(BaseModel):
             )
 
 
-class WorkerSettings(BaseModel):
+class WorkerSettings(RetrySettings):
     """The `[worker]` settings: how a process runs the turns of a cluster."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
@@ -212,6 +214,8 @@ class WorkerSettings(BaseModel):
     """Seconds without a heartbeat after which other workers continue a worker's turns."""
     poll: float = Field(default=1.0, gt=0)
     """Seconds between polls for work without a notification."""
+    retry: RetryPolicy = RetryPolicy(first=0.1, max=2.0)
+    """The delays between attempts to reach the database, and before a failed job is given back."""
     deaths: int = Field(default=5, ge=1)
     """How many workers may die while processing one message before it is given up."""
 

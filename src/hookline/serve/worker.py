@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from procrastinate import BaseRetryStrategy, JobContext, RetryDecision
 from procrastinate.exceptions import ConnectorException
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from .settings import WorkerSettings
 
 log = logging.getLogger("hookline.worker")
-
-LONGEST_REST: Final = 2.0
-"""Seconds at most before a failed job is given back."""
 
 
 class _Again(BaseRetryStrategy):
@@ -110,7 +107,7 @@ class Worker:
 
     async def _work(self) -> None:
         """Take jobs until told to stop. While the database is away, wait for it."""
-        pause = 0.1
+        failures = 0
         while not self.lines.draining:
             queues = [queue_of(self._store, form) for form in range(1, FORMAT + 1)]
             engine = self._engine = Engine(
@@ -128,14 +125,14 @@ class Worker:
             control = self._start(self._controlled(engine))
             try:
                 await engine.run()
-                pause = 0.1
+                failures = 0
             except (ConnectorException, TapeError) as error:
                 log.warning("worker.waiting error=%s", error)
             finally:
                 await _ended(control)
             if not self.lines.draining:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, 2.0)
+                failures += 1
+                await asyncio.sleep(self.settings.retry.delay(failures))
 
     async def drain(self) -> None:
         """Take no more jobs, let turns finish, and leave to others what takes too long."""
@@ -259,7 +256,7 @@ class Worker:
                 self._all_jobs.finished.add(job.id)
         except Exception:
             if not self.lines.draining:  # what failed may not be possible yet
-                await asyncio.sleep(min(0.05 * 2 ** min(job.attempts, 10), LONGEST_REST))
+                await asyncio.sleep(self.settings.retry.delay(job.attempts + 1))
             raise
         finally:
             self._jobs.discard(job.id)

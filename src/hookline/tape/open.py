@@ -55,6 +55,7 @@ async def open_postgres(
         pool_size=settings.pool_size,
         timeout=settings.timeout,
         statement_timeout=settings.statement_timeout,
+        retry=settings.retry,
         migrate=settings.migrate if migrate is None else migrate,
     )
 

@@ -6,17 +6,19 @@ import errno
 import os
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator
 
+from hookline.config.schema import RetrySettings
 from hookline.errors import TapeFull, TapeUnavailable
 from hookline.system.private_files import private_file, private_folder
+from hookline.system.retry import RetryPolicy
 
 from .entry import new_id
 
 SCHEMES = ("postgresql://", "postgres://")
 
 
-class TapeSettings(BaseModel):
+class TapeSettings(RetrySettings):
     """What `[tape]` says. Without a `url`, the tapes are in one SQLite file in the home."""
 
     model_config = ConfigDict(extra="forbid")
@@ -33,6 +35,8 @@ class TapeSettings(BaseModel):
     """How many seconds calls wait for a database that cannot be reached."""
     statement_timeout: float = Field(default=60.0, gt=0)
     """How many seconds one call may take."""
+    retry: RetryPolicy = RetryPolicy(first=0.02, max=1.0)
+    """The delays between attempts to reach the database, within `timeout`."""
     migrate: bool = False
     """Whether older tables are brought up to date at the start, without `hookline db migrate`."""
 

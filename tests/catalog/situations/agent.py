@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hookline.agent.retry import Patience
 from hookline.agent.run import Limits
 from hookline.errors import Blocked
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.system.retry import RetryPolicy
 
 from . import Stage, situation
 
@@ -162,7 +162,7 @@ async def the_person_is_told_which_task_failed(stage: Stage) -> None:
 
 @situation("retry_start")
 async def the_wait_is_explained(stage: Stage) -> None:
-    stage.app.limits = Limits(patience=Patience(seconds=0.001))
+    stage.app.limits = Limits(retry=RetryPolicy(attempts=4, first=0.001))
     await stage.turn("hi", Turn(error=Fault("busy", transient=True)), "Yes.")
     assert stage.channel.notes[0].startswith("Trying again (1 of ")
 
@@ -170,6 +170,6 @@ async def the_wait_is_explained(stage: Stage) -> None:
 @situation("retry_end")
 async def an_attempt_that_did_not_help_is_logged(stage: Stage) -> None:
     busy = Turn(error=Fault("busy", transient=True))
-    stage.app.limits = Limits(patience=Patience(seconds=0.001))
+    stage.app.limits = Limits(retry=RetryPolicy(attempts=4, first=0.001))
     await stage.turn("hi", busy, busy, "Yes.")
     assert stage.logged() == ["attempt 1 failed too: busy"]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hookline.errors import ToolError
 from hookline.hooks.errors import HooklineError, error_text
+from hookline.system.retry import RetryPolicy
 
 from .errors import McpError, ServerFailed
 
@@ -36,13 +37,8 @@ MOST = 500
 LISTED = 20_000
 """Tools after which a list is not read on."""
 
-ATTEMPTS = 5
-"""How often in a row a connection is tried; a call begins anew."""
-
 STEADY = 30.0
 """Seconds that a connection must have lasted for its loss to be the first one again."""
-
-SLOWEST = 60.0
 
 _LAST_WORDS = 5.0
 _ENDED = ("Connection closed", "Session terminated")
@@ -168,7 +164,8 @@ class ServerConnection:
                 self.reason = self._told(cause)
                 final = isinstance(cause, HooklineError) and not isinstance(cause, _Gone)
             failures = 1 if loop.time() - began > STEADY else failures + 1
-            given_up = final or failures >= ATTEMPTS
+            policy = self._policy()
+            given_up = final or policy.gives_up(failures)
             self.state = "failed" if given_up else "lost"
             log.info("mcp.%s server=%s: %s", self.state, self.name, self.reason)
             self._tried.set()
@@ -176,7 +173,13 @@ class ServerConnection:
             self._changed(self)
             if given_up:
                 return
-            await asyncio.sleep(delay(failures if self._was_up else failures + 1))
+            await asyncio.sleep(policy.delay(failures - self._was_up))
+
+    def _policy(self) -> RetryPolicy:
+        try:
+            return self.server.settings().retry
+        except HooklineError:  # settings that cannot be used: `_session` reported them
+            return RetryPolicy(attempts=1)
 
     async def _session(self) -> None:
         """One connection from beginning to end; it ends with an error."""
@@ -380,11 +383,6 @@ async def _every_tool(client: Client) -> list[Listed]:
             break
         seen.add(cursor)
     return found
-
-
-def delay(failures: int) -> float:
-    """Seconds to wait after so many failures in a row: none at first, then ever longer."""
-    return 0.0 if failures <= 1 else min(0.5 * 2.0 ** (failures - 2), SLOWEST)
 
 
 def _load() -> None:

@@ -7,8 +7,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from hookline.config.schema import RetrySettings
 from hookline.sandbox.settings import Profile
 from hookline.specs import Namespace, SideEffects
+from hookline.system.retry import RetryPolicy
 from hookline.text.patterns import matches_glob
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -28,7 +30,7 @@ class ToolChoice(BaseModel):
         return allowed and not _among(tool, self.deny)
 
 
-class ServerSettings(BaseModel):
+class ServerSettings(RetrySettings):
     """`[mcp.servers.<name>]`: a program (`command`) or a service over HTTP (`url`)."""
 
     model_config = ConfigDict(extra="forbid")
@@ -56,6 +58,8 @@ class ServerSettings(BaseModel):
     """Seconds that one call may take."""
     start_timeout: Seconds = 30
     """Seconds until it must have answered and listed its tools."""
+    retry: RetryPolicy = RetryPolicy(attempts=5)
+    """How often in a row it is connected to, and the delays between; a call starts over."""
     side_effects: SideEffects | dict[str, SideEffects] | None = None
     """What its tools do, whatever the server says: for all, or for each by name."""
     prefix: Namespace | None = None

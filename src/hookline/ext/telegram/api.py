@@ -32,8 +32,6 @@ T = TypeVar("T")
 
 REFUSED = (BadRequest, ChatMigrated, Forbidden, InvalidToken)
 """Errors that the same call would bring again."""
-SLOWEST = 15.0
-"""The longest pause between two tries, in seconds."""
 _LOGGERS = ("httpx", "telegram.Bot")
 """Who would write down the addresses of requests, and the token with them."""
 _POOL = 128
@@ -45,7 +43,7 @@ class Api:
     def __init__(self, settings: TelegramSettings) -> None:
         self._token = settings.token.get_secret_value()
         self._secrets = (self._token, settings.webhook_secret())
-        self._patience = settings.patience
+        self._patience, self.retry = settings.patience, settings.retry
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(self._mask)
         self._requests = [_request(settings, size) for size in (1, _POOL)]
@@ -107,7 +105,7 @@ class Api:
 
     async def call(self, chat: int, action: Callable[[], Awaitable[T]]) -> T:
         """Do something for a chat; again while Telegram asks for patience or is out of reach."""
-        until, pause = time.monotonic() + self._patience, 0.5
+        until, failures = time.monotonic() + self._patience, 0
         while True:
             await asyncio.sleep(max(0.0, self._held.pop(chat, 0.0) - time.monotonic()))
             try:
@@ -119,10 +117,11 @@ class Api:
                 if time.monotonic() + wait > until:
                     raise
             except NetworkError:
-                if time.monotonic() + pause > until:
+                failures += 1
+                wait = self.retry.delay(failures)
+                if time.monotonic() + wait > until:
                     raise
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, SLOWEST)
+                await asyncio.sleep(wait)
 
     def _hold(self, chat: int, error: RetryAfter) -> float:
         wait = seconds(error)

@@ -15,7 +15,7 @@ from telegram.error import InvalidToken, RetryAfter, TelegramError
 
 from hookline.ext.telegram.errors import TelegramFailed
 
-from .api import SLOWEST, Api, seconds
+from .api import Api, seconds
 from .settings import TelegramSettings
 
 log = logging.getLogger("hookline.ext.telegram")
@@ -75,20 +75,19 @@ class Receiver:
 
     async def _outlast(self, action: Callable[[], Awaitable[Any]]) -> Any:
         """Do something until Telegram lets it be done; an outage is told once."""
-        pause, told = 0.5, False
+        failures = 0
         while True:
             try:
                 done = await action()
             except RetryAfter as error:
                 await asyncio.sleep(seconds(error))
             except TelegramError as error:
-                if not told:
+                if not failures:
                     log.error("telegram.not_receiving error=%s", self._api.told(error))
-                told = True
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, SLOWEST)
+                failures += 1
+                await asyncio.sleep(self._api.retry.delay(failures))
             else:
-                if told:
+                if failures:
                     log.info("telegram.receiving_again")
                 return done
 

@@ -7,7 +7,10 @@ import hmac
 import re
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from hookline.config.schema import RetrySettings
+from hookline.system.retry import RetryPolicy
 
 SECTION = "channels.telegram"
 
@@ -16,7 +19,7 @@ _SECRET = r"[A-Za-z0-9_-]{1,256}"
 _ADDRESS = r"https?://[^\s/?#]+[^\s?#]*"
 
 
-class TelegramSettings(BaseModel):
+class TelegramSettings(RetrySettings):
     """What `[channels.telegram]` says."""
 
     model_config = ConfigDict(extra="forbid")
@@ -41,6 +44,8 @@ class TelegramSettings(BaseModel):
     """The least time between two edits of an answer."""
     patience: float = Field(default=600.0, ge=0)
     """Seconds for which an answer is tried again while Telegram is out of reach."""
+    retry: RetryPolicy = RetryPolicy(first=0.5, max=15.0)
+    """The delays between attempts to reach Telegram; they are not counted."""
     poll_seconds: int = Field(default=30, ge=0, le=50)
     """How long Telegram holds a request for news open."""
     timeout: float = Field(default=20.0, gt=0)

@@ -12,7 +12,9 @@ from uuid import uuid4
 
 from pydantic import Field, field_validator
 
+from hookline.config.schema import RetrySettings
 from hookline.hookspecs import TriggerEvent
+from hookline.system.retry import RetryPolicy
 
 from .context import Receipt
 from .errors import TemplateError
@@ -20,7 +22,7 @@ from .settings import TriggerSettings
 from .trigger import RunningTrigger
 
 
-class QueueSettings(TriggerSettings):
+class QueueSettings(TriggerSettings, RetrySettings):
     """`type = "queue"`."""
 
     broker: str | None = None
@@ -37,14 +39,12 @@ class QueueSettings(TriggerSettings):
     """How many events have their turn at the same time."""
     poll: float = Field(default=1.0, gt=0)
     """Seconds between two looks at the table."""
-    tries: int = Field(default=3, ge=1)
-    """How often a turn that fails is made, until the event is a dead letter."""
-    backoff: float = Field(default=5.0, ge=0)
-    """Seconds before the second try; each further one waits twice as long."""
+    retry: RetryPolicy = RetryPolicy(attempts=3, first=5.0, max=3600.0, jitter=0.0)
+    """How a turn that fails is tried again, until the event is a dead letter."""
 
-    def patience(self) -> tuple[int, float]:
-        """How often a turn that fails is made, and the seconds before the second try."""
-        return self.tries, self.backoff
+    def retry_policy(self) -> RetryPolicy:
+        """How a turn that fails is tried again."""
+        return self.retry
 
     @field_validator("broker")
     @classmethod

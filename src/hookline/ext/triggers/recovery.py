@@ -85,7 +85,7 @@ class Recovery:
 
     async def _go_on(self, record: EventRecord) -> None:
         event = record.event
-        if record.tries > TAKEN_OVER + self._turns.patience_of(event.trigger)[0]:
+        if record.tries > TAKEN_OVER + (self._turns.retry_policy(event.trigger).attempts or 1):
             note = f"{TAKEN_OVER + 1} processes ended in the middle of it"
             await self._ledger.settle(event, self._turns.owner, "dead", note)
             return

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hookline.config import ConfigError
 from hookline.hooks.errors import suggestion
+from hookline.system.retry import RetryPolicy
 
 from .template import Template
 
@@ -52,9 +53,9 @@ class TriggerSettings(BaseModel):
     chat: TemplateText = "default"
     """The chat within the channel."""
 
-    def patience(self) -> tuple[int, float]:
-        """How often a turn that fails is made, and the seconds before the second try."""
-        return 1, 0.0
+    def retry_policy(self) -> RetryPolicy:
+        """How a turn that fails is tried again."""
+        return RetryPolicy(attempts=1)
 
     def check(self) -> None:
         """Refuse, with `ValueError`, what the fields together cannot mean."""

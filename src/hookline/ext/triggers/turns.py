@@ -14,6 +14,7 @@ from hookline.hooks.errors import HooklineError, error_text
 from hookline.hookspecs import TriggerEvent
 from hookline.runtime.inbox import fates_of
 from hookline.runtime.turn import TurnResult
+from hookline.system.retry import RetryPolicy
 from hookline.types import Envelope, address_of, field_of
 
 from .context import Settled
@@ -72,9 +73,9 @@ class Turns:
         """Let others know that this process lives, before it takes anything."""
         await self._ledger.join(self.owner)
 
-    def patience_of(self, trigger: str) -> tuple[int, float]:
-        """How often a turn of a trigger that fails is made, and the seconds before the second try."""
-        return self._settings_of(trigger).patience()
+    def retry_policy(self, trigger: str) -> RetryPolicy:
+        """How a turn of a trigger that fails is tried again."""
+        return self._settings_of(trigger).retry_policy()
 
     async def take(
         self, event: TriggerEvent, *, again: bool = False, mark: float | None = None
@@ -150,13 +151,13 @@ class Turns:
         return Settled("done", result)
 
     async def _fail(self, record: EventRecord, error: Exception) -> Settled:
-        tries, backoff = self.patience_of(record.event.trigger)
+        policy = self.retry_policy(record.event.trigger)
         log.warning(
-            "trigger.turn_failed trigger=%s id=%s try=%d of %d: %s",
-            record.event.trigger, record.event.id, record.tries, tries, error_text(error),
+            "trigger.turn_failed trigger=%s id=%s attempt=%d of %s: %s",
+            record.event.trigger, record.event.id, record.tries, policy.attempts, error_text(error),
         )  # fmt: skip
-        is_last = record.tries >= tries
-        after = 0.0 if is_last else backoff * 2 ** (record.tries - 1)
+        is_last = policy.gives_up(record.tries)
+        after = 0.0 if is_last else policy.delay(record.tries)
         state: State = "dead" if is_last else "failed"
         if not await self._note(record, state, error_text(error), after=after):
             return Settled("started", error=error)

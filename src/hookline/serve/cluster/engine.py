@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -106,21 +105,21 @@ async def listen(
 
     `opened` is called for each new connection: notifications sent before it are lost.
     """
-    pause = 0.05
+    failures = 0
     while True:
         try:
             async with _listening(store, channels) as connection:
                 if opened is not None:
                     await opened()
-                pause = 0.05
+                failures = 0
                 while True:
                     async for notice in connection.notifies(timeout=QUIET):
                         await heard(notice.channel, notice.payload)
                     await connection.execute("SELECT 1")
         except (TapeError, psycopg.Error) as error:
             log.warning("cluster.listening_again error=%s", error)
-        await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-        pause = min(2 * pause, 2.0)
+        failures += 1
+        await asyncio.sleep(store.database.retry.delay(failures))
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hookline.errors import TapeError
 from hookline.tape.postgres.connection import Connection
-from hookline.tape.postgres.presence import LONGEST_PAUSE, is_present
+from hookline.tape.postgres.presence import RETURN, is_present
 from hookline.tape.postgres.store import PostgresStore
 from hookline.tape.postgres.tables import within
 
@@ -60,7 +60,7 @@ _FORGET_DELIVERIES: Final = """
 """
 EVERYBODY: Final = "gateways"
 """The notification channel of all gateways: something waits for the owner of a channel."""
-MISSED: Final = 1.5 * LONGEST_PAUSE
+MISSED: Final = 1.5 * RETURN.max
 """Seconds after which a missing gateway counts as dead."""
 NOTED: Final = 2.0
 """Seconds to record deliveries at shutdown."""

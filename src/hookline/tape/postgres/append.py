@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -11,6 +10,7 @@ from psycopg import errors
 
 from hookline.errors import DuplicateEntry, TapeConflict, TapeLocked, UnknownEntry
 from hookline.system.recent import Recent
+from hookline.system.retry import RetryPolicy
 
 from ..entry import Row
 from .connection import Connection
@@ -52,7 +52,8 @@ _KEPT = f"""
     JOIN {{schema}}.sessions s ON s.number = e.seq / {PLACES} WHERE e.id = ANY(%s::text[])
 """
 _MOST_LEAVES: Final = 1_000
-_PATIENCE: Final = 200  # how often another writer may be faster: each time, an append came through
+_RETRY: Final = RetryPolicy(attempts=200, first=0.0005, max=0.05, jitter=1.0)
+"""After another writer was faster: each time, that writer's append succeeded."""
 
 Expected: TypeAlias = Mapping[str, str | None]
 
@@ -172,7 +173,8 @@ class PostgresAppender:
         self, connection: Connection, rows: Sequence[Row], expect: Expected
     ) -> None:
         """Append in one transaction, in which the leaves are read; again when another was faster."""
-        for tries in range(_PATIENCE):
+        failures = 0
+        while not _RETRY.gives_up(failures):
             try:
                 async with connection.transaction():
                     leaves = await self._append_once(connection, rows, expect)
@@ -185,7 +187,8 @@ class PostgresAppender:
             else:
                 self._remember(leaves)
                 return
-            await asyncio.sleep(random.uniform(0, 0.001) * min(tries, 50))
+            failures += 1
+            await asyncio.sleep(_RETRY.delay(failures))
         raise TapeLocked(f"cannot append to {rows[0][1]!r}: other writers were faster; try again")
 
     async def _append_once(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
@@ -16,10 +15,13 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from hookline.errors import TapeClosed, TapeUnavailable, TapeUncertain
+from hookline.system.retry import RetryPolicy
 
 from .failures import is_final, place_of, told
 
 T = TypeVar("T")
+
+RECONNECT: Final = RetryPolicy(first=0.02, max=1.0)
 
 Connection: TypeAlias = AsyncConnection[TupleRow]
 
@@ -48,9 +50,12 @@ class Database:
         pool_size: int = 10,
         timeout: float = 10.0,
         statement_timeout: float = 60.0,
+        retry: RetryPolicy = RECONNECT,
     ) -> None:
         self.place = place_of(url)
         """Where it is, without the password."""
+        self.retry = retry
+        """The delays between attempts to reach it; `timeout` ends them."""
         self._schema = schema
         self._timeout = timeout
         self._statement_timeout = statement_timeout
@@ -119,7 +124,7 @@ class Database:
         clock = asyncio.get_running_loop().time
         deadline = 0.0
         began = False
-        pause = 0.01
+        failures = 0
         while True:
             try:
                 async with self._lent() as connection:
@@ -134,8 +139,8 @@ class Database:
                     raise TapeUncertain(f"{error}; {_UNKNOWN}") from lost.__cause__
             except psycopg.Error as error:
                 raise told(error, self.place, doing) from error
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-            pause = min(2 * pause, 0.5)
+            failures += 1
+            await asyncio.sleep(self.retry.delay(failures))
 
     def _lent(self) -> _Lent:
         """A connection of the pool, which hangs up when it takes too long."""

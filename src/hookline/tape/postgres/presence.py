@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import psycopg
 
 from hookline.errors import TapeError
+from hookline.system.retry import RetryPolicy
 
 from .connection import Connection
 
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookline.tape")
 
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 2.0
-"""Seconds between two tries to reach a database that went away. Whoever takes a name that is free for
-the name of somebody who is gone should have seen it free for longer than this."""
+RETURN: Final = RetryPolicy(first=0.05, max=2.0)
+"""The delays between attempts to take a name again. No setting changes them: a process that considers
+a free name to be that of a dead process must have seen it free for longer than the longest delay."""
 
 # The lock is shared: a process that comes back before the server has noticed that its old connection is
 # dead need not wait for that. Nobody ever takes the exclusive one.
@@ -86,21 +85,21 @@ class Presence:
 
     async def _keep(self) -> None:
         """Wait until the connection is lost, and take the name anew, for ever."""
-        pause = FIRST_PAUSE
+        failures = 0
         while True:
             if self._connection is not None:
-                pause = FIRST_PAUSE
+                failures = 0
                 await _until_lost(self._connection)
                 await self._let_go()
                 log.warning("presence.lost name=%s: the connection broke", self.name)
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            await asyncio.sleep(RETURN.delay(failures + 1))
             try:
                 self._connection = await self._taken()
                 log.info("presence.regained name=%s", self.name)
             except TapeError as error:
-                if pause == FIRST_PAUSE:
+                if not failures:
                     log.warning("presence.waiting name=%s: %s", self.name, error)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                failures += 1
 
     async def _taken(self) -> Connection:
         """A connection that holds the name."""

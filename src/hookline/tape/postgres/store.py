@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
 
 from hookline.errors import TapeClosed, TapeCorrupt, TapeFull, TapeReadOnly, UnknownEntry
+from hookline.system.retry import RetryPolicy
 
 from ..entry import Entry, entry_of, row_of
 from ..outline import OutlineEntry
@@ -15,7 +16,7 @@ from ..sqlite.group_commit import cancel_later
 from ..store import Hit, SessionInfo
 from ..text import matches, phrases_of, text_of, words_of
 from .append import Appending, PostgresAppender, storable
-from .connection import Connection, Database
+from .connection import RECONNECT, Connection, Database
 from .index import WordIndex
 from .queries import PathRange, Queries
 from .schema import Version, channel_key, check, check_name, claim, migrate, version_of
@@ -55,6 +56,7 @@ class PostgresStore:
         pool_size: int = 10,
         timeout: float = 10.0,
         statement_timeout: float = 60.0,
+        retry: RetryPolicy = RECONNECT,
         migrate: bool = False,
     ) -> PostgresStore:
         """Connect, make the tables when there are none, and refuse those of another version.
@@ -69,6 +71,7 @@ class PostgresStore:
             pool_size=pool_size,
             timeout=timeout,
             statement_timeout=statement_timeout,
+            retry=retry,
         )
         async with private(database) as connection:
             await _prepare(connection, schema, database.place, allowed=migrate)

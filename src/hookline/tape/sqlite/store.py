@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import sqlite3
 import threading
 import time
@@ -13,6 +12,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 from hookline.errors import TapeCorrupt, UnknownEntry
+from hookline.system.retry import RetryPolicy
 
 from ..entry import Entry, entry_of, row_of
 from ..outline import HEAD, OutlineEntry
@@ -25,6 +25,8 @@ from .schema import MARKS, MARKS_ONLY, PLACES, connect, is_busy, told
 
 T = TypeVar("T")
 
+_BUSY = RetryPolicy(first=0.0005, max=0.05)
+"""The delays while another process writes."""
 _FROM = f"FROM entries e CROSS JOIN sessions s ON s.number = e.seq / {PLACES}"
 _SELECT = f"SELECT e.id, s.id, parent_id, kind, time, meta, payload, jump {_FROM}"
 _OUTLINE = f"SELECT e.id, s.id, parent_id, kind, jump {_FROM}"
@@ -288,7 +290,7 @@ class SQLiteStore:
     async def _run(self, doing: str, action: Callable[[sqlite3.Connection], T]) -> T:
         """Do it now; while another process writes, wait without blocking and try again."""
         deadline = 0.0
-        pause = 0.0005
+        failures = 0
         while True:
             try:
                 with self._guard:
@@ -298,8 +300,8 @@ class SQLiteStore:
                 deadline = deadline or now + self._lock_timeout
                 if not is_busy(error) or now > deadline:
                     raise told(error, self.path, doing) from error
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))
-            pause = min(2 * pause, 0.05)
+            failures += 1
+            await asyncio.sleep(_BUSY.delay(failures))
 
     def _seq(self, db: sqlite3.Connection, entry_id: str, session_id: str | None = None) -> int:
         found = db.execute(SEQ, (entry_id,)).fetchone()

@@ -6,7 +6,7 @@ import json
 import pytest
 import websockets
 
-from hookline.errors import ConfigError, TooManyRequests
+from hookline.errors import ConfigError, GatewayError, TooManyRequests
 from hookline.serve import Gateway, GatewaySettings
 from hookline.serve.limits import Limiter
 from hookline.serve.server import create_app
@@ -284,6 +284,6 @@ async def test_the_address_being_taken_is_told_in_a_line(served, scripted):
     scripted("hi")
     async with served() as at:
         port = int(at.url.rstrip("/").rpartition(":")[2])
-        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1 port {port}"):
+        with pytest.raises(GatewayError, match=f"cannot listen on 127.0.0.1 port {port}"):
             async with served(port=port):
                 pass

@@ -438,7 +438,7 @@ def test_the_command_line_says_in_a_line_why_it_does_not_run(tmp_path):
     (tmp_path / "config.toml").write_text('[agent_hooks]\ninterceptors = ["nowhere:policy"]\n')
     (tmp_path / "script.toml").write_text('[[turns]]\ntext = "never"\n')
     done = run_hookline(tmp_path, "run", "hi", "--model", f"scripted:{tmp_path}/script.toml")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stdout == ""
     assert "nowhere:policy cannot be imported" in done.stderr
     assert "Traceback" not in done.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -55,13 +55,14 @@ def defaults(app: Hookline, section: str | None) -> dict[str, Any]:
     from hookline.agent.run import Limits
     from hookline.config.schema import LimitsSettings
     from hookline.models import DEFAULT_MODEL
+    from hookline.system.retry import RetryPolicy
 
     limits = Limits()
     found: dict[str, Any] = {"model": DEFAULT_MODEL}
     for field in fields(limits):
         value = getattr(limits, field.name)
         if field.name in LimitsSettings.model_fields and value is not None:
-            found[f"limits.{field.name}"] = asdict(value) if is_dataclass(value) else value
+            found[f"limits.{field.name}"] = asdict(value) if isinstance(value, RetryPolicy) else value
     return {
         at: value
         for at, value in found.items()

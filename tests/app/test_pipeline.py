@@ -427,22 +427,22 @@ class TestGates:
         assert [r.messages[-1]["content"] for r in model.requests] == ["hello"]
 
     async def test_output_is_judged_before_any_of_it_is_shown(self, app, scripted):
-        scripted("the key is 123", "the key is 123")
+        scripted("the key is xyzzy", "the key is xyzzy")
         channel = RecordingChannel()
         shown = channel.events
         app.hooks.register(
-            "output", lambda e: OutputEventResult(content=e.content.replace("123", "***"))
+            "output", lambda e: OutputEventResult(content=e.content.replace("xyzzy", "***"))
         )
         async with app.running():
             result = await app.process({"content": "x"}, channel)
             assert result.model_output == "the key is ***"
             assert channel.kinds() == ["text", "final", "end"]
-            assert "123" not in str(shown)
+            assert "xyzzy" not in str(shown)
             app.hooks.register("output", lambda e: OutputEventResult(block=True, reason="secret"))
             shown.clear()
             with pytest.raises(Blocked, match=r"the answer was blocked by .*: secret"):
                 await app.process({"content": "x"}, channel)
-            assert "123" not in str(shown)
+            assert "xyzzy" not in str(shown)
 
     async def test_a_session_can_be_refused(self, app, scripted, fired):
         scripted("ok")

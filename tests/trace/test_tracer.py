@@ -187,6 +187,7 @@ async def test_a_trace_that_cannot_be_written_is_logged_and_the_turn_goes_on(tra
     app = traced()
     async with app.running():
         db = sqlite3.connect(app.home / "tape.db")
+        db.execute("DROP TABLE IF EXISTS trace")  # there already, where starting took a while
         db.execute("CREATE VIEW trace AS SELECT 1")  # what is to be a table is something else
         db.commit()
         result = await one_turn(app)
@@ -210,14 +211,14 @@ async def test_what_is_redacted_is_not_in_the_trace(traced):
 
 async def test_what_was_taken_out_of_an_answer_is_not_in_the_trace(traced, scripted):
     app = traced()
-    scripted("the code is 4711")
+    scripted("the code is ebony4711")
     app.hooks.register("model_result", lambda event: ModelResultEventResult(content="no codes here"))
     async with app.running():
         await one_turn(app)
         kept = await records(app)
     gate = next(r for r in kept if r.name == "model_result")
     assert gate.payload["content"] == "no codes here"
-    assert "4711" not in str([r.as_json() for r in kept])
+    assert "ebony4711" not in str([r.as_json() for r in kept])
 
 
 async def test_what_changes_after_a_dispatch_is_kept_as_it_was(traced):

@@ -35,14 +35,16 @@ CALLING: Final = frozenset(
 RUNNER: Final = {
     "_invoke": ("tools/runner.py",),
     "stream": (
-        "agent/model_call.py",
+        "models/output.py",
         "models/probe.py",
         "observe/replay/playback.py",
+        "runtime/embedded.py",
         "cli/bench_turn.py",
     ),
 }
-"""Where tools and models may be reached: the one runner, the one model turn. A probe asks a model
-whether it answers at all; a playback and a bench hand on what the model turn asked of them."""
+"""Where tools and models may be reached: the one runner, and the function by which the one model turn
+asks for an answer. A probe asks a model whether it answers at all; a playback, an embedded model and a
+bench pass on what the model turn asked of them."""
 NAMED: Final = ("event", "hook", "hook_name", "name")
 """What a parameter that names a hook is called."""
 FILES: Final = 2_000

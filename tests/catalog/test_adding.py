@@ -45,8 +45,8 @@ class Reviewer:
         return ReviewResult(event.text.strip())
 
 
-async def publish(hooks, author: str, text: str) -> str:
-    verdict = await hooks[ReviewEvent].fire(ReviewEvent(author, text))
+async def publish(hooks, event: ReviewEvent) -> str:
+    verdict = await hooks[ReviewEvent].fire(event)
     return verdict.event.text
 '''
 
@@ -73,8 +73,8 @@ def hooks(module) -> Hooks:
 
 
 async def test_it_fires_and_its_handler_is_found_by_the_event_class(hooks, module):
-    assert await module.publish(hooks, "ada", " hello ") == "hello"
-    assert await module.publish(hooks, "bob", " hello ") == " hello "
+    assert await module.publish(hooks, module.ReviewEvent("ada", " hello ")) == "hello"
+    assert await module.publish(hooks, module.ReviewEvent("bob", " hello ")) == " hello "
 
 
 def test_the_reference_has_a_section_for_it(hooks):
@@ -99,9 +99,7 @@ def test_the_command_line_shows_it(hooks, capsys):
 
 def test_coverage_finds_the_place_that_fires_it(hooks, module):
     [found] = [each for each in cover(hooks).hooks if each.hook == "review:text"]
-    line = MODULE.splitlines().index(
-        "    verdict = await hooks[ReviewEvent].fire(ReviewEvent(author, text))"
-    )
+    line = MODULE.splitlines().index("    verdict = await hooks[ReviewEvent].fire(event)")
     assert found.sites == [f"{module.__file__}:{line + 1}"]
     assert found.attached == ["Reviewer"]
 

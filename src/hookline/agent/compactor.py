@@ -61,8 +61,8 @@ class Compactor:
     """Compacts the branch of a tape."""
 
     def __init__(self, hooks: Hooks, model_turn: ModelCall) -> None:
-        self._before = hooks["session_before_compact"]
-        self._after = hooks["session_compact"]
+        self._before = hooks[SessionBeforeCompactEvent]
+        self._after = hooks[SessionCompactEvent]
         self._model_turn = model_turn
 
     def is_due(self, model: Model, messages: list[Message], settings: Compacting) -> bool:

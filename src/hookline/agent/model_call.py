@@ -90,13 +90,13 @@ class ModelCall:
 
     def __init__(self, hooks: Hooks, find_model: FindModel) -> None:
         self._find_model = find_model
-        self._context = hooks["context"]
+        self._context = hooks[ContextEvent]
         self._around = hooks["around_model_call"]
-        self._call = hooks["model_call"]
-        self._result = hooks["model_result"]
-        self._start = hooks["message_start"]
-        self._update = hooks["message_update"]
-        self._end = hooks["message_end"]
+        self._call = hooks[ModelCallEvent]
+        self._result = hooks[ModelResultEvent]
+        self._start = hooks[MessageStartEvent]
+        self._update = hooks[MessageUpdateEvent]
+        self._end = hooks[MessageEndEvent]
 
     async def take(
         self,

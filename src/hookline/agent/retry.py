@@ -24,8 +24,8 @@ class Retry:
     """
 
     def __init__(self, hooks: Hooks) -> None:
-        self._start = hooks["retry_start"]
-        self._end = hooks["retry_end"]
+        self._start = hooks[RetryStartEvent]
+        self._end = hooks[RetryEndEvent]
 
     async def ask(self, ask: Ask, emit: Emit, ctx: HookContext, policy: RetryPolicy) -> ModelAnswer:
         """The answer, or the error of the last attempt."""

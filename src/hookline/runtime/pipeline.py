@@ -118,7 +118,7 @@ class Pipeline:
 
     async def _receive(self, turn: ActiveTurn) -> str | None:
         """Let `message:receive` change the message; return the reason if a handler rejects it."""
-        message, hook = turn.message, self._hooks["message:receive"]
+        message, hook = turn.message, self._hooks[MessageReceiveEvent]
         turn.said = content_of(message)
         turn.is_voice = any(isinstance(p, AudioPart) for p in field_of(message, "parts") or ())
         if not hook.live:
@@ -232,13 +232,13 @@ class Pipeline:
     async def _input(self, turn: ActiveTurn) -> TurnResult | None:
         """Show the message to `input`; return a result if it needs no agent run."""
         turn.screened = True
-        message, hook = turn.message, self._hooks["input"]
+        message, hook = turn.message, self._hooks[InputEvent]
         if not hook.live:
             return None
         event = InputEvent(content_of(message), address_of(message)[0])
         verdict = await hook.fire(event, self._context(turn))
         if verdict.denied:
-            changes: dict[str, Any] = dict(verdict.deciding.changes or {})
+            changes = (verdict.deciding and verdict.deciding.changes) or {}
             outcome: Outcome = "handled" if changes.get("action") == "handled" else "blocked"
             return await self._unanswered(turn, outcome, verdict.reason)
         if "text" in verdict.changes:
@@ -280,7 +280,7 @@ class Pipeline:
     async def _run_model(self, turn: ActiveTurn, prompt: Prompt, state: State) -> str:
         """Stream the answer to the channel; return the text that `output` releases."""
         events = await self._model_stream(prompt, turn.session_id, state)
-        output = self._hooks["output"]
+        output = self._hooks[OutputEvent]
         held = output.count() > 0 and not self._shows_segments(events.state)
         answer = StreamedAnswer(turn.channel.stream if turn.channel.streams else None, held=held)
         try:
@@ -370,7 +370,7 @@ class Pipeline:
 
     async def _end(self, turn: ActiveTurn, result: TurnResult) -> None:
         """Send the parts that `message:send` handlers add to an answer, then the `end` event."""
-        hook = self._hooks["message:send"]
+        hook = self._hooks[MessageSendEvent]
         if hook.live and result.outcome == "answered":
             channel, chat_id = address_of(turn.message)
             event = MessageSendEvent(channel, chat_id, turn.said, result.model_output, turn.is_voice)
@@ -394,12 +394,12 @@ class Pipeline:
     async def _rest(self, queue: SessionQueue, turn: ActiveTurn) -> None:
         """Fire `save_point` and `settled` while the session is idle, so that handlers can use it."""
         await self._save_point(turn)
-        settled = self._hooks["settled"]
+        settled = self._hooks[SettledEvent]
         if settled.live and not queue.activity.busy:
             await settled.fire(SettledEvent(), self._context(turn))
 
     async def _save_point(self, turn: ActiveTurn) -> None:
-        save_point = self._hooks["save_point"]
+        save_point = self._hooks[SavePointEvent]
         if save_point.live:
             await save_point.fire(SavePointEvent(), self._context(turn))
 

@@ -104,7 +104,7 @@ class OpenSessions(SessionIndex):
             return known
         app = self._app
         ctx = app.context(session_id)
-        before = app.hooks["session_before_start"]
+        before = app.hooks[SessionBeforeStartEvent]
         if before.live:
             event = SessionBeforeStartEvent(session_id, ctx.agent_id, app.tools.names(), reason)
             verdict = await before.fire(event, ctx)
@@ -132,7 +132,7 @@ class OpenSessions(SessionIndex):
     async def _started(
         self, session_id: str, opened: Opened, reason: SessionReason, previous: str | None
     ) -> None:
-        start = self._app.hooks["session_start"]
+        start = self._app.hooks[SessionStartEvent]
         if start.live:
             event = SessionStartEvent(reason, previous)
             answers = await start.fire(event, self._app.context(session_id))
@@ -204,7 +204,7 @@ class OpenSessions(SessionIndex):
     async def _shut_down(
         self, session_id: str, reason: ShutdownReason, target: str | None = None
     ) -> None:
-        shutdown = self._app.hooks["session_shutdown"]
+        shutdown = self._app.hooks[SessionShutdownEvent]
         if shutdown.live:
             await shutdown.fire(SessionShutdownEvent(reason, target), self._app.context(session_id))
 
@@ -245,7 +245,7 @@ class OpenSessions(SessionIndex):
         previous = self.model_of(session_id)
         await (await app.tape(session_id)).append(MODEL, {MODEL: name})
         opened.model = name
-        select = app.hooks["model_select"]
+        select = app.hooks[ModelSelectEvent]
         if select.live:
             await select.fire(ModelSelectEvent(name, previous, source), app.context(session_id))
 
@@ -259,6 +259,6 @@ class OpenSessions(SessionIndex):
         previous = self.thinking_of(session_id)
         await (await app.tape(session_id)).append(THINKING, {THINKING: level})
         opened.thinking = level
-        select = app.hooks["thinking_level_select"]
+        select = app.hooks[ThinkingLevelSelectEvent]
         if select.live:
             await select.fire(ThinkingLevelSelectEvent(level, previous), app.context(session_id))

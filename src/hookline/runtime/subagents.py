@@ -275,7 +275,7 @@ class Subagents:
         app = self._app
         label = task.label or plan.role.name or task.id
         ctx = above.ctx if above is not None else app.context(parent, plan.identity)
-        start, end = app.hooks["subagent_start"], app.hooks["subagent_end"]
+        start, end = app.hooks[SubagentStartEvent], app.hooks[SubagentEndEvent]
         if start.live:
             await start.fire(SubagentStartEvent(task.id, label, task.text), ctx)
         status: SubagentStatus = "cancelled"

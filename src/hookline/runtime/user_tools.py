@@ -73,7 +73,7 @@ async def run_shell(
 ) -> ToolOutcome:
     """Run a user's shell command; the agent sees it, unless it is kept out of the context."""
     await app.sessions.open(session_id)
-    hook = app.hooks["user_bash"]
+    hook = app.hooks[UserBashEvent]
     if hook.live:
         event = UserBashEvent(command, exclude_from_context, str(app.workspace))
         verdict = await hook.fire(event, app.context(session_id, identity))

@@ -49,12 +49,12 @@ class Gatekeeper:
         self.approve = approve or ask_alone
         self.record = record
         self._line_of = hooks.line_of
-        self._start = hooks["tool_execution_start"]
+        self._start = hooks[ToolExecutionStartEvent]
         self._before = hooks["before_tool_call"]
-        self._gate = hooks["tool_call"]
+        self._gate = hooks[ToolCallEvent]
         self._authorize = hooks["authorize_action"]
         self._approve = hooks["resolve_approval"]
-        self._notification = hooks["notification"]
+        self._notification = hooks[NotificationEvent]
 
     async def admit(self, requested: Requested, caller: ToolCaller) -> Admitted:
         """Pass a call through the gates; one that is let through is on the tape afterwards."""

@@ -60,11 +60,11 @@ class ToolRunner(Gatekeeper):
     ) -> None:
         super().__init__(hooks, registry, judge=judge, approve=approve, record=record)
         self._around = hooks["around_tool_call"]
-        self._update = hooks["tool_execution_update"]
+        self._update = hooks[ToolExecutionUpdateEvent]
         self._after = hooks["after_tool_call"]
-        self._result = hooks["tool_result"]
-        self._failure = hooks["tool_execution_failure"]
-        self._end = hooks["tool_execution_end"]
+        self._result = hooks[ToolResultEvent]
+        self._failure = hooks[ToolExecutionFailureEvent]
+        self._end = hooks[ToolExecutionEndEvent]
         self._persist = hooks["tool_result_persist"]
         self._on_error = hooks["on_error"]
 

@@ -185,6 +185,8 @@ class SourceFile:
                 self.looked_up.append((node.slice.value, node.lineno))
             elif mentions(node.slice, given):
                 self.handing_on.setdefault(function, set()).add("")
+            elif isinstance(node.slice, ast.Name):
+                self.looked_up.append((node.slice.id, node.lineno))
         elif isinstance(node, ast.Call):
             called, on = last_name(node.func), ""
             if isinstance(node.func, ast.Attribute):
@@ -235,7 +237,9 @@ def calls_in(
     source: SourceFile, names: Mapping[str, Any], events: Mapping[str, str], calling: Collection[str]
 ) -> Iterator[tuple[str, int]]:
     """The hooks that a file calls, each with the line: by name, or by an event that it makes."""
-    yield from ((name, line) for name, line in source.looked_up if name in names)
+    for name, line in source.looked_up:
+        if events.get(name, name) in names:
+            yield events.get(name, name), line
     for called, _, texts, line in source.calls:
         if called in events:
             yield events[called], line

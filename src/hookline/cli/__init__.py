@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
-from hookline.system.children.own import settle
-from hookline.system.log_redaction import without_secrets
-
 FAILED, REFUSED, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 
 
@@ -30,13 +27,17 @@ def entered(app: Hookline) -> None:
 
 def beside(text: object) -> None:
     """Say something on standard error, without secrets."""
+    from hookline.system.log_redaction import without_secrets
+
     print(f"hookline: {without_secrets(str(text))}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
     """Run `hookline`. An error that the user can fix is printed without a traceback."""
-    settle()
     gc.disable()  # loaded modules stay: searching them for garbage only costs time
+    from hookline.system.children.own import settle
+
+    settle()
     from .terminal import guarded
 
     with guarded(), ExitStack() as stack:
@@ -47,6 +48,7 @@ def execute(stack: ExitStack) -> None:
     """Run the command that the arguments name, and print errors while redaction is active."""
     from hookline.hooks import HooklineError
     from hookline.runtime.app import Hookline
+    from hookline.system.log_redaction import without_secrets
 
     from .early import early
     from .json_output import is_reserved, print_json, reserved

@@ -11,15 +11,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hookline.errors import SourceError
 from hookline.text.untrusted import load_toml, read_beginning
 
-from .reach import ProjectCommand, Reach
 from .snapshot import MOST, digest
 from .sources import FileSource, files_below, read_source, read_sources, real_path, sha256_of
 from .trust import TrustItem
+
+if TYPE_CHECKING:
+    from .reach import ProjectCommand
 
 HOOKS = Path(".hookline", "hooks")
 CONFIG = Path(".hookline", "config.toml")
@@ -152,6 +154,8 @@ def references(value: Any, pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def _hook(place: str, given: Mapping[str, Any]) -> ProjectCommand:
+    from .reach import ProjectCommand
+
     command, args = str(given.get("command", "")), given.get("args")
     shell = not isinstance(args, list)
     words = () if shell else (command, *map(str, _list(args)))
@@ -160,6 +164,8 @@ def _hook(place: str, given: Mapping[str, Any]) -> ProjectCommand:
 
 
 def _server(name: str, given: Mapping[str, Any]) -> ProjectCommand:
+    from .reach import ProjectCommand
+
     words = (str(given["command"]), *map(str, _list(given.get("args")))) if "command" in given else ()
     env = {str(key): str(value) for key, value in _table(given.get("env")).items()}
     return ProjectCommand(
@@ -186,6 +192,8 @@ def item_of(
     reads: Iterable[str],
 ) -> TrustItem:
     """A file that names commands; its hash covers all that they reach."""
+    from .reach import Reach  # it loads the reader of shell commands; most projects bring none
+
     reach = Reach(project)
     unclear = {command.place: why for command in commands if (why := reach.follow(command))}
     snapshot = reach.snapshot

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Handler = Callable[["Hookline", str], "str | Awaitable[str | None] | None"]
 """Is given the app and what stands behind the command's name; gives what is shown."""
 
-WRITTEN = re.compile(r"/([\w.:-]+)(?:\s+(.*))?", re.DOTALL)
-NAME = re.compile(r"[\w.:-]+")
+WRITTEN = r"(?s)/([\w.:-]+)(?:\s+(.*))?"
+NAME = r"[\w.:-]+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class SlashCommand:
 
 def written(text: str) -> tuple[str, str] | None:
     """The command and arguments of a message; None where it is none (`/etc/hosts` is a path)."""
-    found = WRITTEN.fullmatch(text.rstrip())
+    found = re.fullmatch(WRITTEN, text.rstrip())
     return (found[1], found[2] or "") if found else None
 
 
@@ -66,7 +66,7 @@ def command_from(given: Any) -> SlashCommand:
     else:
         name, help_, handler = (getattr(given, field, None) for field in ("name", "help", "handler"))
         operator = getattr(given, "operator", True)
-    if not isinstance(name, str) or not NAME.fullmatch(name) or not callable(handler):
+    if not isinstance(name, str) or not re.fullmatch(NAME, name) or not callable(handler):
         raise BadInput(f"a command needs a name and a handler that can be called, not {given!r}")
     return SlashCommand(name, str(help_ or ""), cast("Handler", handler), bool(operator))
 

@@ -7,7 +7,6 @@ and `is_known` says so.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import socket
@@ -34,6 +33,8 @@ def adopt_orphans() -> bool:
     """
     if not is_known:
         return False
+    import ctypes
+
     return ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, 1, 0, 0, 0) == 0
 
 

@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 HOOKLINE = "hookline"
-_FORM = re.compile(r"\s*([A-Za-z0-9_][A-Za-z0-9_.:/-]*)\s*(.*?)\s*", re.DOTALL)
+_FORM = r"(?s)\s*([A-Za-z0-9_][A-Za-z0-9_.:/-]*)\s*(.*?)\s*"
 
 
 class Requirement(NamedTuple):
@@ -21,7 +21,7 @@ class Requirement(NamedTuple):
     @classmethod
     def read(cls, text: str) -> Requirement:
         """Parse a requirement; `check` reports errors."""
-        found = _FORM.fullmatch(text)
+        found = re.fullmatch(_FORM, text)
         return cls(*found.groups()) if found else cls("", text)
 
     def check(self) -> None:

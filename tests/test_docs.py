@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from hookline.cli.config import problems
-from hookline.config.sections import known
+from hookline.config.sections import SCALARS, known
+from hookline.hookspecs import CATALOG
 from hookline.runtime.app import Hookline
 from hookline.types import HookContext
 
@@ -25,6 +26,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name != "hooks.md")]
+FOLDERS = "src/hookline|tests|docs|examples|scripts|benchmarks"
+FOREIGN = {"BubFramework", "LimitNOFILE", "RunContext", "ToolManager"}
+"""Names of other programs that the pages mention."""
 EXAMPLES = [
     pytest.param(source, id=f"{page.name}-{number}")
     for page in PAGES
@@ -80,6 +84,77 @@ def test_the_settings_are_accepted(text, tmp_path, monkeypatch):
     assert [each for each in problems(app) if "no plugin 'mail' is loaded" not in each] == []
 
 
+def named_settings() -> set[tuple[str, str]]:
+    """The settings in the text of the pages: `[limits] steps` and `limits.steps = 10`."""
+    sections = "|".join(name for name in known(()) if name not in SCALARS)
+    key = rf"`(?:\[({sections})\] ([a-z_]+)(?: = [^`]*)?|({sections})\.([a-z_]+) = [^`]*)`"
+    found = [re.findall(key, prose(page)) for page in PAGES]
+    return {(a or c, b or d) for each in found for a, b, c, d in each}
+
+
+def test_every_setting_in_the_text_exists(tmp_path):
+    tmp_path.chmod(0o700)
+    unknown = []
+    for section, key in sorted(named_settings()):
+        (tmp_path / "config.toml").write_text(f"[{section}]\n{key} = 1\n")
+        app = Hookline(home=tmp_path, workspace=tmp_path, project=False)
+        app.load_hooks(packages=False)
+        unknown += [each for each in problems(app) if "unknown" in each]
+    assert unknown == []
+
+
+def test_every_variable_of_the_environment_in_the_text_is_read():
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    named = {name for page in PAGES for name in re.findall(r"HOOKLINE_[A-Z_]+[A-Z]", page.read_text())}
+    sections = {
+        name.partition("__")[0].removeprefix("HOOKLINE_").lower() for name in named if "__" in name
+    }
+    assert sections <= {*known(())}
+    settings = {f"HOOKLINE_{name.upper()}" for name in SCALARS}
+    assert [n for n in sorted(named - settings) if "__" not in n and n not in source] == []
+
+
+def test_every_class_and_file_in_the_text_exists():
+    words = {
+        word
+        for folder, kinds in (("src", "*"), ("tests", "*.py"), ("benchmarks", "*.py"))
+        for path in (ROOT / folder).rglob(kinds)
+        if path.is_file() and path.suffix in (".py", ".js", ".html", ".cedarschema")
+        for word in re.findall(r"\w+", path.read_text())
+    }
+    missing = []
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]:
+        for span in re.findall(r"`([^`\n]+)`", prose(page)):
+            classes = re.findall(r"\b[A-Z][a-z]+[A-Z]\w+\b", span)
+            missing += [(page.name, word) for word in classes if word not in words | FOREIGN]
+            for path in re.findall(
+                r"^(?:src/hookline|tests|docs|examples|scripts|benchmarks)/[\w./-]+", span
+            ):
+                missing += [(page.name, path)] if not (ROOT / path).exists() else []
+    assert missing == []
+
+
+def test_every_hook_in_the_text_exists():
+    families = {name.partition(":")[0] for name in CATALOG if ":" in name}
+    named = rf"`((?:{'|'.join(families)}):[a-z_]+)`"
+    wrong = {name for page in PAGES for name in re.findall(named, prose(page)) if name not in CATALOG}
+    assert wrong - {"channel:chat_id"} == set()
+
+
+def test_every_logger_is_named_after_a_module():
+    found = {
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r'getLogger\("(hookline[\w.]*)"\)', path.read_text())
+    }
+    assert [name for name in sorted(found) if importlib.util.find_spec(name) is None] == []
+
+
+def prose(page: Path) -> str:
+    """The text of a page without its blocks of code."""
+    return re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+
+
 def test_the_page_on_configuration_names_every_section():
     page = (ROOT / "docs" / "configuration.md").read_text()
     assert [name for name in known(()) if not re.search(rf"`\[?{name}[`.\]]", page)] == []
@@ -126,8 +201,7 @@ def names() -> list[Any]:
     pattern = r"`(?:await )?((?:app|ctx|hookline)(?:\.[a-zA-Z_]\w*)+)[^`\n]*`"
     found = []
     for page in PAGES:
-        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
-        found += [pytest.param(set(re.findall(pattern, text)), id=page.name)]
+        found += [pytest.param(set(re.findall(pattern, prose(page))), id=page.name)]
     return found
 
 

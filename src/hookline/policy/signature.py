@@ -23,7 +23,7 @@ from hookline.errors import AuditError
 from .audit import AuditLog
 from .hash_chain import Head
 
-log = logging.getLogger("hookline.audit")
+log = logging.getLogger("hookline.policy.audit")
 
 NAMESPACE = "hookline-audit"
 SECONDS = 20.0

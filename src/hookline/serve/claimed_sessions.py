@@ -34,7 +34,7 @@ from .remote_channel import RemoteChannel
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
-log = logging.getLogger("hookline.worker")
+log = logging.getLogger("hookline.serve.worker")
 
 PAGE: Final = 32
 """How many messages of one session are read at a time."""

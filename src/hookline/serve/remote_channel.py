@@ -15,7 +15,7 @@ from .cluster.answer_batches import Gathering, Pieces
 from .cluster.items import Item, address, end_item, stream_item
 from .cluster.queue import End
 
-log = logging.getLogger("hookline.worker")
+log = logging.getLogger("hookline.serve.worker")
 
 
 class RemoteChannel(Channel):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from .settings import WorkerSettings
 
-log = logging.getLogger("hookline.worker")
+log = logging.getLogger("hookline.serve.worker")
 
 
 class _Again(BaseRetryStrategy):

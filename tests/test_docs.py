@@ -14,6 +14,12 @@ from typing import Any
 import pytest
 
 from hookline.cli.config import problems
+from hookline.config.schema import (
+    HooksSettings,
+    LimitsSettings,
+    PluginsSettings,
+    StreamingSettings,
+)
 from hookline.config.sections import SCALARS, known
 from hookline.hookspecs import CATALOG
 from hookline.runtime.app import Hookline
@@ -158,6 +164,14 @@ def prose(page: Path) -> str:
 def test_the_page_on_configuration_names_every_section():
     page = (ROOT / "docs" / "configuration.md").read_text()
     assert [name for name in known(()) if not re.search(rf"`\[?{name}[`.\]]", page)] == []
+
+
+def test_the_page_on_configuration_names_every_key_of_the_sections_that_it_describes():
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    models = {"limits": LimitsSettings, "plugins": PluginsSettings, "streaming": StreamingSettings}
+    for section, model in {**models, "hooks": HooksSettings}.items():
+        [row] = re.findall(rf"^\| `\[{section}\]` \|(.*)$", page, re.M)[:1]
+        assert [key for key in model.model_fields if f"`{key}`" not in row] == [], section
 
 
 def test_the_page_on_tools_names_every_builtin_tool_and_argument(app):

@@ -444,14 +444,19 @@ async def test_a_blocked_prompt_is_an_error_and_a_handled_one_an_answer():
 
 
 async def test_handlers_can_be_given_with_the_agent():
-    seen = []
+    seen: list[Any] = []
 
     def first(event: ToolCallEvent, ctx: HookContext) -> None:
         seen.append((event.tool_name, ctx.agent_id))
 
-    agent = Agent(calls("weather", {"city": "Rome"}), tools=[weather], hooks=[first], name="clerk")
+    agent = Agent(
+        calls("weather", {"city": "Rome"}),
+        tools=[weather],
+        hooks=[first, ("agent_end", lambda event: seen.append(event.type))],
+        name="clerk",
+    )
     await agent.run("hi")
-    assert seen == [("weather", "clerk")]
+    assert seen == [("weather", "clerk"), "agent_end"]
 
 
 @pytest.mark.parametrize(
@@ -566,6 +571,51 @@ async def test_guards_hold_through_two_generations_and_in_a_run_that_a_tool_star
 
     await outer.run("hi")
     assert seen == [("middle", 0), ("delegate", 1), ("shell", 2)]
+
+
+async def test_a_session_that_waits_for_its_own_tool_call_says_so():
+    agents: list[Agent[str]] = []
+
+    async def again(question: str) -> str:
+        """Ask in the same conversation."""
+        return (await agents[0].run(question, session="garden")).text
+
+    agents.append(Agent(calls("again", {"question": "?"}), tools=[again]))
+    [call] = (await agents[0].run("hi", session="garden")).tool_calls
+    assert "waits for the tool call that would continue it" in call.result
+
+
+async def test_a_named_session_under_two_parents_has_the_guards_of_each_in_turn():
+    started, ran = asyncio.Event(), []
+
+    async def shell(command: str) -> str:
+        """Run a command."""
+        started.set()
+        await asyncio.sleep(0)
+        ran.append(command)
+        return "ok"
+
+    child = Agent(calls("shell", {"command": "ls"}), tools=[shell], name="child")
+
+    async def delegate(task: str) -> str:
+        """Delegate."""
+        return (await child.run(task, session="shared")).text
+
+    def parent(name: str) -> Agent[str]:
+        return Agent(calls("delegate", {"task": "x"}, name=name), tools=[delegate])
+
+    loose, strict = parent("a"), parent("b")
+
+    @strict.on.tool_call(when="shell")
+    def never(event: ToolCallEvent) -> ToolCallEventResult:
+        return event.deny("never")
+
+    first = asyncio.create_task(loose.run("hi"))
+    await started.wait()
+    result = await strict.run("hi")
+    await first
+    assert ran == ["ls"]
+    assert any(decision.reason == "never" for decision in result.decisions)
 
 
 async def test_the_usage_of_a_child_counts_for_its_parent():
@@ -717,6 +767,12 @@ async def test_leaving_a_stream_early_cancels_the_run():
     assert (await Agent(says("ok")).run("hi")).text == "ok"
 
 
+async def test_an_error_of_a_stream_that_no_one_reads_is_not_reported_later():
+    async with Agent(ScriptedModel([Turn(error="overloaded")])).stream("hi") as stream:
+        await asyncio.wait([stream._task])
+    gc.collect()
+
+
 async def test_an_error_reaches_the_reader_of_a_stream():
     async with Agent(ScriptedModel([Turn(error="overloaded")])).stream("hi") as stream:
         with pytest.raises(HooklineError, match="overloaded"):
@@ -757,6 +813,17 @@ def test_a_coroutine_in_the_place_of_a_function_is_named():
         Agent("local", tools=[coroutine("Rome")])
     with pytest.raises(AgentUsage, match=r"pass `coroutine`, not `coroutine\(...\)`"):
         Agent("local", hooks=[coroutine("Rome")])
+
+
+def test_a_coroutine_in_the_place_of_a_handler_is_named():
+    with pytest.raises(HooklineError, match=r"pass `coroutine`, not `coroutine\(...\)`"):
+        Agent("local").on.tool_call(coroutine("Rome"))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("model", ["", " ", 5, None, ScriptedModel])
+def test_what_is_no_model_is_refused_at_once(model):
+    with pytest.raises(AgentUsage, match="an agent needs a model: a name such as 'openai:gpt-5'"):
+        Agent(model)
 
 
 def test_an_unknown_policy_is_named_with_the_nearest_one():

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from functools import partial
 from itertools import count
 from threading import RLock
+from types import CoroutineType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -158,6 +159,12 @@ class HookRegistry(HookCalls):
         if key is not None and found.spec.scope is None:
             raise RegistrationError(
                 f"hook {found.spec.name!r} carries no scope key, so a scoped handler would never run"
+            )
+        if isinstance(handler, CoroutineType):
+            handler.close()
+            name = handler.__name__
+            raise RegistrationError(
+                f"a handler is a function, not a coroutine: pass `{name}`, not `{name}(...)`"
             )
         if not callable(handler):
             raise RegistrationError(f"a handler must be callable, not {handler!r}")

@@ -28,7 +28,16 @@ from hookline.types import Part, text_of
 
 from .agent_app import AgentApp, AgentParts
 from .agent_loops import LoopScope, background
-from .agent_parts import hook_plugins, output_form, plain_policy, read_tools, register_handlers
+from .agent_parts import (
+    CONFIGURED,
+    PolicyDefault,
+    check_model,
+    hook_plugins,
+    output_form,
+    plain_policy,
+    read_tools,
+    register_handlers,
+)
 from .agent_setup import embed, one_app, run_command, settle
 from .agent_stream import AgentStream
 from .embedded import EmbeddedApp
@@ -63,10 +72,10 @@ class AgentOptions(TypedDict, total=False):
     tools: Iterable[Any]
     """Functions with annotations, `Tool`s, and other agents."""
     hooks: Iterable[Any]
-    """Handlers: functions whose first parameter is annotated with an event."""
+    """Handlers: functions whose first parameter is annotated with an event, or (hook, function)."""
     plugins: Iterable[object]
     """Objects or modules whose methods are marked with `@hookimpl`."""
-    policy: Policy | str | Mapping[str, Any] | None
+    policy: Policy | PolicyDefault | Mapping[str, Any] | None
     """Which tool calls run: `allow` (the default), `auto`, `ask`, `deny`, or a whole policy."""
     tape: TapeStore | None
     """Where conversations are kept; in memory by default."""
@@ -97,13 +106,13 @@ class Agent(Generic[T]):
         hooks: Iterable[Any] = (),
         plugins: Iterable[object] = (),
         output: Any = str,
-        policy: Policy | str | Mapping[str, Any] | None = None,
+        policy: Policy | PolicyDefault | Mapping[str, Any] | None = None,
         tape: TapeStore | None = None,
         limits: Limits | None = None,
         name: str | None = None,
     ) -> None:
         self.name = name or ""
-        self.model = model
+        self.model = check_model(model)
         self.instructions = instructions or ""
         self.output_type = output
         self._tools = read_tools(tools)
@@ -113,7 +122,7 @@ class Agent(Generic[T]):
         self._tape, self._limits = tape, limits
         self._scopes: dict[asyncio.AbstractEventLoop, LoopScope] = {}
         self._unnamed: deque[str] = deque()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._closed = False
         self._home: Callable[[AgentParts], AgentApp] | None = None
         """Makes the app of an agent that `from_home` made."""
@@ -133,7 +142,7 @@ class Agent(Generic[T]):
 
         It works in one event loop at a time. Everything else is as with an embedded agent.
         """
-        agent = Agent(model or "", **options)
+        agent = Agent(model or CONFIGURED, **options)
         agent._home = one_app(home, workspace)
         agent._parts  # noqa: B018  # the plugins stand before the handlers that follow
         return agent
@@ -143,9 +152,12 @@ class Agent(Generic[T]):
     @cached_property
     def hooks(self) -> Hooks:
         """The agent's registry of handlers and plugins. An exception in a gate's handler is a deny."""
-        hooks = Hooks(on_gate_error="deny")
-        register_handlers(hooks, self._given_hooks)
-        return hooks
+        with self._lock:
+            if "hooks" in self.__dict__:  # another thread was faster
+                return self.__dict__["hooks"]
+            hooks = self.__dict__["hooks"] = Hooks(on_gate_error="deny")
+            register_handlers(hooks, self._given_hooks)
+            return hooks
 
     @cached_property
     def _parts(self) -> AgentParts:
@@ -223,8 +235,9 @@ class Agent(Generic[T]):
         if parent is not None and channel is NOWHERE:
             channel = parent.channel
         try:
-            with recording(record), app.under(parent, name):
-                turn = await app.process(envelope(prompt, name, parent), channel, session_id=name)
+            async with app.under(parent, name):
+                with recording(record):
+                    turn = await app.process(envelope(prompt, name, parent), channel, session_id=name)
                 result = self._result(turn, record, prompt)
         finally:
             if session is None:

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from asyncio import AbstractEventLoop, Lock
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
+from hookline.errors import AgentUsage
 from hookline.types import AsyncStreamEvents, Prompt, State
 
 from .app import Hookline
@@ -42,7 +44,6 @@ class AgentParts:
 
     name: str
     model: str | Model
-    """A name, or a model object; in a home, an empty name leaves it to the settings."""
     instructions: str
     tools: Sequence[Tool]
     hooks: Hooks
@@ -69,6 +70,7 @@ class AgentApp(Hookline):
         self.parts = parts
         self.parents: dict[str, Parent] = {}
         """The agents whose guards hold in a session, because it runs inside one of their tool calls."""
+        self._under: WeakValueDictionary[str, Lock] = WeakValueDictionary()
         self.output = parts.output
         self.pipeline = RecordingPipeline(self)
 
@@ -113,18 +115,24 @@ class AgentApp(Hookline):
             ctx = replace(ctx, depth=parent.depth + 1, parent_session_id=parent.session_id)
         return replace(ctx, agent_id=self.parts.name) if self.parts.name else ctx
 
-    @contextmanager
-    def under(self, parent: Parent | None, session_id: str) -> Generator[None]:
-        """Let the guards of a parent hold in a session."""
+    @asynccontextmanager
+    async def under(self, parent: Parent | None, session_id: str) -> AsyncGenerator[None]:
+        """Let the guards of a parent hold in a session; another parent waits until it is free."""
         if parent is None:
             yield
             return
-        self.parents[session_id] = parent
-        try:
-            with parent.guarding(self.hooks, session_id):
-                yield
-        finally:
-            del self.parents[session_id]
+        if parent.waits_for(self, session_id):
+            raise AgentUsage(
+                f"session {session_id!r} waits for the tool call that would continue it: use another "
+                "session, or none"
+            )
+        async with self._under.setdefault(session_id, Lock()):
+            self.parents[session_id] = parent
+            try:
+                with parent.guarding(self.hooks, session_id):
+                    yield
+            finally:
+                del self.parents[session_id]
 
     async def forget(self, session_id: str) -> None:
         """Close a session that is not continued."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args, get_type_hints
 
 from hookline.errors import AgentUsage, DuplicateTool
 from hookline.hooks.errors import suggestion
@@ -63,9 +63,13 @@ def check_function(given: Any, what: str) -> None:
 
 def register_handlers(hooks: Hooks, given: Iterable[Any]) -> None:
     """Attach functions to the events that their first parameters are annotated with."""
-    for handler in given:
-        check_function(handler, "a handler in hooks=")
-        hooks.register(event_of(handler), handler)
+    for each in given:
+        if isinstance(each, tuple):
+            hook, handler = cast("tuple[Any, Any]", each)
+        else:
+            check_function(each, "a handler in hooks=")
+            hook, handler = event_of(each), each
+        hooks.register(hook, handler)
 
 
 def event_of(handler: Any) -> Any:
@@ -108,10 +112,25 @@ def output_form(kind: Any) -> OutputForm[Any] | None:
     return OutputForm(kind)
 
 
-DEFAULTS = ("allow", "auto", "ask", "deny")
+PolicyDefault: TypeAlias = Literal["allow", "auto", "ask", "deny"]
+DEFAULTS: Final[tuple[str, ...]] = get_args(PolicyDefault)
+CONFIGURED: Final = "configured"
+"""In place of a model, in an agent with a home: what the settings say."""
 
 
-def plain_policy(given: Policy | str | Mapping[str, Any] | None) -> Policy:
+def check_model(model: Any) -> Any:
+    """Refuse what is neither the name of a model nor a model."""
+    if isinstance(model, str) and model.strip():
+        return model
+    if isinstance(model, str | type) or not callable(getattr(model, "stream", None)):
+        raise AgentUsage(
+            f"an agent needs a model: a name such as 'openai:gpt-5' or 'local', or a model object, "
+            f"not {model!r}"
+        )
+    return model
+
+
+def plain_policy(given: Policy | PolicyDefault | Mapping[str, Any] | None) -> Policy:
     """The policy of an agent: by default every tool that it was given may be called."""
     from hookline.policy import Policy
 

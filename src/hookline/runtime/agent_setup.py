@@ -12,7 +12,7 @@ from hookline.errors import AgentUsage
 from hookline.hooks import hookimpl
 
 from .agent_app import AgentApp, AgentParts, HomeApp
-from .agent_parts import plain_policy
+from .agent_parts import CONFIGURED, plain_policy
 from .embedded import EmbeddedPlugin, SharedModel
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def one_app(home: Path | None, workspace: Path | None) -> Callable[[AgentParts],
     def make(parts: AgentParts) -> AgentApp:
         if not made:
             model = parts.model if isinstance(parts.model, str) else parts.model.name
+            model = "" if model == CONFIGURED else model
             app = HomeApp(
                 home=home,
                 workspace=workspace,

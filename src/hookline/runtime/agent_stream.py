@@ -34,9 +34,12 @@ class AgentStream(Generic[T]):
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        task = self._task
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # who leaves without the result does not want its error either
 
     async def __aiter__(self) -> AsyncIterator[StreamEvent]:
         while events := await self._feed.take():

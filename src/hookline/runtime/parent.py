@@ -48,6 +48,15 @@ class Parent:
         """The session of the tool call."""
         return self.call.session_id
 
+    def waits_for(self, app: Hookline, session_id: str) -> bool:
+        """Whether the parent, or one above it, is in a turn of this session."""
+        above: Parent | None = self
+        while above is not None:
+            if above.app is app and above.session_id == session_id:
+                return True
+            above = getattr(above.app, "parents", {}).get(above.session_id)
+        return False
+
     @property
     def depth(self) -> int:
         """How deep the parent itself is."""
@@ -82,11 +91,10 @@ class Parent:
             if session_id != self.session_id:
                 stack.callback(self.app.hooks.nest(session_id, within=self.session_id))
             scope = hooks.scope(session_id)
-            stack.callback(scope.close)
             for name in GATES:
                 hook = self.app.hooks[name]
                 if hook.count() and self.app.hooks is not hooks:
-                    scope.register(name, forwarded(hook), guard=True)
+                    stack.callback(scope.register(name, forwarded(hook), guard=True))
             yield
 
 

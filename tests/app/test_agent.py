@@ -469,6 +469,14 @@ async def test_a_policy_decides_which_tools_run(policy, runs):
     assert call.is_error is not runs
 
 
+async def test_a_budget_of_the_policy_counts_what_a_session_spends():
+    turns = [Turn(tool_calls=[Call("weather", {"city": "Rome"})])] * 3 + [Turn("done")]
+    policy = {"default": "allow", "packs": ["budgets"], "budgets": {"calls": 2}}
+    agent = Agent(ScriptedModel(turns), tools=[weather], policy=policy)
+    result = await agent.run("hi")
+    assert [call.is_error for call in result.tool_calls] == [False, False, True]
+
+
 async def test_the_hooks_of_a_turn_under_the_command_line_fire_in_an_agent(app):
     """The same plugin sees the same hooks, in the same order."""
     seen: dict[str, list[str]] = {}

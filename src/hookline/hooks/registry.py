@@ -160,14 +160,8 @@ class HookRegistry(HookCalls):
             raise RegistrationError(
                 f"hook {found.spec.name!r} carries no scope key, so a scoped handler would never run"
             )
-        if isinstance(handler, CoroutineType):
-            handler.close()
-            name = handler.__name__
-            raise RegistrationError(
-                f"a handler is a function, not a coroutine: pass `{name}`, not `{name}(...)`"
-            )
         if not callable(handler):
-            raise RegistrationError(f"a handler must be callable, not {handler!r}")
+            raise RegistrationError(not_a_handler(handler))
         for option in options.keys() - Options.__annotations__ if options else ():
             raise RegistrationError(
                 f"unknown option {option!r}{suggestion(option, Options.__annotations__)}"
@@ -400,6 +394,15 @@ class Registered(Protocol[P, R_co]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the handler."""
         ...
+
+
+def not_a_handler(given: Any) -> str:
+    """Say what is wrong with something that cannot be called."""
+    if isinstance(given, CoroutineType):
+        given.close()
+        name = given.__name__
+        return f"a handler is a function, not a coroutine: pass `{name}`, not `{name}(...)`"
+    return f"a handler must be callable, not {given!r}"
 
 
 def once(off: Off) -> Callable[[], bool]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hookline.models import Model
     from hookline.policy import Policy
     from hookline.tape import TapeStore
+    from hookline.tools.calls import Resolve
     from hookline.tools.registry import Registry
     from hookline.tools.runner import ToolRunner
     from hookline.tools.tool import Tool
@@ -83,9 +84,12 @@ class AgentApp(Hookline):
             self.hooks,
             self.tools,
             judge=self.judge,
-            approve=self.safeguards.approve,
+            approve=self._approve,
             record=self._record,
         )
+
+    async def _approve(self, request: dict[str, Any], resolve: Resolve | None) -> Ruling:
+        return await self.safeguards.approve(request, resolve)
 
     async def _record(self, action: dict[str, Any], rulings: Sequence[Ruling], outcome: str) -> None:
         notes = current_record()

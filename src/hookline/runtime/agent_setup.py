@@ -12,11 +12,11 @@ from hookline.errors import AgentUsage
 from hookline.hooks import hookimpl
 
 from .agent_app import AgentApp, AgentParts, HomeApp
-from .agent_parts import CONFIGURED, plain_policy
+from .agent_parts import CONFIGURED
 from .embedded import EmbeddedPlugin, SharedModel
 
 if TYPE_CHECKING:
-    from hookline.tape import TapeStore
+    from hookline.tape import Entry, TapeStore
 
 
 def embed(parts: AgentParts) -> None:
@@ -24,14 +24,21 @@ def embed(parts: AgentParts) -> None:
     from hookline.agent.run import Limits
     from hookline.tape.memory import MemoryTapeStore
 
-    parts.policy = parts.policy or plain_policy(None)
     parts.limits = parts.limits or Limits()
     parts.store = parts.store if parts.store is not None else MemoryTapeStore()
     parts.hooks.add(EmbeddedPlugin(parts), name="builtin")
-    if parts.policy.budget:  # here, since several apps may share these hooks
+    if (
+        parts.policy is not None and parts.policy.budget
+    ):  # here, since several apps may share these hooks
+        from hookline.policy import KINDS, Meter
         from hookline.policy.budgets import PLUGIN, BudgetGate
 
-        policy = parts.policy
+        policy, store = parts.policy, parts.store
+
+        async def entries(session_id: str, after: str | None) -> list[Entry]:
+            return await store.entries(session_id, kinds=KINDS, after=after)
+
+        policy.spending = policy.spending or Meter(entries).spent
         parts.hooks.add(BudgetGate(lambda: policy), name=PLUGIN)
 
 

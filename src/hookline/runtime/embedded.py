@@ -19,10 +19,14 @@ from hookline.system.recent import Recent
 from hookline.types import Envelope, Prompt, State, content_of, field_of
 
 from .agent_app import AgentApp, AgentParts
+from .agent_parts import plain_policy
 from .builtin import BuiltinPlugin
+from .safeguards import Safeguards
 
 if TYPE_CHECKING:
     from hookline.models import Model, ModelRequest
+    from hookline.policy import Policy
+    from hookline.policy.approvals import Approvals
     from hookline.tape import TapeStore
     from hookline.tools.registry import Registry
     from hookline.tools.tool import Tool
@@ -36,8 +40,6 @@ class EmbeddedApp(AgentApp):
 
     def __init__(self, parts: AgentParts) -> None:
         from hookline.models import Models
-        from hookline.policy.approval_storage import MemoryApprovals
-        from hookline.policy.approvals import SECONDS, Approvals
 
         place = home()
         model = parts.model if isinstance(parts.model, str) else parts.model.name
@@ -57,7 +59,12 @@ class EmbeddedApp(AgentApp):
         )
         self.take(parts)
         self.tracing.wanted = False
-        self.safeguards.approvals = Approvals(MemoryApprovals(), seconds=self.policy.seconds or SECONDS)
+        self.safeguards = EmbeddedSafeguards(self)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy that the agent was given; by default every tool that it has may be called."""
+        return self.parts.policy or plain_policy(None)
 
     @cached_property
     def tools(self) -> Registry:
@@ -74,6 +81,21 @@ class EmbeddedApp(AgentApp):
         plugin = self.hooks.pm.get_plugin("builtin")
         if isinstance(plugin, EmbeddedPlugin):
             plugin.forget(session_id)
+
+
+class EmbeddedSafeguards(Safeguards):
+    """Safeguards that keep approvals in memory."""
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        """The questions that wait for a person, and what people allowed."""
+        from hookline.policy.approval_storage import MemoryApprovals
+        from hookline.policy.approvals import SECONDS, Approvals
+
+        return Approvals(MemoryApprovals(), seconds=self._app.policy.seconds or SECONDS)
+
+    def _budgets(self) -> bool:
+        return False  # the agent has the gate of its budgets once, for all its apps
 
 
 class SharedModel:

@@ -43,7 +43,8 @@ IMPORTED = (
     "hookline.models.builtin", "hookline.models.scripted", "hookline.plugins.hook_files",
     "hookline.plugins.watcher", "hookline.policy", "hookline.ext.skills.plugin", "hookline.tape.open",
     "hookline.tape.sqlite.store", "hookline.ext.tools.fetch_url", "hookline.ext.tools.search_files",
-    "hookline.ext.tools.shell", "hookline.ext.skills.skills", "hookline.plugins.project", "watchfiles",
+    "hookline.ext.tools.shell", "hookline.ext.skills.skills", "hookline.plugins.project", "jsonschema",
+    "watchfiles",
 )  # fmt: skip
 """What a turn or a chat needs, and imports when it does."""
 MAIN = "from hookline.cli import main; main()"

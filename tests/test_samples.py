@@ -301,5 +301,5 @@ def test_the_picture_of_a_turn_has_every_hook_of_it_but_those_of_a_tool_call():
     [picture] = re.findall(r"^a message:.*?^```", (ROOT / "docs" / "turn.md").read_text(), re.S | re.M)
     shown = re.findall(r"[├└]─ ([a-z_:, ]+?)  |^(session_shutdown)", picture, re.M)
     named = {name for pair in shown for name in "".join(pair).split(", ")}
-    missing = [name for _, name in walk() if name in CATALOG and name not in named]
+    missing = [name for _, name in walk(CATALOG) if name in CATALOG and name not in named]
     assert {CATALOG[name].family for name in missing} <= {"tool", "plugin"}

@@ -29,7 +29,7 @@ class ReviewResult(EventResult):
     text: str | None = None
 
 
-@event(gate, family="review", match="author", fires="before a text is published")
+@event(gate, family="review", match="author", after="output", fires="before a text is published")
 @record
 class ReviewEvent(Event[ReviewResult]):
     """A text is about to be published."""
@@ -93,6 +93,9 @@ def test_the_command_line_shows_it(hooks, capsys):
     shown = capsys.readouterr().out
     assert "A text is about to be published." in shown
     assert "Reviewer" in shown
+    show(hooks, turn=True)
+    picture = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert picture[picture.index("output") + 1] == "review:text"
     show(hooks, "review:text", as_json=True)
     assert '"family": "review"' in capsys.readouterr().out
 

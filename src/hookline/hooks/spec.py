@@ -66,6 +66,7 @@ class SpecOptions(TypedDict, total=False):
     scope: str | None
     match: str | None
     fires: str
+    after: str
 
 
 class HookOptions(SpecOptions, total=False):
@@ -105,6 +106,8 @@ class HookSpec:
     doc: str = ""
     fires: str = ""
     """When it is called, in a phrase."""
+    after: str = ""
+    """The hook that it follows, which gives it a place in the picture of a turn."""
     event: type | None = None
     """The class of the event, if the hook's payload is one object."""
     withholds: tuple[str, ...] = ()

@@ -5,8 +5,10 @@ A string is a hook; a pair is a stretch with a name, a hook's or a plain one, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Union
+
+from hookline.hooks import Catalog
 
 Step = Union[str, "tuple[str, tuple[Step, ...]]"]
 
@@ -69,12 +71,10 @@ TURN: tuple[Step, ...] = (
 """Every door goes this way; after a failure inside the agent `agent_error`, then `on_error`."""
 
 
-def walk(steps: tuple[Step, ...] = TURN, depth: int = 0) -> Iterator[tuple[int, str]]:
-    """Every line of the picture, with how deep it stands."""
+def walk(catalog: Catalog, steps: Sequence[Step] = TURN, depth: int = 0) -> Iterator[tuple[int, str]]:
+    """Yield every line of the picture with its depth; a hook that says `after=` follows that one."""
     for step in steps:
-        if isinstance(step, str):
-            yield depth, step
-        else:
-            name, inner = step
-            yield depth, name
-            yield from walk(inner, depth + 1)
+        name, inner = (step, ()) if isinstance(step, str) else step
+        yield depth, name
+        yield from walk(catalog, inner, depth + 1)
+        yield from walk(catalog, [spec.name for spec in catalog.values() if spec.after == name], depth)

@@ -87,7 +87,7 @@ def payload(spec: HookSpec) -> tuple[Field[Any], ...]:
 
 def lifecycle(catalog: Catalog) -> str:
     """One turn as an indented diagram: the calls, and the use of their results."""
-    steps = [("    " * depth + name, catalog.get(name)) for depth, name in walk()]
+    steps = [("    " * depth + name, catalog.get(name)) for depth, name in walk(catalog)]
     names = max(len(name) for name, _ in steps)
     reducers = max(len(str(spec.reducer)) for _, spec in steps if spec)
     return "\n".join(

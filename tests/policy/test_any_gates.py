@@ -10,6 +10,7 @@ from hookline.events import ToolCallEventResult
 from hookline.policy import Policy
 from hookline.tools.runner import Requested, ToolCaller
 
+from ..effort import EFFORT
 from .test_faults import LONG, SHORT, taking
 
 words = st.sampled_from(["a", "b", "bad", "\uff42ad", "b\0d", "../bad", "", "a\nb"])
@@ -161,7 +162,7 @@ class World:
 
 
 @settings(
-    max_examples=150,
+    max_examples=50 * EFFORT,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

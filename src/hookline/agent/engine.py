@@ -1,18 +1,22 @@
 """The engine: one run of the agent, from a prompt to an answer.
 
-The loop runs in a task of its own, under an explicit session key; the stream that `start` gives is fed
-from it. Whoever reads the stream may be in another task, may stop reading (then the run is cancelled),
-and never runs the loop itself.
+The loop runs in a task of its own; `start` returns a stream that the task feeds. The reader may be in
+another task. If it stops reading, the run is cancelled.
+
+    start, _run          the whole run
+    _prepare             prompt, system prompt, and the beginning of the turn on the tape
+    _step                one model call, and the tool calls in its answer
+    _goes_on, _let_in    what keeps the agent going after an answer: steered messages, `agent_stop`
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterable
+from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from hookline.errors import Cancelled, LimitReached, OutputInvalid, TooManyCalls
+from hookline.errors import LimitReached, TooManyCalls
 from hookline.events import (
     AgentEndEvent,
     AgentErrorEvent,
@@ -26,7 +30,6 @@ from hookline.events import (
 )
 from hookline.hookspecs import Hooks
 from hookline.models import ContextOverflow, ModelRequest
-from hookline.specs import SideEffects
 from hookline.tools.arguments import ArgumentLimits
 from hookline.tools.context import during
 from hookline.tools.registry import Registry
@@ -38,32 +41,26 @@ from hookline.types import (
     Message,
     Prompt,
     StreamEvent,
-    ToolResultContent,
 )
 
 from .compactor import Compactor
 from .feed import Feed
-from .journal import TapeJournal, plain_content, plain_envelope
+from .journal import TapeJournal, plain_envelope, plain_message
 from .loops import LoopWatch
 from .model_call import Emit, FindModel, ModelAnswer, ModelCall
+from .recovery import OpenCalls, text_of
 from .retry import Retry
 from .run import AgentRun, new_hex
 
 if TYPE_CHECKING:
-    from .output import OutputForm
-
-INTERRUPTED = (
-    "this call was interrupted before its result was known; it may or may not have taken effect. "
-    "Check before you try again."
-)
-
+    pass
 
 Step: TypeAlias = Literal["more", "answered", "ended"]
-"""What a model turn leads to: another one, an answer, or an end that a tool asked for."""
+"""What follows a model call: another one, the end with an answer, or the end that a tool asked for."""
 
 
 class Engine:
-    """Runs agents: model turns through `ModelCall`, tool calls through the one runner."""
+    """Runs agents: model calls through `ModelCall`, tool calls through the tool runner."""
 
     def __init__(
         self, hooks: Hooks, tools: Registry, runner: ToolRunner, find_model: FindModel
@@ -89,53 +86,48 @@ class Engine:
         self._on_turn_end = hooks["on_turn_end"]
 
     def start(self, run: AgentRun) -> AsyncStreamEvents:
-        """Begin a run and give its stream; the run itself is the stream's state."""
-        feed = Feed()
-        run.task = asyncio.create_task(self._feed(run, feed), name=f"agent {run.ctx.session_id}")
-        return AsyncStreamEvents(read(feed, run), state=run)
+        """Start a run and return its stream, whose `state` is the run."""
+        run.feed, run.journal = Feed(), TapeJournal(run.tape)
+        run.task = asyncio.create_task(self._feed(run), name=f"agent {run.ctx.session_id}")
+        return AsyncStreamEvents(run.feed.read(run), state=run)
 
-    async def _feed(self, run: AgentRun, feed: Feed) -> None:
-        async def emit(event: StreamEvent) -> None:
-            if event.kind == "text":
-                run.unsaved.append(event.data["delta"])
-            feed.put(event)
-
+    async def _feed(self, run: AgentRun) -> None:
+        """Run the agent; its last event is the end or the error."""
         try:
             with during(None):  # an agent that a tool started is not bound by that tool's permissions
-                await self._run(run, emit)
+                await self._run(run)
             final = {"text": run.text, "usage": dict(run.usage), "finish_reason": "stop"}
-            feed.put(StreamEvent("final", final))
+            run.feed.put(StreamEvent("final", final))
         except Exception as error:
             run.error = error
             if self._error.live:
                 await self._error.fire(AgentErrorEvent(error), run.ctx)
-            feed.put(StreamEvent("error", {"error": error, "message": str(error)}))
+            run.feed.put(StreamEvent("error", {"error": error, "message": str(error)}))
         finally:
             run.steering.close()
-            feed.close()
+            run.feed.close()
 
-    async def _run(self, run: AgentRun, emit: Emit) -> None:
-        journal = TapeJournal(run.tape)
+    async def _run(self, run: AgentRun) -> None:
         turn = TurnContext(
             run.ctx.session_id,
             run.resume.turn_id if run.resume else run.turn_id,
             channel=run.ctx.channel,
         )
         move_to(turn)
-        await self._prepare(run, journal)
-        step: Step = "ended" if await self._take_up(run, journal, emit) else "more"
+        await self._prepare(run)
+        step: Step = "ended" if await self._take_up(run) else "more"
         if step == "more" and self._answered(run):
             step = "answered"
         index = run.resume.model_turns if run.resume else 0
         watch = LoopWatch(self._hooks)
-        while step == "more" or (step == "answered" and await self._goes_on(run, journal, emit)):
+        while step == "more" or (step == "answered" and await self._goes_on(run)):
             if index >= run.limits.steps:
                 raise LimitReached(
                     f"the agent stopped after {run.limits.steps} model turns without an answer"
                 )
-            await self._let_in(run, journal, emit)
+            await self._let_in(run)
             move_to(TurnContext(turn.session_id, turn.turn_id, index, channel=turn.channel))
-            step = await self._step(run, journal, emit, index, watch)
+            step = await self._step(run, index, watch)
             index += 1
             move_to(turn)
         if self._end.live:
@@ -145,8 +137,8 @@ class Engine:
 
     # --- before the loop ----------------------------------------------------------------------
 
-    async def _prepare(self, run: AgentRun, journal: TapeJournal) -> None:
-        """Everything before the first model turn; a resumed run has most of it behind it."""
+    async def _prepare(self, run: AgentRun) -> None:
+        """Do what comes before the first model call; a resumed run has most of it behind it."""
         run.messages = run.tape_context.messages(await run.tape.context_entries())
         if run.resume is not None:
             run.turn_id, run.system = run.resume.turn_id, run.resume.system
@@ -169,7 +161,7 @@ class Engine:
         if self._start.live:
             await self._start.fire(AgentStartEvent(), run.ctx)
         await self._show(message, run.ctx)
-        await journal.begin(
+        await run.journal.begin(
             plain_message(message),
             run.turn_id,
             run.envelope,
@@ -181,7 +173,7 @@ class Engine:
         )
 
     def _narrow(self, run: AgentRun, names: Iterable[str]) -> list[str]:
-        """Leave the agent only those of its tools that are named; gives them."""
+        """Leave the agent only the named tools; return them."""
         kept = frozenset(names)
         run.tools = frozenset(tool["name"] for tool in self._schemas(run) if tool["name"] in kept)
         return sorted(run.tools)
@@ -208,25 +200,24 @@ class Engine:
 
     # --- the loop -----------------------------------------------------------------------------
 
-    async def _step(
-        self, run: AgentRun, journal: TapeJournal, emit: Emit, index: int, watch: LoopWatch
-    ) -> Step:
-        """One model turn and its tools."""
+    async def _step(self, run: AgentRun, index: int, watch: LoopWatch) -> Step:
+        """Make one model call and the tool calls in its answer."""
         ctx = run.ctx
         if self._turn_start.live:
             await self._turn_start.fire(TurnStartEvent(index, time.time()), ctx)
         try:
-            answer = await self._ask(run, emit, index)
+            answer = await self._ask(run, index)
         except TooManyCalls as refusal:  # nothing of such an answer runs, or stays in the context
             run.unsaved.clear()
-            await self._say(run, journal, emit, str(refusal), {"sent_back_by": "limits.tool_calls"})
+            await self._say(run, str(refusal), {"sent_back_by": "limits.tool_calls"})
             return "more"
         run.messages.append(answer.message)
-        await journal.assistant(answer.message, answer.usage)
+        await run.journal.assistant(answer.message, answer.usage)
         run.unsaved.clear()
         run.count(answer.usage)
         run.check_budget()
-        outcomes = await self._call_tools(run, journal, emit, requests_of(answer))
+        calls = [Requested(c["id"], c["name"], c["arguments"]) for c in answer.tool_calls]
+        outcomes = await self._call_tools(run, calls)
         await watch.look(outcomes, ctx)
         if self._turn_end.live:
             results = [outcome.result for outcome in outcomes]
@@ -234,16 +225,17 @@ class Engine:
         if not answer.tool_calls:
             run.text = answer.text
             return "answered"
-        if finished(outcomes):
-            run.text = answer.text or text_of_content(outcomes[-1].content)
+        if all(outcome.terminate for outcome in outcomes):
+            run.text = answer.text or text_of(outcomes[-1].content)
             return "ended"
         return "more"
 
     # --- going on -----------------------------------------------------------------------------
 
-    async def _goes_on(self, run: AgentRun, journal: TapeJournal, emit: Emit) -> bool:
-        """Whether there is more to do after an answer: somebody joined, or `agent_stop` says so."""
-        if run.output is not None and not await self._has_form(run, run.output, journal, emit):
+    async def _goes_on(self, run: AgentRun) -> bool:
+        """Whether to go on after an answer: a message joined, or `agent_stop` sent the agent back."""
+        if (wrong := run.wrong_form()) is not None:
+            await self._say(run, wrong, {"sent_back_by": "output"})
             return True
         if not run.steering and self._stop.live and run.sent_back < run.limits.sent_back:
             event = AgentStopEvent(list(run.messages), run.text)
@@ -251,29 +243,12 @@ class Engine:
             if verdict.denied:
                 run.sent_back += 1
                 reason = verdict.reason or "You are not done yet. Go on."
-                await self._say(run, journal, emit, reason, {"sent_back_by": verdict.decided_by})
+                await self._say(run, reason, {"sent_back_by": verdict.decided_by})
                 return True
         return bool(run.steering)
 
-    async def _has_form(
-        self, run: AgentRun, output: OutputForm[Any], journal: TapeJournal, emit: Emit
-    ) -> bool:
-        """Whether an answer has its form; if not, tell the model what is wrong, a few times."""
-        try:
-            output.read(run.text)
-        except OutputInvalid as error:
-            run.misread += 1
-            if run.misread > run.limits.output_retries:
-                raise OutputInvalid(
-                    f"the model gave {run.misread} answers that are no {output.schema.name}: {error}"
-                ) from None
-            told = f"Your answer does not have the form that was asked for: {error}. Answer again."
-            await self._say(run, journal, emit, told, {"sent_back_by": "output"})
-            return False
-        return True
-
-    async def _let_in(self, run: AgentRun, journal: TapeJournal, emit: Emit) -> None:
-        """Take in the messages that joined since the last model call."""
+    async def _let_in(self, run: AgentRun) -> None:
+        """Add the messages that joined the run since the last model call."""
         for steered in run.steering.take():
             origin = {
                 "steered": True,
@@ -281,23 +256,21 @@ class Engine:
                 "identity": steered.identity.plain(),
             }
             run.joined_by(steered.identity)
-            await self._say(run, journal, emit, steered.prompt, origin)
-            journal.identity = run.identity
+            await self._say(run, steered.prompt, origin)
+            run.journal.identity = run.identity
             if not steered.joined.done():
                 steered.joined.set_result(True)
 
-    async def _say(
-        self, run: AgentRun, journal: TapeJournal, emit: Emit, prompt: Prompt, origin: dict[str, Any]
-    ) -> None:
-        """Add a user's message to a run that is under way."""
+    async def _say(self, run: AgentRun, prompt: Prompt, origin: dict[str, Any]) -> None:
+        """Add a user message to the run."""
         message: Message = {"role": "user", "content": prompt}
         run.messages.append(message)
         await self._show(message, run.ctx)
-        await journal.joined(plain_message(message), origin)
-        await emit(StreamEvent("user", {"content": message["content"]}))
+        await run.journal.joined(plain_message(message), origin)
+        await run.emit(StreamEvent("user", {"content": message["content"]}))
 
-    async def _ask(self, run: AgentRun, emit: Emit, index: int) -> ModelAnswer:
-        """One answer; a request that is too long is made once more with less context."""
+    async def _ask(self, run: AgentRun, index: int) -> ModelAnswer:
+        """Ask the model; if the request is too long, compact the context and ask again."""
 
         def ask(emit: Emit) -> Awaitable[ModelAnswer]:
             request = self._request(run, index)
@@ -309,14 +282,14 @@ class Engine:
         if self.compactor.is_due(run.model, run.messages, run.limits.compacting):
             await self._compact(run, "near the context limit")
         try:
-            return await self._retry.ask(ask, emit, run.ctx, run.limits.retry)
+            return await self._retry.ask(ask, run.emit, run.ctx, run.limits.retry)
         except ContextOverflow:
             if not await self._compact(run, "context overflow"):
                 raise
-            return await self._retry.ask(ask, emit, run.ctx, run.limits.retry)
+            return await self._retry.ask(ask, run.emit, run.ctx, run.limits.retry)
 
     async def _compact(self, run: AgentRun, why: str) -> bool:
-        """Make room in the context; whether there is more of it now."""
+        """Compact the context; return whether that made room."""
         run.on_phase("compaction")
         try:
             made = await self.compactor.make_room(
@@ -329,7 +302,7 @@ class Engine:
         return made is not None
 
     def _request(self, run: AgentRun, index: int) -> ModelRequest:
-        """What the model is asked; a forced tool call is forced once."""
+        """Build the request; a forced tool call is forced once."""
         return ModelRequest(
             model=run.model.name,
             messages=run.messages,
@@ -350,15 +323,13 @@ class Engine:
 
     # --- tools --------------------------------------------------------------------------------
 
-    async def _call_tools(
-        self, run: AgentRun, journal: TapeJournal, emit: Emit, requests: list[Requested]
-    ) -> list[ToolOutcome]:
-        """Admit the calls one after the other, run them together, answer in their order."""
+    async def _call_tools(self, run: AgentRun, requests: list[Requested]) -> list[ToolOutcome]:
+        """Admit the calls one after another, run them concurrently, return the outcomes in order."""
         if not requests:
             return []
         caller = ToolCaller(
             run.ctx,
-            journal,
+            run.journal,
             run.workspace,
             run.state,
             run.limits.tool_seconds,
@@ -373,7 +344,7 @@ class Engine:
         else:
             outcomes = await self._together(admitted, caller, run.limits.parallel_tools)
         for outcome in outcomes:
-            await self._answer_call(run, outcome, emit)
+            await self._answer_call(run, outcome)
         return outcomes
 
     async def _together(
@@ -392,7 +363,7 @@ class Engine:
             raise several.exceptions[0] from None  # the others were cancelled for its sake
         return [task.result() for task in tasks]
 
-    async def _answer_call(self, run: AgentRun, outcome: ToolOutcome, emit: Emit) -> None:
+    async def _answer_call(self, run: AgentRun, outcome: ToolOutcome) -> None:
         message: Message = {
             "role": "tool",
             "tool_call_id": outcome.call.id,
@@ -403,13 +374,9 @@ class Engine:
             message["is_error"] = True
         run.messages.append(message)
         await self._show(message, run.ctx)
-        data = {
-            "id": outcome.call.id,
-            "name": outcome.call.name,
-            "content": outcome.content,
-            "is_error": outcome.is_error,
-        }
-        await emit(StreamEvent("tool_result", data))
+        call, content = outcome.call, outcome.content
+        data = {"id": call.id, "name": call.name, "content": content, "is_error": outcome.is_error}
+        await run.emit(StreamEvent("tool_result", data))
 
     async def _show(self, message: Message, ctx: HookContext) -> None:
         if self._message_start.live:
@@ -417,102 +384,13 @@ class Engine:
         if self._message_end.live:
             await self._message_end.fire(MessageEndEvent(message), ctx)
 
-    # --- after a crash ------------------------------------------------------------------------
-
-    async def _take_up(self, run: AgentRun, journal: TapeJournal, emit: Emit) -> bool:
-        """Finish the tool calls that a crash left open; whether the run is done with them.
-
-        A call that had not started is made now. One that may have run is made again only where that
-        does no harm; otherwise the model is told that it was interrupted.
-        """
-        cut = run.resume
-        last = cut.last_message if cut else None
-        if cut is None or last is None or last["role"] != "assistant" or not last.get("tool_calls"):
+    async def _take_up(self, run: AgentRun) -> bool:
+        """Finish the tool calls of an interrupted turn; return whether the run ends with them."""
+        calls = OpenCalls.of(run, self.tools)
+        if calls is None:
             return False
-        open_calls = [c for c in last["tool_calls"] if c["id"] not in cut.results]
-        run.messages = [
-            m for m in run.messages if m.get("tool_call_id") not in {c["id"] for c in open_calls}
-        ]
-        again: list[Requested] = []
-        for call in open_calls:
-            started = call["id"] in cut.started_calls and not self._harmless(call["name"])
-            if started or call.get("redacted"):  # its real arguments were not kept
-                await self._interrupted(run, journal, call, emit)
-            else:
-                again.append(Requested(call["id"], call["name"], call["arguments"]))
-        await self._call_tools(run, journal, emit, again)
-        ids = {call["id"] for call in last["tool_calls"]}
-        entries = await run.tape.context_entries()
-        results = [
-            e.payload for e in entries if e.payload.get("tool_call_id") in ids and "ran" in e.payload
-        ]
-        if not all(result["terminate"] for result in results):
-            return False
-        run.text = str(last["content"]) or text_of_content(results[-1]["content"])
-        return True
-
-    def _harmless(self, name: str) -> bool:
-        """Whether a tool may run twice: it only reads, or it knows its own repetitions."""
-        if name not in self.tools:
-            return False
-        spec = self.tools.get(name).spec
-        return spec.side_effects in (SideEffects.none, SideEffects.read) or bool(spec.idempotency_key)
-
-    async def _interrupted(
-        self, run: AgentRun, journal: TapeJournal, call: dict[str, Any], emit: Emit
-    ) -> None:
-        result = ToolResultContent(call["id"], call["name"], INTERRUPTED, is_error=True)
-        await journal.tool_result(result, ran=True, terminate=False, rulings=[])
-        message: Message = {
-            "role": "tool", "tool_call_id": call["id"], "name": call["name"], "content": INTERRUPTED,
-            "is_error": True,
-        }  # fmt: skip
-        run.messages.append(message)
-        await self._show(message, run.ctx)
-        data = {"id": call["id"], "name": call["name"], "content": INTERRUPTED, "is_error": True}
-        await emit(StreamEvent("tool_result", data))
-
-
-async def read(feed: Feed, run: AgentRun) -> AsyncIterator[StreamEvent]:
-    """What the run's task has put in the feed; leaving early cancels the run."""
-    task = run.task
-    assert task is not None
-    try:
-        while events := await feed.take():
-            for event in events:
-                yield event
-        try:
-            await task
-        except asyncio.CancelledError:
-            if run.cancelled:
-                raise Cancelled("parked" if run.parked else "cancelled") from None
-            raise
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-
-def requests_of(answer: ModelAnswer) -> list[Requested]:
-    """The tool calls of an answer."""
-    return [Requested(c["id"], c["name"], c["arguments"]) for c in answer.tool_calls]
-
-
-def finished(outcomes: list[ToolOutcome]) -> bool:
-    """Whether every result of a batch says that no further model call is wanted."""
-    return bool(outcomes) and all(outcome.terminate for outcome in outcomes)
-
-
-def plain_message(message: Message) -> Message:
-    """A message as JSON, for the tape."""
-    content = message["content"]
-    if isinstance(content, str) or all(isinstance(part, dict) for part in content):
-        return message
-    return {**message, "content": plain_content(content)}
-
-
-def text_of_content(content: Any) -> str:
-    """The text of a result, whatever it is made of."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(str(getattr(part, "text", "")) for part in content)
+        for outcome in calls.interrupted:
+            await run.journal.tool_result(outcome.result, ran=True, terminate=False, rulings=[])
+            await self._answer_call(run, outcome)
+        await self._call_tools(run, calls.again)
+        return await calls.end(run)

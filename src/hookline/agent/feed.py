@@ -1,16 +1,22 @@
-"""A feed: what a run has said, on its way to the one who reads it."""
+"""`Feed`: the events of a run, on their way to its reader."""
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, Future, get_running_loop
+from asyncio import AbstractEventLoop, CancelledError, Future, gather, get_running_loop
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
+from hookline.errors import Cancelled
 from hookline.types import StreamEvent
+
+if TYPE_CHECKING:
+    from .run import AgentRun
 
 
 class Feed:
     """Events in order, for one reader.
 
-    It does what a queue does, for less: it is asked for every piece of every answer.
+    A queue would do, but costs more, and every piece of every answer passes here.
     """
 
     __slots__ = ("_closed", "_events", "_loop", "_waiter")
@@ -27,7 +33,7 @@ class Feed:
         self._wake()
 
     def close(self) -> None:
-        """Let the reader end when it has read what is there."""
+        """End the stream after the events that are there."""
         self._closed = True
         self._wake()
 
@@ -39,9 +45,28 @@ class Feed:
                 waiter.set_result(None)
 
     async def take(self) -> list[StreamEvent]:
-        """Everything that is there, when something is; nothing at the end."""
+        """Wait for events and return all that are there; an empty list is the end."""
         while not self._events and not self._closed:
             self._waiter = self._loop.create_future()
             await self._waiter
         events, self._events = self._events, []
         return events
+
+    async def read(self, run: AgentRun) -> AsyncIterator[StreamEvent]:
+        """Yield the events of a run until it ends; leaving early cancels the run."""
+        task = run.task
+        assert task is not None
+        try:
+            while events := await self.take():
+                for event in events:
+                    yield event
+            try:
+                await task
+            except CancelledError:
+                if run.cancelled:
+                    raise Cancelled("parked" if run.parked else "cancelled") from None
+                raise
+        finally:
+            if not task.done():
+                task.cancel()
+                await gather(task, return_exceptions=True)

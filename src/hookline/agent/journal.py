@@ -211,6 +211,14 @@ async def cut_off_turn(tape: Tape, *, imported: bool = False) -> CutOffTurn | No
     return CutOffTurn(begun["turn_id"], envelope, identity, system, entries, begun.get("tools"))
 
 
+def plain_message(message: Message) -> Message:
+    """Return a message as JSON, for the tape."""
+    content = message["content"]
+    if isinstance(content, str) or all(isinstance(part, dict) for part in content):
+        return message
+    return {**message, "content": plain_content(content)}
+
+
 def plain_content(content: Content) -> Any:
     """Content as JSON: text stays text, pictures and sounds are kept in base 64."""
     return content if isinstance(content, str) else [plain_part(part) for part in content]

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hookline.errors import LimitReached
+from hookline.errors import LimitReached, OutputInvalid
 from hookline.models import Model
 from hookline.system.retry import RetryPolicy
 from hookline.tape import Tape, TapeContext, TapeError
-from hookline.types import NOBODY, HookContext, Identity, Message, Prompt
+from hookline.types import NOBODY, HookContext, Identity, Message, Prompt, StreamEvent
 
 from .compactor import Compacting
+from .feed import Feed
 from .journal import CutOffTurn, TapeJournal
 from .segments import WHOLE, Streaming
 from .steering import Steering
@@ -95,6 +96,10 @@ class AgentRun:
     """The sessions above this one, the person's first."""
     on_phase: Callable[[Literal["turn", "compaction"]], None] = nobody_minds
 
+    journal: TapeJournal = field(init=False, repr=False, compare=False)
+    """Writes on the tape, from the start of the run on."""
+    feed: Feed = field(init=False, repr=False, compare=False)
+    """The events for the reader, from the start of the run on."""
     steering: Steering = field(default_factory=Steering)
     system: str = ""
     messages: list[Message] = field(default_factory=list[Message])
@@ -110,6 +115,12 @@ class AgentRun:
     cancelled: bool = False
     parked: bool = False
     """Stopped to be continued: the tape does not say that the turn ended."""
+
+    async def emit(self, event: StreamEvent) -> None:
+        """Pass an event to the reader."""
+        if event.kind == "text":
+            self.unsaved.append(event.data["delta"])
+        self.feed.put(event)
 
     async def cancel(self, *, park: bool = False) -> bool:
         """Stop the run, its tools and subagents with it; whether it was still going."""
@@ -146,6 +157,22 @@ class AgentRun:
         allowed = self.limits.tokens
         if allowed is not None and self.tokens > allowed:
             raise LimitReached(f"the agent used {self.tokens} tokens; it may use {allowed}")
+
+    def wrong_form(self) -> str | None:
+        """Return what to tell a model whose answer does not have its form; None if it has."""
+        if self.output is None:
+            return None
+        try:
+            self.output.read(self.text)
+        except OutputInvalid as error:
+            self.misread += 1
+            if self.misread > self.limits.output_retries:
+                name = self.output.schema.name
+                raise OutputInvalid(
+                    f"the model gave {self.misread} answers that are no {name}: {error}"
+                ) from None
+            return f"Your answer does not have the form that was asked for: {error}. Answer again."
+        return None
 
     @property
     def tokens(self) -> int:

@@ -120,7 +120,6 @@ class Hookline:
         self.channel: Channel = NOWHERE
         """The channel of what happens outside of messages; `running` sets it."""
         self.sessions = Sessions(self)
-        self.pipeline = Pipeline(self)
         self._store: TapeStore | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -321,6 +320,11 @@ class Hookline:
         from .subagents import Subagents
 
         return Subagents(self)
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The stages of a turn."""
+        return Pipeline(self)
 
     @cached_property
     def engine(self) -> Engine:

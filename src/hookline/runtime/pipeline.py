@@ -50,7 +50,7 @@ from .turn import (
     StreamedAnswer,
     TurnResult,
     echo,
-    one_chunk,
+    model_stream,
     parts_of,
     with_content,
     with_context,
@@ -279,7 +279,7 @@ class Pipeline:
 
     async def _run_model(self, turn: ActiveTurn, prompt: Prompt, state: State) -> str:
         """Stream the answer to the channel; return the text that `output` releases."""
-        events = await self._model_stream(prompt, turn.session_id, state)
+        events = await model_stream(self._hooks, prompt, turn.session_id, state)
         output = self._hooks[OutputEvent]
         held = output.count() > 0 and not self._shows_segments(events.state)
         answer = StreamedAnswer(turn.channel.stream if turn.channel.streams else None, held=held)
@@ -304,26 +304,6 @@ class Pipeline:
         limits: Limits | None = getattr(run, "limits", None)
         judged = self._hooks["model_result"].count() > 0
         return limits is not None and limits.streaming.segment > 0 and judged
-
-    async def _model_stream(self, prompt: Prompt, session_id: str, state: State) -> AsyncStreamEvents:
-        """Return the stream of the newest plugin that answers `run_model_stream` or `run_model`.
-
-        The two hooks are walked together, in one order: the builtin plugin's stream never shadows the
-        text of a newer plugin.
-        """
-        streams, texts = self._hooks["run_model_stream"], self._hooks["run_model"]
-        if not texts.count():
-            answer = await streams.fire(prompt, session_id, state)
-            if answer is not None:
-                return answer
-        both = [*streams.run_order(session_id), *texts.run_order(session_id)]
-        for impl in sorted((i for i in both if not i.wrapper), key=lambda i: i.sort_key):
-            hook = streams if impl.spec is streams.spec else texts
-            only = hook.only([impl, *(i for i in both if i.wrapper)])
-            answer = await only(prompt=prompt, session_id=session_id, state=state)
-            if answer is not None:
-                return answer if hook is streams else one_chunk(answer)
-        raise NotRunning("no plugin answers run_model_stream or run_model: is the builtin loaded?")
 
     async def start_run(self, prompt: Prompt, session_id: str, state: State) -> AsyncStreamEvents:
         """Start the agent run of the turn that holds a session, and return its stream.
@@ -377,8 +357,8 @@ class Pipeline:
             for added in await hook.fire(event, self._context(turn)):
                 result.parts.extend(added.parts or ())
             if result.parts:
-                added = echo(turn.message, result.session_id, "")
-                await turn.channel.send({**added, "parts": list(result.parts)})
+                answer = echo(turn.message, result.session_id, "")
+                await turn.channel.send({**answer, "parts": list(result.parts)})
         if turn.channel.streams:
             await finished(turn.channel.stream(StreamEvent("end", {"result": result})))
 

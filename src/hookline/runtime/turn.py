@@ -9,7 +9,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from hookline.channel import NOWHERE, Channel, finished
-from hookline.errors import BadInput
+from hookline.errors import BadInput, NotRunning
 from hookline.turn_context import TurnContext, new_turn
 from hookline.types import (
     NOBODY,
@@ -20,6 +20,7 @@ from hookline.types import (
     ImagePart,
     Part,
     Prompt,
+    State,
     StreamEvent,
     TextPart,
     address_of,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from hookline.agent.engine import Engine
     from hookline.agent.journal import CutOffTurn
     from hookline.agent.run import AgentRun
+    from hookline.hookspecs import Hooks
 
 Listener = Callable[[StreamEvent], Any]
 """Receives each event of a stream as it arrives; may be async."""
@@ -181,6 +183,29 @@ class StreamedAnswer:
         if self._hold and self._listener is not None:
             for event in kept:
                 await finished(self._listener(event))
+
+
+async def model_stream(
+    hooks: Hooks, prompt: Prompt, session_id: str, state: State
+) -> AsyncStreamEvents:
+    """Return the stream of the newest plugin that answers `run_model_stream` or `run_model`.
+
+    The two hooks are walked together, in one order: the builtin plugin's stream never shadows the
+    text of a newer plugin.
+    """
+    streams, texts = hooks["run_model_stream"], hooks["run_model"]
+    if not texts.count():
+        answer = await streams.fire(prompt, session_id, state)
+        if answer is not None:
+            return answer
+    both = [*streams.run_order(session_id), *texts.run_order(session_id)]
+    for impl in sorted((i for i in both if not i.wrapper), key=lambda i: i.sort_key):
+        hook = streams if impl.spec is streams.spec else texts
+        only = hook.only([impl, *(i for i in both if i.wrapper)])
+        answer = await only(prompt=prompt, session_id=session_id, state=state)
+        if answer is not None:
+            return answer if hook is streams else one_chunk(answer)
+    raise NotRunning("no plugin answers run_model_stream or run_model: is the builtin loaded?")
 
 
 def one_chunk(text: str) -> AsyncStreamEvents:

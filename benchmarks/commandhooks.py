@@ -60,8 +60,7 @@ class Row:
         (self.folder / "home" / ".claude" / "settings.json").write_text(json.dumps(settings))
         self.app = Hookline(home=self.folder / "hookline", workspace=self.folder)
         self.app.load_hooks(packages=False)
-        plugin: Any = self.app.hooks.pm.get_plugin("command-hooks")
-        plugin.home = self.folder / "home"
+        self.app.user_home = self.folder / "home"
         self.words = [shell(), "-c", self.command]
         about = {"session_id": "s", "transcript_path": "x" * 60, "cwd": str(self.folder)}
         asked = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": INPUT}

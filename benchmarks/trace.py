@@ -37,6 +37,8 @@ from typing import Any
 from common import Check, environment, print_environment, print_outcomes, progress
 from rows import make_handler
 
+from hookline.observe.trace.tracing import Tracing
+
 LEVELS = ("off", "decisions", "full")
 LIMITS = {"decisions": 3.0, "full": 15.0}
 TURNS = 60  # after which what waits is kept
@@ -119,12 +121,12 @@ async def opened(level: str, observers: int) -> AsyncGenerator[tuple[Turn, Flush
                 app.hooks.register(name, make_handler(0, "sync", ", ".join(parameters), "return None"))
 
             async def flush() -> None:
-                if app.tracing.tracer is not None:
-                    await app.tracing.tracer.flush()
+                if Tracing.of(app).tracer is not None:
+                    await Tracing.of(app).tracer.flush()
 
             yield turn, flush
             if level != "off":
-                trace = await (await app.tracing.store()).read()
+                trace = await (await Tracing.of(app).store()).read()
                 assert trace.records, "nothing was traced"
 
 

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from hookline import hookimpl
-from hookline.ext.stores import DocStore
+from hookline.ext.stores import DocStore, Stores
 from hookline.models import Call, ScriptedModel, Turn
 from hookline.runtime.app import Hookline
 from hookline.specs import StoreSpec
@@ -15,21 +15,21 @@ from hookline.tools import ToolContext, tool
 @tool(side_effects="write", permissions=["db.notes:write"], registry=None)
 async def note(text: str, ctx: ToolContext) -> str:
     """Keep a note."""
-    await ctx.app.stores.get("notes", DocStore).add("notes", {"text": text})
+    await Stores.of(ctx.app).get("notes", DocStore).add("notes", {"text": text})
     return "kept"
 
 
 @tool(side_effects="read", permissions=["db.notes:read"], registry=None)
 async def find(words: str, ctx: ToolContext) -> list[str]:
     """Find notes by their words."""
-    found = await ctx.app.stores.get("notes", DocStore).search(words)
+    found = await Stores.of(ctx.app).get("notes", DocStore).search(words)
     return [document.data["text"] for document in found]
 
 
 @tool(side_effects="read", permissions=["db.notes:read"], registry=None)
 async def tidy(ctx: ToolContext) -> str:
     """Delete notes, which nobody allowed."""
-    await ctx.app.stores.get("notes", DocStore).delete("notes", ["1"])
+    await Stores.of(ctx.app).get("notes", DocStore).delete("notes", ["1"])
     return "tidied"
 
 

@@ -51,6 +51,11 @@ those of an extension in its `errors.py`, and everything else here:
     - TapeCorrupt
     - NotATape
     - TapeVersionMismatch
+  - StoreError
+    - StoreClosed
+    - StoreUnavailable
+      - StoreLocked
+    - StoreDamaged
   - PolicyError
     - ApprovalError
   - AuditError
@@ -408,6 +413,32 @@ class NotATape(TapeError, ValueError):
 
 class TapeVersionMismatch(TapeError, ValueError):
     """The tape has the format of another version of Hookline."""
+
+
+# --- Stores ---
+
+
+class StoreError(HooklineError):
+    """The root of every error of the stores."""
+
+
+class StoreClosed(StoreError, RuntimeError):
+    """The store was closed."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the store {path} was closed; ask for it again inside `app.running()`")
+
+
+class StoreUnavailable(StoreError, OSError):
+    """The file cannot be opened, read or written."""
+
+
+class StoreLocked(StoreUnavailable, TimeoutError):
+    """Another process held the file for too long."""
+
+
+class StoreDamaged(StoreError, ValueError):
+    """The file is damaged, or is something else."""
 
 
 # --- Policy ---

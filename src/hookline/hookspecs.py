@@ -27,6 +27,7 @@ from collections.abc import AsyncIterable
 from dataclasses import field
 from functools import partial
 from os import urandom
+from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
@@ -278,9 +279,28 @@ class PluginHooks(Family, name="plugin"):
     def register_packs(self) -> list[Any] | None:
         """Provide policy packs."""
 
+    @bootstrap(fires="once, when the models are first asked for")
+    def register_models(self) -> list[Any] | None:
+        """Provide providers of models, by which `NAME:MODEL` becomes a model."""
+
+    @bootstrap(fires="once per gateway, when its channels are set up")
+    def register_channels(self) -> list[Any] | None:
+        """Provide channels of the gateway, which get its services when they are enabled."""
+
     @bootstrap(fires="once, when the slash commands are gathered")
     def register_commands(self) -> list[Any] | None:
         """Provide slash commands for chat and channels."""
+
+    @hookspec(
+        notify,
+        order=OLDEST,
+        errors=SKIP,
+        fires="at the start and after each reload, when settings and hook files are read",
+    )
+    def resources_loaded(
+        self, skill_paths: list[Path], reason: Literal["startup", "reload"]
+    ) -> Answer[None]:
+        """Read again what depends on files; `skill_paths` are those that plugins named."""
 
     @lifecycle(fires="once, after all plugins are registered")
     def hookline_startup(self, pm: PluginManager) -> Answer[None]:

@@ -64,6 +64,7 @@ class Provides(StrEnum):
     pack = "pack"
     trigger = "trigger"
     channel = "channel"
+    model = "model"
     command = "command"
     cli = "cli"
 
@@ -163,6 +164,9 @@ class PluginManifest(Spec):
     """Lower comes first on the hooks that run oldest first."""
     required: bool = False
     """Whether nothing runs without this plugin, once it was installed."""
+    settings: dict[str, str] = Field(default_factory=dict[str, str])
+    """The sections of the settings that it reads, each with the pydantic model that has its form, as
+    `module:Class`; empty for a section of any form. It is imported when the section is checked."""
 
     @field_validator("requires")
     @classmethod

@@ -488,7 +488,7 @@ async def test_the_hooks_of_a_turn_under_the_command_line_fire_in_an_agent(app):
     app.tools.add(tool(weather, name="weather"))
     app.models.add(calls("weather", {"city": "Rome"}))
     app.model = "scripted"
-    app.tracing.wanted = False
+    app.passive = True
     watch(app.hooks, "app")
     async with app.running():
         await app.process({"content": "hi"})

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import typer
 
-from hookline.cli.root import create_app, outlined
+from hookline.cli.root import add_root_options, outlined
 from hookline.hooks import hookimpl
 from hookline.runtime.app import Hookline
 
@@ -88,7 +88,8 @@ def test_it_says_and_does_what_was_declared(cli, capsys, words):
 
 
 def test_commands_that_are_not_named_are_not_looked_into(capsys):
-    cli = create_app(lambda: None)
+    cli = typer.Typer(add_completion=False, rich_markup_mode=None)
+    add_root_options(cli, lambda: None)
 
     @cli.command()
     def broken(value: "Nowhere") -> None:  # noqa: F821  # pyright: ignore

@@ -12,6 +12,7 @@ from hookline.events import ToolCallEvent
 from hookline.ext.command_hooks.matcher import Matcher, ToolCondition
 from hookline.ext.command_hooks.names import shown_input, taken_input
 from hookline.ext.command_hooks.settings import read_table
+from hookline.observe.trace.tracing import Tracing
 
 
 async def judged(app, tool="shell", **arguments):
@@ -67,7 +68,7 @@ from hookline.runtime.app import Hookline
 async def main(folder):
     app = Hookline(home=folder, workspace=folder)
     app.load_hooks(packages=False)
-    app.hooks.pm.get_plugin("command-hooks").home = folder
+    app.user_home = folder
     async with app.running():
         print(*(name for name in sys.modules if name.startswith("hookline.ext.command_hooks.")))
         print(app.hooks["tool_call"].live or app.hooks["input"].live or app.hooks["model_call"].live)
@@ -362,7 +363,7 @@ async def test_a_command_hook_is_placed_by_its_file_and_line(app, places, text, 
     async with app.running():
         event = ToolCallEvent("c1", "shell", {"command": "true"})
         assert (await app.hooks.call(event, app.context("s"))).denied
-        traces = await app.tracing.store()
+        traces = await Tracing.of(app).store()
         (kept,) = [r for r in (await traces.read()).records if r.name == "tool_call"]
         attached = [*app.hooks["tool_call"].run_order(), *app.hooks["agent_stop"].run_order()]
     (own,) = [each for each in kept.handlers if each.by == "command hooks"]

@@ -22,7 +22,7 @@ def again(app, **more) -> Hookline:
     """A later start in the same place."""
     made = Hookline(home=app.home, workspace=app.workspace, policy=Policy(default="allow"), **more)
     made.load_hooks(packages=False)
-    made.hooks.pm.get_plugin("command-hooks").home = app.home.parent
+    made.user_home = app.home.parent
     return made
 
 
@@ -117,7 +117,7 @@ class TestTrust:
 
     async def test_in_the_users_home_the_settings_are_the_users(self, app, places):
         deny(places)
-        app.hooks.pm.get_plugin("command-hooks").home = app.workspace
+        app.user_home = app.workspace
         assert (await judged(app)).denied
 
     async def test_a_change_while_it_runs_keeps_what_was_trusted(self, app, places):

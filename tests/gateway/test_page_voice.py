@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hookline.events import MessageReceiveEvent, MessageReceiveResult
+from hookline.ext.voice import Voice
 from hookline.models import ScriptedModel, Turn
 from hookline.types import AudioPart
 
@@ -68,7 +69,7 @@ async def test_a_recording_reaches_the_gateway(tmp_path):
 async def test_a_recorded_question_is_answered_by_sound(tmp_path):
     turns = [Turn(text="The capital of France is Paris.", match="(?i)capital.*france")]
     async with serving(tmp_path, ScriptedModel(turns)) as house:
-        said = await house.app.voice.say("What is the capital of France?", form="wav")
+        said = await Voice.of(house.app).say("What is the capital of France?", form="wav")
         source = tmp_path / "speech.wav"
         source.write_bytes(said.data)
         with wave.open(str(source)) as file:

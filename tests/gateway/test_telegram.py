@@ -10,6 +10,7 @@ import pytest
 from hookline.errors import GatewayError
 from hookline.events import MessageReceiveResult, ToolCallEventResult
 from hookline.ext.telegram.settings import TelegramSettings
+from hookline.ext.voice import Voice
 from hookline.hooks import hookimpl
 from hookline.models import ScriptedModel
 from hookline.models.script import Fault, Turn
@@ -534,7 +535,7 @@ async def test_a_voice_message_is_understood_and_answered_by_voice(bot, telegram
 
     model = scripted("The lights are on.")
     async with bot():
-        spoken = await app.voice.say("turn on the kitchen lights", form="ogg")
+        spoken = await Voice.of(app).say("turn on the kitchen lights", form="ogg")
         telegram.files["v1"] = spoken.data
         sound = {"file_id": "v1", "file_unique_id": "v1", "duration": 2, "mime_type": "audio/ogg"}
         await telegram.say(voice=sound)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 from agent_hooks import (
     ApprovalResolver,
@@ -148,8 +148,7 @@ class HooklineHarness(Channel):
         config = Config.load(folder, workspace=folder, environ={})
         app = Hookline(home=folder, workspace=folder, limits=limits, config=config)
         app.load_hooks(packages=False)
-        for name in ("skills", "command-hooks"):  # nothing of whoever runs this
-            cast("Any", app.hooks.pm.get_plugin(name)).home = folder
+        app.user_home = folder  # nothing of whoever runs this
         app.tools = Registry(self._tool(tool) for tool in self._scenario.tools.values())
         app.models.add(ScriptedModel([turn_of(said["respond"]) for said in self._script]))
         app.model = "scripted"

@@ -9,10 +9,8 @@ import pytest
 
 from hookline.agent.run import Limits
 from hookline.agent.segments import Streaming
-from hookline.config import ConfigError
-from hookline.errors import Blocked
+from hookline.errors import Blocked, LoadFailed
 from hookline.events import ToolCallEventResult
-from hookline.ext.interceptors.errors import InterceptorError
 from hookline.models.script import Call, Turn
 from hookline.runtime.subagents import Task
 from hookline.testing import RecordingChannel
@@ -327,17 +325,17 @@ class TestSettings:
         app.home.mkdir()
         (app.home / "config.toml").write_text(f'[agent_hooks]\ninterceptors = ["{name}"]\n')
         app.config.reload()
-        with pytest.raises(InterceptorError, match=told):
+        with pytest.raises(LoadFailed, match=told):
             await say(app)
 
     async def test_a_knob_that_the_profile_does_not_have_is_refused(self, app, judged_by):
         judged_by("allow", profile="sequential/run_all", on_approval="stop")
-        with pytest.raises(InterceptorError, match="on_approval"):
+        with pytest.raises(LoadFailed, match="on_approval"):
             await say(app)
 
     async def test_an_unknown_key_is_named(self, app, judged_by):
         judged_by("allow", profil="parallel/strictest")
-        with pytest.raises(ConfigError, match=r"agent_hooks\.profil.*did you mean 'profile'"):
+        with pytest.raises(LoadFailed, match=r"agent_hooks\.profil.*did you mean 'profile'"):
             await say(app)
 
     def test_a_project_cannot_choose_interceptors(self, app):
@@ -380,12 +378,12 @@ class TestSettings:
             '[agent_hooks]\ndeclaration = "hooks.json"\n[streaming]\nsegment = 100\n'
         )
         app.config.reload()
-        with pytest.raises(InterceptorError, match="declares buffered output"):
+        with pytest.raises(LoadFailed, match="declares buffered output"):
             await say(app)
 
     async def test_a_declaration_stands_alone(self, app, judged_by):
         judged_by("allow", declaration="hooks.json")
-        with pytest.raises(ConfigError, match="a declaration says everything"):
+        with pytest.raises(LoadFailed, match="a declaration says everything"):
             await say(app)
 
 

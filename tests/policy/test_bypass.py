@@ -328,8 +328,7 @@ async def test_a_replay_is_gated_like_a_run_and_reaches_no_tool_at_all(
     def by_a_replay() -> ReplayApp:
         again = ReplayApp.like(app)
         again.load_hooks(packages=False)
-        again.hooks.pm.get_plugin("skills").home = tmp_path
-        again.hooks.pm.get_plugin("command-hooks").home = tmp_path
+        again.user_home = tmp_path
         for name in ("act", "shell"):
             again.tools.add(app.tools.get(name), replace=True)
         place = tmp_path / f"replay{len(made)}"

@@ -71,8 +71,7 @@ def replaying(app, tools, tmp_path: Path):
         def made() -> ReplayApp:
             fresh = ReplayApp.like(app, **options)
             fresh.load_hooks(packages=False)
-            fresh.hooks.pm.get_plugin("skills").home = tmp_path
-            fresh.hooks.pm.get_plugin("command-hooks").home = tmp_path
+            fresh.user_home = tmp_path
             if with_tools:
                 for one in tools.all:
                     fresh.tools.add(one)

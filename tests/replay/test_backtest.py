@@ -228,8 +228,7 @@ async def test_the_decision_is_the_one_that_the_runner_makes(tmp_path_factory, c
             home=folder / "home", workspace=folder, policy=Policy(default="allow"), project=False
         )
         app.load_hooks(packages=False)
-        app.hooks.pm.get_plugin("skills").home = folder
-        app.hooks.pm.get_plugin("command-hooks").home = folder
+        app.user_home = folder
         attach(app, hooks)
         app.hooks.register("resolve_approval", lambda request: "approve")
         turn = Turn(tool_calls=[Call("act", given) for given in calls])

@@ -12,6 +12,7 @@ from hookline.events import (
 )
 from hookline.models.script import Call, Turn
 from hookline.observe.replay import ReplayError, UnknownRecording
+from hookline.observe.trace.tracing import Tracing
 
 from .conftest import HERE, calling
 
@@ -403,11 +404,11 @@ async def test_a_replay_leaves_no_trace(app, record, replaying):
     (app.home / "config.toml").write_text('[trace]\nlevel = "full"\n')
     app.config.reload()
     await record("go", turns=[calling("one"), "first"])
-    app.tracing.wanted = False
+    app.passive = True
 
     async def records():
         async with app.running():
-            fired = await (await app.tracing.store()).fired()
+            fired = await (await Tracing.of(app).store()).fired()
             return sum(times for times, _ in fired.values())
 
     before = await records()

@@ -105,7 +105,7 @@ async def test_a_command_hook(app, probe, tmp_path, own):
         (app.home / "config.toml").write_text('[sandbox]\ncommand_hooks = "workspace"\n')
     fresh = Hookline(home=app.home, workspace=app.workspace)
     fresh.load_hooks(packages=False)
-    fresh.hooks.pm.get_plugin("command-hooks").home = user
+    fresh.user_home = user
     async with fresh.running():
         verdict = await fresh.hooks["tool_call"].fire(
             ToolCallEvent("1", "shell", {"command": "x"}), fresh.context("s")
@@ -136,7 +136,7 @@ async def test_the_script_of_a_users_hook_is_found_and_nothing_beside_it(
     (user / ".claude" / "settings.json").write_text(json.dumps(settings))
     fresh = Hookline(home=app.home, workspace=app.workspace)
     fresh.load_hooks(packages=False)
-    fresh.hooks.pm.get_plugin("command-hooks").home = user
+    fresh.user_home = user
     async with fresh.running():
         verdict = await fresh.hooks["tool_call"].fire(
             ToolCallEvent("1", "shell", {"command": "x"}), fresh.context("s")

@@ -13,6 +13,7 @@ from hookline.hooks import Decision, Ruling
 from hookline.hookspecs import Admission
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
+from hookline.observe.trace.tracing import Tracing
 from hookline.runtime.user_tools import call_tool, run_shell
 from hookline.tools import ToolError, tool
 from hookline.tools.registry import Registry
@@ -818,7 +819,7 @@ async def test_why_names_the_user_of_a_call_and_of_a_turn(app, scripted, gate):
         await app.process({**ADMIN, "content": "go"})
         await call_tool(app, HERE, "act", {}, identity=Identity("other", "terminal"))
         entries = await app.store().entries(HERE, kinds=["tool_call"])
-        traces = await app.tracing.store()
+        traces = await Tracing.of(app).store()
         found = [
             (await explain(app.store(), traces, HERE, target)).identity
             for target in [None, *(entry.payload["id"] for entry in entries)]

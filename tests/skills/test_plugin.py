@@ -145,8 +145,8 @@ async def test_the_registry_of_skills_is_built_once(app, scripted, fired):
 
 def test_a_profile_brings_its_own(app, write, places):
     write("own", source="profile")
-    plugin = SkillsPlugin(app, home=places / "home", profile=places / "profile")
-    assert plugin.skills.get("own").source == "profile"
+    app.config.profiled.dir = places / "profile"
+    assert SkillsPlugin(app).skills.get("own").source == "profile"
 
 
 def test_the_command_line_starts_without_yaml_and_pydantic():

@@ -3,7 +3,8 @@
 import pytest
 
 from hookline import hookimpl
-from hookline.ext.stores import DocStore, StoreClosed, StoreError, StoreMisconfigured
+from hookline.errors import LoadFailed, PluginError
+from hookline.ext.stores import DocStore, StoreClosed, Stores
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.runtime.app import Hookline
@@ -19,25 +20,25 @@ class Notes:
 
 @tool(side_effects="write", permissions=["db.notes:read", "db.notes:write"], registry=None)
 async def remember(text: str, ctx: ToolContext) -> int:
-    notes = ctx.app.stores.get("notes", DocStore)
+    notes = Stores.of(ctx.app).get("notes", DocStore)
     await notes.add("notes", {"text": text})
     return (await notes.collections())["notes"]
 
 
 @tool(side_effects="read", permissions=["db.notes:read"], registry=None)
 async def overreach(ctx: ToolContext) -> str:
-    await ctx.app.stores.get("notes").add("notes", {"text": "not allowed"})
+    await Stores.of(ctx.app).get("notes").add("notes", {"text": "not allowed"})
     return "written"
 
 
 @tool(side_effects="none", registry=None)
 async def peek(ctx: ToolContext) -> str:
-    return str(await ctx.app.stores.get("notes").query("notes"))
+    return str(await Stores.of(ctx.app).get("notes").query("notes"))
 
 
 @tool(side_effects="none", registry=None)
 def peek_from_a_thread(ctx: ToolContext) -> str:
-    return str(ctx.app.stores.get("notes").query)
+    return str(Stores.of(ctx.app).get("notes").query)
 
 
 async def results(app, scripted, *calls):
@@ -81,19 +82,19 @@ async def test_every_grant_passes_through_authorize_action(app, scripted):
     assert seen == [["db.notes:read", "db.notes:write"], ["db.notes:read"]]
     assert told[0] == "remember was not authorised"
     async with app.running():
-        assert await app.stores.get("notes").collections() == {}
+        assert await Stores.of(app).get("notes").collections() == {}
 
 
 async def test_a_hook_outside_tool_calls_has_the_whole_store(app, scripted):
     app.hooks.add(Notes())
 
     async def keep(tool_name, **_):
-        await app.stores.get("notes").add("calls", {"tool": tool_name})
+        await Stores.of(app).get("notes").add("calls", {"tool": tool_name})
 
     app.hooks.register("before_tool_call", keep)
     await results(app, scripted, Call("peek"))
     async with app.running():
-        assert await app.stores.get("notes").collections() == {"calls": 1}
+        assert await Stores.of(app).get("notes").collections() == {"calls": 1}
 
 
 async def test_an_agent_that_a_tool_starts_is_not_bound_by_that_tools_permissions(app, scripted):
@@ -104,25 +105,25 @@ async def test_an_agent_that_a_tool_starts_is_not_bound_by_that_tools_permission
         return str(await ctx.app.subagents.run("a task", parent=ctx.session_id, tools=["list_files"]))
 
     async def keep(**_):
-        await app.stores.get("notes").add("turns", {})
+        await Stores.of(app).get("notes").add("turns", {})
 
     app.hooks.register("turn_start", keep)
     app.tools.add(ask)
     scripted(Turn(tool_calls=[Call("ask")]), "done")  # the subagent has no such tool
     async with app.running():
         await app.process({"content": "go"})
-        assert await app.stores.get("notes").collections() == {"turns": 4}
+        assert await Stores.of(app).get("notes").collections() == {"turns": 4}
 
 
 async def test_stores_are_closed_with_the_running_scope_and_opened_again_in_the_next(app):
     app.hooks.add(Notes())
     async with app.running():
-        await app.stores.get("notes").add("c", {})
-        opened = app.stores._open["notes"]
+        await Stores.of(app).get("notes").add("c", {})
+        opened = Stores.of(app)._open["notes"]
     with pytest.raises(StoreClosed):
         await opened.collections()
     async with app.running():
-        assert await app.stores.get("notes").collections() == {"c": 1}
+        assert await Stores.of(app).get("notes").collections() == {"c": 1}
 
 
 def configured(tmp_path, text):
@@ -141,13 +142,13 @@ async def test_the_configuration_brings_stores(tmp_path, monkeypatch):
         tmp_path, '[stores.facts]\nprovider = "sqlite"\nprotocol = "fact"\npath = "${FACTS}"\n'
     )
     async with app.running():
-        await app.stores.get("facts").assert_fact("a", "b", 1, source="test")
+        await Stores.of(app).get("facts").assert_fact("a", "b", 1, source="test")
     assert (tmp_path / "elsewhere.db").exists()
 
 
 async def test_a_wrong_configuration_stops_the_start_with_one_message(tmp_path):
     app = configured(tmp_path, '[stores.facts]\nprovider = "sqlite"\nprotocol = "vector"\n')
-    with pytest.raises(StoreMisconfigured, match="'sqlite' keeps doc, fact, memory, not vector"):
+    with pytest.raises(LoadFailed, match="'sqlite' keeps doc, fact, memory, not vector"):
         async with app.running():
             pass
 
@@ -171,16 +172,16 @@ async def test_a_plugin_with_a_wrong_store_is_left_out_and_the_others_run(app):
     app.hooks.add(Broken(), name="broken")
     app.absences.on_load_error = "continue"
     async with app.running():
-        assert app.stores.names() == ["notes"]
+        assert Stores.of(app).names() == ["notes"]
     left_out = {failure.plugin: failure for failure in app.failures}
-    assert isinstance(left_out["clashing"].error, StoreError)
-    assert "one from plugin 'notes', one from plugin 'clashing'" in str(left_out["clashing"])
+    assert isinstance(left_out["clashing"].error, PluginError)
+    assert "is brought by plugin 'notes' and by 'clashing'" in str(left_out["clashing"])
     assert "no stores today" in str(left_out["broken"])
     assert not app.hooks.pm.has_plugin("clashing")
 
 
 async def test_a_plugin_that_is_taken_out_takes_its_stores_along(app):
     app.hooks.add(Notes(), name="notes")
-    assert app.stores.names() == ["notes"]
+    assert Stores.of(app).names() == ["notes"]
     app.plugins.take_out("notes")
-    assert app.stores.names() == []
+    assert Stores.of(app).names() == []

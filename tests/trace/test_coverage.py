@@ -11,6 +11,7 @@ from hookline import hookimpl, hookspec
 from hookline.hooks import Family, first
 from hookline.observe.trace import cover
 from hookline.observe.trace.coverage import SourceFile, around_the_runner, calls_in
+from hookline.observe.trace.tracing import Tracing
 
 from .conftest import one_turn
 
@@ -26,7 +27,7 @@ async def test_it_says_when_a_hook_last_fired(traced):
     app = traced()
     async with app.running():
         await one_turn(app)
-        found = cover(app.hooks, await (await app.tracing.store()).fired())
+        found = cover(app.hooks, await (await Tracing.of(app).store()).fired())
     gate = next(each for each in found.hooks if each.hook == "tool_call")
     assert gate.fired == 2
     assert gate.last

@@ -16,6 +16,7 @@ from hookline.observe.trace import session_trace
 from hookline.observe.trace.settings import TraceSettings
 from hookline.observe.trace.snapshot import encode
 from hookline.observe.trace.store import Chunk, traces_of
+from hookline.observe.trace.tracing import Tracing
 from hookline.tape import MemoryTapeStore, SQLiteStore
 from hookline.tape.postgres.store import PostgresStore
 
@@ -24,7 +25,7 @@ from .conftest import one_turn
 
 
 async def records(app, session="s"):
-    return (await (await app.tracing.store()).read(session)).records
+    return (await (await Tracing.of(app).store()).read(session)).records
 
 
 async def test_a_turn_is_kept_with_who_changed_and_decided_what(traced):
@@ -51,7 +52,7 @@ async def test_spans_nest_the_hooks_of_a_turn(traced):
     app = traced()
     async with app.running():
         await one_turn(app)
-        kept = (await session_trace(app.store(), await app.tracing.store(), "s")).records
+        kept = (await session_trace(app.store(), await Tracing.of(app).store(), "s")).records
         (begun,) = [e for e in await app.store().entries("s") if e.payload.get("status") == "started"]
     spans = {r.id: r for r in kept if r.kind != "hook"}
     assert sorted(r.kind for r in spans.values()) == ["model", "model", "tool", "tool", "turn"]
@@ -85,10 +86,10 @@ async def test_a_trace_that_is_off_leaves_the_compiled_code_as_it_is(traced):
     gate = app.hooks["tool_call"]
     before = gate.function().__code__
     async with app.running():
-        assert app.tracing.tracer is None
+        assert Tracing.of(app).tracer is None
         assert gate.function().__code__ is before
         assert not app.hooks.observers
-        assert not app.hooks.pm.has_plugin("trace")
+        assert not app.hooks.pm.has_plugin("trace-full")
 
 
 async def test_decisions_leave_the_code_of_other_hooks_as_it_is(traced):
@@ -115,8 +116,8 @@ async def test_the_oldest_records_of_a_session_are_dropped(traced):
     async with app.running():
         for _ in range(6):
             await one_turn(app)
-            await app.tracing.tracer.flush()
-        trace = await (await app.tracing.store()).read("s")
+            await Tracing.of(app).tracer.flush()
+        trace = await (await Tracing.of(app).store()).read("s")
     assert len(trace.records) <= 60  # a bound is kept to within what is written at once
     assert trace.dropped > 0
     times = [r.time for r in trace.records]
@@ -191,7 +192,7 @@ async def test_a_trace_that_cannot_be_written_is_logged_and_the_turn_goes_on(tra
         db.execute("CREATE VIEW trace AS SELECT 1")  # what is to be a table is something else
         db.commit()
         result = await one_turn(app)
-        await app.tracing.tracer.flush()
+        await Tracing.of(app).tracer.flush()
         db.execute("DROP VIEW trace")
         db.commit()
         db.close()
@@ -343,7 +344,7 @@ async def test_what_fired_is_counted_over_all_sessions_that_are_kept_together(tr
     async with app.running():
         for session in ("a", "b", "c"):
             await one_turn(app, session)
-        store = await app.tracing.store()
+        store = await Tracing.of(app).store()
         fired = await store.fired()
         gates = [r for r in (await store.read()).records if r.name == "tool_call"]
     assert fired["tool_call"] == (6, pytest.approx(max(r.time for r in gates)))
@@ -383,12 +384,12 @@ async def test_a_damaged_part_of_the_trace_is_left_out(traced):
     app = traced()
     async with app.running():
         await one_turn(app)
-        await app.tracing.tracer.flush()
+        await Tracing.of(app).tracer.flush()
         db = sqlite3.connect(app.home / "tape.db")
         db.execute("UPDATE trace SET body = substr(body, 1, 50) WHERE session = 's'")
         db.commit()
         db.close()
-        trace = await (await app.tracing.store()).read("s")
+        trace = await (await Tracing.of(app).store()).read("s")
     assert trace.damaged == 1
 
 

@@ -11,6 +11,7 @@ from hookline.errors import TraceError
 from hookline.events import InputEventResult
 from hookline.models.script import Call, Turn
 from hookline.observe.trace import explain, measure
+from hookline.observe.trace.tracing import Tracing
 from hookline.observe.trace.why import NOTHING
 
 from .conftest import one_turn
@@ -20,7 +21,7 @@ async def explained(app, target=None, **options):
     async with app.running():
         if not await app.store().entries("s"):
             await one_turn(app)
-        return await explain(app.store(), await app.tracing.store(), "s", target, **options)
+        return await explain(app.store(), await Tracing.of(app).store(), "s", target, **options)
 
 
 async def test_a_denied_call_names_who_denied_it_and_who_only_saw_it(traced):
@@ -59,7 +60,7 @@ async def test_a_turn_and_a_message_are_explained(traced):
     assert {"call_1", "call_2"} <= {s.call for s in whole.steps}
     async with app.running():
         said = [e for e in await app.store().entries("s") if e.kind == "message"]
-        traces = await app.tracing.store()
+        traces = await Tracing.of(app).store()
         asked = await explain(app.store(), traces, "s", said[0].id)
         answered = await explain(app.store(), traces, "s", said[-1].id)
     assert asked.title == "user: what is here?"
@@ -81,7 +82,7 @@ async def test_what_is_not_there_is_told_with_the_nearest(traced, session, targe
     async with app.running():
         await one_turn(app)
         with pytest.raises(TraceError, match=message):
-            await explain(app.store(), await app.tracing.store(), session, target, turn=turn)
+            await explain(app.store(), await Tracing.of(app).store(), session, target, turn=turn)
 
 
 async def test_whoever_is_no_longer_attached_is_named(traced):
@@ -98,7 +99,7 @@ async def test_a_session_of_an_older_version_is_explained_as_far_as_it_goes(trac
         result = {"tool_call_id": "c", "name": "x", "content": "no", "ran": False}
         second = Entry.new("s", first.id, "tool_result", result, meta={"rulings": [{"by": "old"}]})
         await app.store().append([first, second])
-        found = await explain(app.store(), await app.tracing.store(), "s", "c")
+        found = await explain(app.store(), await Tracing.of(app).store(), "s", "c")
     assert (found.outcome, [s.by for s in found.steps]) == ("denied", ["old"])
 
 
@@ -111,8 +112,8 @@ async def test_statistics_count_calls_and_errors_and_the_share_of_turns(traced):
     app.hooks.register("tool_call", breaks)
     async with app.running():
         await one_turn(app)
-        found = await measure(app.store(), await app.tracing.store())
-        later = await measure(app.store(), await app.tracing.store(), since=4e9)
+        found = await measure(app.store(), await Tracing.of(app).store())
+        later = await measure(app.store(), await Tracing.of(app).store(), since=4e9)
     gate = next(each for each in found.hooks if each.name == "tool_call")
     assert (gate.calls, gate.errors) == (2, 2)
     assert 0 < gate.p50 <= gate.p95 <= gate.total
@@ -189,7 +190,7 @@ async def test_every_place_that_shows_how_long_a_turn_took_shows_the_same(traced
     app = slow(traced(level))
     async with app.running():
         await one_turn(app)
-        traces = await app.tracing.store()
+        traces = await Tracing.of(app).store()
         turn = await explain(app.store(), traces, "s")
         call = await explain(app.store(), traces, "s", "call_1")
         stats = await measure(app.store(), traces)
@@ -221,7 +222,7 @@ async def test_what_runs_at_the_same_time_is_never_more_than_all_of_a_turn(trace
     app.hooks.register("around_tool_call", around)
     async with app.running():
         await one_turn(app)
-        found = await measure(app.store(), await app.tracing.store())
+        found = await measure(app.store(), await Tracing.of(app).store())
     stats = next(each for each in found.hooks if each.name == "around_tool_call")
     assert stats.total > found.turn_seconds, "they ran together"
     assert 0 < stats.share <= 1

@@ -8,7 +8,7 @@ import pytest
 
 from hookline.channel import Channel
 from hookline.events import MessageReceiveEvent, MessageSendEvent
-from hookline.ext.voice import VoiceError, VoiceProvider
+from hookline.ext.voice import Voice, VoiceError, VoiceProvider
 from hookline.models import ScriptedModel
 from hookline.plugins.hook_files import get_builtins_hooks_dir
 from hookline.runtime.app import Hookline
@@ -40,7 +40,7 @@ def made(tmp_path, engines):
     def make(**sections):
         app = Hookline(home=tmp_path / "home", workspace=tmp_path, overrides=sections, project=False)
         app.load_hooks(packages=False)
-        app.voice.register(engines)
+        Voice.of(app).register(engines)
         model = ScriptedModel(["**Turn on** the kitchen lights"], repeat=True)
         app.models.add(model)
         app.model = model.name
@@ -72,7 +72,7 @@ async def test_a_spoken_question_reaches_the_model_as_text_and_is_answered_by_so
     assert is_sentence(request.messages[-1]["content"])
     [[part], end] = given
     assert (part.type, part.mime_type, end) == ("audio", "audio/wav", "end")
-    assert is_sentence(await app.voice.hear(part))
+    assert is_sentence(await Voice.of(app).hear(part))
 
 
 async def test_other_parts_are_kept_in_their_order(made, wav):
@@ -158,7 +158,7 @@ async def test_an_engine_of_ones_own_is_plugged_in(made, wav):
     app, model = made(
         stt={"model": "parrot", "language": "fr"}, tts={"provider": "parrot", "model": "x"}
     )
-    app.voice.register(VoiceProvider("parrot", lambda *_: Parrot(), lambda *_: Parrot()))
+    Voice.of(app).register(VoiceProvider("parrot", lambda *_: Parrot(), lambda *_: Parrot()))
     _, [[part], _] = await turn(app, AudioPart(wav))
     assert model.requests[0].messages[-1]["content"] == "WAV of fr"
     assert part == AudioPart(b"Turn on the kitchen lights.", "audio/x-parrot")
@@ -176,7 +176,7 @@ async def test_an_engine_that_breaks_rejects_the_message_instead_of_passing_the_
             pass
 
     app, model = made(stt={"model": "broken"})
-    app.voice.register(VoiceProvider("broken", lambda *_: Broken()))
+    Voice.of(app).register(VoiceProvider("broken", lambda *_: Broken()))
     result, _ = await turn(app, AudioPart(wav))
     assert (result.outcome, result.stopped) == ("rejected", "the recording could not be understood")
     assert model.requests == []
@@ -192,7 +192,7 @@ async def test_what_hinders_speech_is_logged_once(made, caplog):
             pass
 
     app, _ = made(tts={"model": "missing", "enabled": True})
-    app.voice.register(VoiceProvider("missing", None, lambda *_: Missing()))
+    Voice.of(app).register(VoiceProvider("missing", None, lambda *_: Missing()))
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert (await turn(app, content="hello"))[1] == ["end"]

@@ -251,10 +251,10 @@ def register(cli: typer.Typer, app: Hookline) -> None:
     add_db(cli, app)
     add_bench(cli, app)
     add_policy(cli, app)
-    add_triggers(cli, app)
     add_audit(cli, app)
-    add_mcp(cli, app)
-    add_voice(cli, app)
+    for name, add in {"triggers": add_triggers, "mcp": add_mcp, "voice": add_voice}.items():
+        if name not in app.plugins.missing:
+            add(cli, app)
 
 
 def configure(

@@ -14,9 +14,7 @@ from hookline.config import ConfigError, Profile
 from hookline.config.config import FILE
 from hookline.config.layers import find, leaves, merged, nested, parse_value, read_file
 from hookline.config.writer import remove, write
-from hookline.ext.voice.settings import declare as declare_voice
 from hookline.hooks.errors import suggestion
-from hookline.runtime.safeguards import declare_sections
 
 from .json_output import print_json
 from .project import shown
@@ -73,8 +71,6 @@ def defaults(app: Hookline, section: str | None) -> dict[str, Any]:
 def problems(app: Hookline) -> list[str]:
     """Everything that is wrong with the settings, those of providers too."""
     plugins = [name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None]
-    declare_voice(app.config)
-    declare_sections(app.config)
     found = app.config.problems(plugins)
     given: Any = app.config.get("providers", {})
     for name, table in cast("dict[str, Any]", given if isinstance(given, dict) else {}).items():
@@ -182,8 +178,6 @@ def accepted(app: Hookline, key: str, text: str, *, project: bool = False) -> An
 
 def check(app: Hookline, key: str, value: Any, *, project: bool = False) -> None:
     """Refuse what means nothing; a provider's settings are checked by the provider."""
-    declare_voice(app.config)
-    declare_sections(app.config)
     app.config.check(key, value, project=project)
     parts = key.split(".")
     if parts[0] == "providers" and len(parts) > 1:

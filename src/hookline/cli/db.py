@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,15 +57,17 @@ def show_status(app: Hookline) -> None:
 
 def parts() -> dict[str, list[str]]:
     """The tables besides the tape's, each with its migrations."""
-    from hookline.ext.triggers import postgres_ledger
     from hookline.observe.trace import postgres as trace
     from hookline.policy import postgres_approvals
 
     found = {
         postgres_approvals.PART: postgres_approvals.MIGRATIONS,
-        postgres_ledger.PART: postgres_ledger.MIGRATIONS,
         trace.PART: trace.MIGRATIONS,
     }
+    with suppress(ImportError):
+        from hookline.ext.triggers import postgres_ledger
+
+        found[postgres_ledger.PART] = postgres_ledger.MIGRATIONS
     try:
         from hookline.serve.cluster import schema
     except ImportError:  # a plain tape: those who run workers have what they need

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hookline.ext.mcp.plugin import leave_servers_alone
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.runtime.hook_files import inert_text
@@ -37,6 +36,7 @@ def examine(app: Hookline) -> None:
     """Check every part and print a line for each; exit code 1 when something is broken."""
     say("hookline", f"{version('hookline')}, Python {platform.python_version()}")
     check_access(app)
+    asyncio.run(app.hook_files.start())
     wrong = problems(app)
     say(
         "config",
@@ -45,7 +45,6 @@ def examine(app: Hookline) -> None:
     )
     for problem in wrong:
         say("config", problem, good=False)
-    asyncio.run(app.hook_files.start())
     there = brought(app)  # a plugin that fails here is among the failures below
     plugins = [name for name, plugin in app.hooks.pm.list_name_plugin() if plugin is not None]
     say("plugins", ", ".join(plugins))
@@ -64,26 +63,19 @@ def examine(app: Hookline) -> None:
     for what, names in there.items():
         if names:
             say(what, ", ".join(names))
-    skills = app.hooks.pm.get_plugin("skills")
-    if skills is not None:
-        say("skills", ", ".join(skill.name for skill in skills.skills.list()) or "none")
-        for problem in skills.skills.problems:
-            say("skill", str(problem), good=False)
+    check_skills(app)
     check_servers(app)
     channels = check_channels(app)
     policy = check_policy(app)
     sandbox = check_sandbox(app)
-    interceptors = check_interceptors(app)
-    broken = bool(app.failures or wrong or channels or policy or sandbox or interceptors)
+    check_interceptors(app)
+    broken = bool(app.failures or wrong or channels or policy or sandbox)
     for model in app.models.available(ask=app.model):
         text = f"{model.name}: {model.summary}" if model.usable else f"{model.name}: {model.reason}"
         chosen = model.serves(app.model)
         good = True if model.usable else False if chosen else None
         say("model", text + (" (default)" if chosen else ""), good=good)
         broken = broken or (chosen and not model.usable)
-    if interceptors:
-        say("tape", "not opened: nothing runs until [agent_hooks] is mended", good=None)
-        raise typer.Exit(FAILED)
     tape = asyncio.run(check_tape(app))
     place = "PostgreSQL, as [tape] says" if app.config.get("tape.url") else str(app.home / "tape.db")
     say("tape", tape or place, good=tape is None)
@@ -112,6 +104,19 @@ def check_access(app: Hookline) -> None:
     if opened:
         names = ", ".join(path.name for path in opened)
         say("home", f"closed to other users now, who could read {names}", good=None)
+
+
+def check_skills(app: Hookline) -> None:
+    """Name the skills, and those that cannot be used."""
+    try:
+        from hookline.ext.skills.plugin import SkillsPlugin
+    except ImportError:
+        return
+    plugin: SkillsPlugin | None = app.extensions.get(SkillsPlugin)
+    if plugin is not None:
+        say("skills", ", ".join(skill.name for skill in plugin.skills.list()) or "none")
+        for problem in plugin.skills.problems:
+            say("skill", str(problem), good=False)
 
 
 def check_servers(app: Hookline) -> None:
@@ -181,26 +186,22 @@ def check_sandbox(app: Hookline) -> str | None:
     return None
 
 
-def check_interceptors(app: Hookline) -> str | None:
-    """Create the interceptors of `[agent_hooks]`. Returns what is wrong with them, if anything."""
-    if not app.config.section("agent_hooks"):
-        return None
-    from hookline.ext.interceptors.host import load
-
+def check_interceptors(app: Hookline) -> None:
+    """Name the interceptors; what is wrong with them is among the failures."""
     try:
-        names = load(app).interceptors
-    except Exception as error:
-        wrong = str(error) if isinstance(error, HooklineError) else error_text(error)
-        say("intercept", wrong, good=False)
-        return wrong
-    nobody = "no interceptor is named, so everything is denied; name one in [agent_hooks]"
-    say("intercept", ", ".join(names) or nobody, good=True if names else None)
-    return None
+        from hookline.ext.interceptors.loader import InterceptorsPlugin
+    except ImportError:
+        return
+    plugin: InterceptorsPlugin | None = app.extensions.get(InterceptorsPlugin)
+    if plugin is not None and plugin.attached is not None:
+        names = plugin.attached.interceptors
+        nothing = "no interceptor is named, so everything is denied; name one in [agent_hooks]"
+        say("intercept", ", ".join(names) or nothing, good=True if names else None)
 
 
 async def check_tape(app: Hookline) -> str | None:
     """Open the tape. Returns what is wrong with it, if anything."""
-    leave_servers_alone(app)
+    app.passive = True
     app.absences.enforced = False
     try:
         async with app.running():
@@ -223,8 +224,9 @@ async def check_tape(app: Hookline) -> str | None:
 async def check_gates(app: Hookline) -> None:
     """Name the handlers that failed at a gate in the last week and let something through."""
     from hookline.observe.trace.gate_failures import gate_failures
+    from hookline.observe.trace.tracing import Tracing
 
-    failures = gate_failures((await (await app.tracing.store()).read(since=time() - WEEK)).records)
+    failures = gate_failures((await (await Tracing.of(app).store()).read(since=time() - WEEK)).records)
     groups: dict[tuple[str, str, str], list[GateFailure]] = {}
     for each in failures:
         groups.setdefault((each.hook, each.by, each.place), []).append(each)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from hookline.errors import BadInput
-from hookline.ext.mcp.errors import McpError
-from hookline.hooks.errors import suggestion
+from hookline.hooks.errors import HooklineError, suggestion
 
 from . import FAILED
 from .json_output import print_json
@@ -23,11 +22,20 @@ if TYPE_CHECKING:
 NONE = "no servers are configured; [mcp.servers.<name>] in config.toml adds one"
 
 
+def mcp_of(app: Hookline) -> McpPlugin | None:
+    """The plugin that has the servers, if it is loaded."""
+    try:
+        from hookline.ext.mcp import McpPlugin
+    except ImportError:
+        return None
+    return app.extensions.get(McpPlugin)
+
+
 def plugin_of(app: Hookline) -> McpPlugin:
     """The plugin that has the servers."""
-    plugin: Any = app.hooks.pm.get_plugin("mcp")
-    if plugin is None:
-        raise BadInput("the plugin 'mcp' is not loaded")
+    app.plugins.check_loaded("mcp", "this command")
+    plugin = mcp_of(app)
+    assert plugin is not None
     return plugin
 
 
@@ -119,10 +127,13 @@ def leave(connections: list[ServerConnection], *, quiet: bool = False) -> None:
 
 
 def survey(app: Hookline) -> tuple[list[McpServer], list[ServerConnection], str]:
-    """What `doctor` tells: the servers, the connections, and why neither can be had."""
+    """What `doctor` shows: the servers, the connections, and why there are neither."""
+    plugin = mcp_of(app)
+    if plugin is None:
+        return [], [], ""
     try:
-        servers = plugin_of(app).servers()
+        servers = plugin.servers()
         connections = asyncio.run(look(app)) if any(s.enabled for s in servers) else []
-    except (McpError, BadInput) as error:
+    except HooklineError as error:
         return [], [], str(error)
     return servers, connections, ""

@@ -42,12 +42,23 @@ def brought(app: Hookline) -> dict[str, list[str]]:
     from .chat.commands import plugin_commands
 
     app.plugins.find_gone()
+    app.models  # noqa: B018  (asks for providers)
     return {
         "tools": app.tools.names(),
-        "stores": app.stores.names(),
+        "stores": stores_of(app),
         "packs": [spec.id for spec in app.plugins.pack_specs],
         "commands": [*plugin_commands(app)[0]],
     }
+
+
+def stores_of(app: Hookline) -> list[str]:
+    """The names of the stores, if the extension that has them is loaded."""
+    try:
+        from hookline.ext.stores import Stores
+        from hookline.ext.stores.plugin import StoresPlugin
+    except ImportError:
+        return []
+    return Stores.of(app).names() if StoresPlugin in app.extensions else []
 
 
 def list_plugins(app: Hookline, *, as_json: bool = False) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from hookline.errors import BadInput
-from hookline.ext.mcp.plugin import leave_servers_alone, servers_ready
 from hookline.hooks import Decision
 from hookline.policy import Pack, Policy, PolicyError, PolicyStep, load_pack, strictest
 from hookline.policy.pack import SCHEMA, check_together, find_pack, schema_faults
@@ -20,6 +19,7 @@ from hookline.types import Identity
 
 from . import FAILED, beside
 from .json_output import print_json
+from .mcp import mcp_of
 from .terminal import style
 
 if TYPE_CHECKING:
@@ -148,9 +148,10 @@ async def weigh(
     call: ToolCall = ToolCall("explained", name, given, ctx.agent_id, session)
     caller = ToolCaller(ctx, cast("Any", None), app.workspace, identity=identity)
     if name in app.tools:
-        leave_servers_alone(app)
+        app.passive = True
     async with app.running():
-        await servers_ready(app)
+        if (servers := mcp_of(app)) is not None:
+            await servers.ready()
         tool = app.tools.get(name)
         tool.validate(dict(given))
         action = describe(Admitted(call, Requested(call.id, name, given), tool), caller)
@@ -196,7 +197,7 @@ async def recorded(app: Hookline, session: str, call: str) -> tuple[list[Entry],
     """What the tape has of a call, and on whose behalf it was made."""
     from hookline.observe.trace.turns import call_id_of, identity_of, turns_of
 
-    leave_servers_alone(app)
+    app.passive = True
     app.absences.enforced = False
     async with app.running():
         entries = await app.store().entries(session, kinds=["turn", "tool_call", "tool_result"])

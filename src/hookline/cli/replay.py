@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import typer
 
 from hookline.errors import BadInput, UnknownRecording
-from hookline.ext.mcp.plugin import leave_servers_alone
 from hookline.observe.replay import (
     MARK,
     BacktestReport,
@@ -89,8 +88,7 @@ def replay_session(app: Hookline, session_id: str, edits: Edits, *, as_json: boo
 
 def only_look(app: Hookline) -> None:
     """Open only the tape: the replay has an app of its own."""
-    leave_servers_alone(app)
-    app.tracing.wanted = False
+    app.passive = True
 
 
 def supplied(results: Sequence[str]) -> dict[str, str]:

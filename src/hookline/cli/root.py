@@ -11,6 +11,8 @@ import typer
 from typer.core import TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
+from hookline.plugins.registrations import name_of
+
 
 class Root(TyperGroup):
     """The root command. A command's parameters are read only when that command is named."""
@@ -27,20 +29,15 @@ class Root(TyperGroup):
         return name, command, rest
 
 
-def create_app(prepare: Callable[[], None]) -> typer.Typer:
-    """A command line without commands; `prepare` is called before one of them runs."""
-    app = typer.Typer(
-        name="hookline",
+def add_root_options(app: typer.Typer, prepare: Callable[[], None]) -> None:
+    """Add what comes before the command; `prepare` is called before a command runs."""
+
+    @app.callback(
         cls=Root,
         help="A hook-first agent runtime.",
         no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # drawing boxes around the help costs more than all the rest
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-
-    @app.callback()
     def root(
         version: Annotated[
             bool,
@@ -64,27 +61,6 @@ def create_app(prepare: Callable[[], None]) -> typer.Typer:
     ) -> None:
         """Every stage, event and tool call of a complete agent is a declared hook."""
         prepare()
-
-    return app
-
-
-def keep_first(app: typer.Typer) -> None:
-    """Of two commands or groups with one name, keep the one that was added first."""
-    seen: set[str] = set()
-
-    def fresh(name: str) -> bool:
-        new = name not in seen
-        seen.add(name)
-        return new
-
-    app.registered_commands = [c for c in app.registered_commands if fresh(name_of(c))]
-    app.registered_groups = [g for g in app.registered_groups if fresh(str(g.name))]
-
-
-def name_of(command: CommandInfo) -> str:
-    """The name of a command on the command line."""
-    function = command.callback
-    return command.name or (function.__name__.lower().replace("_", "-") if function else "")
 
 
 def outlined(app: typer.Typer) -> Root:
@@ -129,7 +105,7 @@ def picked(app: typer.Typer, name: str) -> typer.Typer:
 
 
 def built(app: typer.Typer) -> Any:
-    """The command that runs an app of `create_app`."""
+    """The command that runs a command line."""
     return typer.main.get_command(app)
 
 

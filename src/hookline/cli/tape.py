@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from hookline.errors import BadInput
-from hookline.ext.mcp.plugin import leave_servers_alone
 from hookline.system.private_files import replaced
 from hookline.tape import Entry, MemoryTapeStore, SessionInfo, TapeError, TapeStore, export, import_
 
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 def with_store(app: Hookline, action: Callable[[TapeStore], Awaitable[T]]) -> T:
     """Do something with the store, open while it lasts."""
-    leave_servers_alone(app)
+    app.passive = True
     app.absences.enforced = False
 
     async def run() -> T:

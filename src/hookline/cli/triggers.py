@@ -93,6 +93,7 @@ def _with(
     app: Hookline, action: Callable[[Triggers], Awaitable[T]], channel: Channel | None = None
 ) -> T:
     """Do something with the triggers of the running app, without starting them."""
+    app.plugins.check_loaded("triggers", "this command")
 
     async def run() -> T:
         triggers = Triggers(app)

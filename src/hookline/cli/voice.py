@@ -13,6 +13,7 @@ from hookline.system.private_files import replaced
 from hookline.types import AudioPart
 
 if TYPE_CHECKING:
+    from hookline.ext.voice import Voice
     from hookline.ext.voice.engine import SpokenFormat
     from hookline.runtime.app import Hookline
 
@@ -32,10 +33,11 @@ def hear(app: Hookline, file: Path) -> None:
 
 
 async def _say(app: Hookline, text: str, file: Path) -> None:
+    voice = _voice(app)
     try:
-        part = await app.voice.say(text, form=_form(file))
+        part = await voice.say(text, form=_form(file))
     finally:
-        await app.voice.close()
+        await voice.close()
     if part is None:
         raise BadInput("there is nothing to say aloud in the text")
     try:
@@ -47,10 +49,18 @@ async def _say(app: Hookline, text: str, file: Path) -> None:
 
 
 async def _hear(app: Hookline, audio: AudioPart) -> str:
+    voice = _voice(app)
     try:
-        return await app.voice.hear(audio)
+        return await voice.hear(audio)
     finally:
-        await app.voice.close()
+        await voice.close()
+
+
+def _voice(app: Hookline) -> Voice:
+    app.plugins.check_loaded("voice", "this command")
+    from hookline.ext.voice import Voice
+
+    return Voice.of(app)
 
 
 def _form(file: Path) -> SpokenFormat:

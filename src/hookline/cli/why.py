@@ -13,9 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from hookline.errors import BadInput
-from hookline.ext.mcp.plugin import leave_servers_alone
 from hookline.observe.trace import Coverage, Explanation, Stats, cover, explain, measure
 from hookline.observe.trace.stats import Measured
+from hookline.observe.trace.tracing import Tracing
 from hookline.observe.trace.why import WhyStep, brief
 from hookline.text.printable import printable
 from hookline.types import Identity
@@ -36,8 +36,7 @@ COLOURS = {"denied": "red", "asked": "yellow", "rewrote": "cyan", "raised": "red
 
 def with_trace(app: Hookline, action: Callable[[], Awaitable[T]]) -> T:
     """Do something with the tape and the trace, open while it lasts; nothing of it is traced."""
-    leave_servers_alone(app)
-    app.tracing.wanted = False
+    app.passive = True
     app.absences.enforced = False
 
     async def run() -> T:
@@ -56,7 +55,7 @@ def tell_why(app: Hookline, session: str, what: list[str] | None, *, as_json: bo
 
     async def look() -> Explanation:
         present = {impl.name for name in app.hooks.catalog for impl in app.hooks[name].implementations}
-        traces = await app.tracing.store()
+        traces = await Tracing.of(app).store()
         return await explain(app.store(), traces, session, target, turn=turn, present=present)
 
     found = with_trace(app, look)
@@ -155,7 +154,7 @@ def show_stats(app: Hookline, session: str | None, since: str | None, *, as_json
     start = when(since) if since else 0.0
 
     async def look() -> Stats:
-        return await measure(app.store(), await app.tracing.store(), session, since=start)
+        return await measure(app.store(), await Tracing.of(app).store(), session, since=start)
 
     found = with_trace(app, look)
     if as_json:
@@ -195,7 +194,7 @@ def show_coverage(app: Hookline, *, as_json: bool = False) -> None:
     """Every declared hook with its call sites; exit code 1 where something can never run."""
 
     async def look() -> Coverage:
-        traces = await app.tracing.store()
+        traces = await Tracing.of(app).store()
         return cover(app.hooks, await traces.fired(), tools=app.tools.names())
 
     found = with_trace(app, look)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .review import Review
 
     M = TypeVar("M", bound=BaseModel)
+    Form: TypeAlias = type[BaseModel] | str
 
 FILE = "config.toml"
 PROJECT = ".hookline"
@@ -85,7 +86,7 @@ class Config:
         self.fault = ""
         """Why the project's file counts for nothing."""
         self._written: dict[str, Any] = {}
-        self._declared: dict[str, type[BaseModel]] = {}
+        self._declared: dict[str, Form] = {}
         self.reload()
 
     @classmethod
@@ -353,16 +354,21 @@ class Config:
         return is_secret(dotted) or any(_matches(at, dotted) for at in self._secret_fields())
 
     def _secret_fields(self) -> list[str]:
-        if not self._declared:
+        present = [name for name in self._declared if find(self._values, name, MISSING) is not MISSING]
+        if not present:
             return []
-        from .validation import secrets
+        from .validation import form_of, secrets
 
-        return [at for name, model in self._declared.items() for at in secrets(model, name)]
+        forms = [(name, form_of(self._declared[name])) for name in present]
+        return [at for name, form in forms if form is not None for at in secrets(form, name)]
 
     # --- what is known ------------------------------------------------------------------------
 
-    def declare(self, name: str, model: type[BaseModel]) -> None:
-        """Make a section known, with its form. The name may be dotted: `plugins.mail`."""
+    def declare(self, name: str, model: Form) -> None:
+        """Make a section known, with its form. The name may be dotted: `plugins.mail`.
+
+        `module:Class` is imported when the section is checked; an empty text allows any form.
+        """
         self._declared[name] = model
         self._cache = {key: made for key, made in self._cache.items() if key[0] != name}
 

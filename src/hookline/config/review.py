@@ -12,10 +12,10 @@ from .expand import expand
 from .layers import MISSING, find, leaves, merged, nested
 from .schema import CORE
 from .sections import SCALARS, check_top, known
-from .validation import SettingError, faults
+from .validation import SettingError, faults, form_of
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from .config import Form
 
 
 class Review:
@@ -24,7 +24,7 @@ class Review:
     def __init__(
         self,
         values: Mapping[str, Any],
-        declared: Mapping[str, type[BaseModel]],
+        declared: Mapping[str, Form],
         environ: Mapping[str, str],
         place: Callable[[str], str],
     ) -> None:
@@ -66,13 +66,14 @@ class Review:
                 near = suggestion(name, names)
                 yield f"{self._place(at)}{at}: no plugin {name!r} is loaded{near}"
 
-    def _faults(self, name: str, model: type[BaseModel]) -> list[SettingError]:
+    def _faults(self, name: str, declared: Form) -> list[SettingError]:
         table = find(self._values, name, MISSING)
         if table is MISSING:
             return []
         if not isinstance(table, dict):
             return [SettingError(name, f"must be a table, such as [{name}]")]
-        found = faults(model, cast("dict[str, Any]", table), name)
+        model = form_of(declared)
+        found = faults(model, cast("dict[str, Any]", table), name) if model else []
         # A reference is checked when it is used: its value may be a number.
         return [fault for fault in found if "${" not in str(find(self._values, fault.dotted, ""))]
 
@@ -87,9 +88,12 @@ class Review:
         if name in SCALARS or dotted in names:
             check_top(nested(dotted, value), [], self._declared)
         after = merged(self._values, nested(dotted, value))
-        for section, model in {**CORE, **self._declared}.items():
+        for section, declared in {**CORE, **self._declared}.items():
             table = find(after, section)
             if not isinstance(table, dict) or not _related(section, dotted):
+                continue
+            model = form_of(declared)
+            if model is None:
                 continue
             for fault in faults(model, cast("dict[str, Any]", table), section):
                 if _related(fault.dotted, dotted) and "${" not in str(value):

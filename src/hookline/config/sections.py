@@ -19,27 +19,8 @@ SCALARS = {"model": "the model that answers", "thinking": "how long it thinks fi
 CHECKED = ("compaction", "hooks", "limits", "plugins", "providers", "streaming")
 """The sections that `schema` defines."""
 
-OPEN = (
-    "agent_hooks",
-    "agents",
-    "audit",
-    "channels",
-    "gateway",
-    "mcp",
-    "options",
-    "otel",
-    "policy",
-    "redaction",
-    "sandbox",
-    "stores",
-    "stt",
-    "tape",
-    "trace",
-    "triggers",
-    "tts",
-    "worker",
-)
-"""The sections that their readers declare."""
+OPEN = ("agents", "audit", "options", "policy", "redaction", "sandbox", "tape")
+"""The sections of Hookline itself whose form is declared by the code that reads them."""
 
 SPELLED: Mapping[str, Any] = {"providers": {"openai-compatible": {}}}
 """Names with a hyphen, for variables of the environment, which have none."""

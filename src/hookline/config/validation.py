@@ -23,6 +23,20 @@ class SettingError:
     text: str
 
 
+def form_of(declared: type[BaseModel] | str) -> type[BaseModel] | None:
+    """The model of a section that was declared, imported if it was declared by its name."""
+    if not isinstance(declared, str):
+        return declared
+    from importlib import import_module
+    from operator import attrgetter
+
+    module, _, name = declared.partition(":")
+    try:
+        return attrgetter(name)(import_module(module)) if declared else None
+    except ImportError:  # a library is missing, which the code that reads the section says
+        return None
+
+
 def faults(model: type[BaseModel], values: Mapping[str, Any], above: str) -> list[SettingError]:
     """Everything that is wrong with a section; unknown keys come with the nearest names."""
     found = list(_unknown(model, values, above))

@@ -8,12 +8,13 @@ A provider makes models from what follows the colon. More of them are plugged in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from hookline.errors import ModelError, ModelUnavailable, UnknownModel
+from hookline.errors import BadSetting, ModelError, ModelUnavailable, UnknownModel
 from hookline.hooks.errors import HooklineError
 
 from .model import Model
@@ -50,6 +51,25 @@ class ModelProvider:
     names: Callable[[], list[str]] = _no_names
     obstacle: Callable[[Mapping[str, Any], str], str] | None = None
     """Asks a server of one's own whether it answers, and has the model if one is named."""
+
+
+def provider_from(given: Any) -> ModelProvider:
+    """A provider as a plugin gave it: a `ModelProvider`, or a mapping with its fields."""
+    provider: Any = given
+    if isinstance(given, Mapping):
+        try:
+            provider = ModelProvider(**cast("Mapping[str, Any]", given))
+        except TypeError as error:
+            raise BadSetting(f"a provider of models needs name and make: {error}") from None
+    if not isinstance(provider, ModelProvider):
+        raise BadSetting(f"register_models gives ModelProvider, not {given!r}")
+    name: Any = provider.name
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or not callable(provider.make):
+        raise BadSetting(
+            f"a provider of models needs a name without colons and spaces, and a function that makes "
+            f"models, not {given!r}"
+        )
+    return provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +114,20 @@ class Models:
             for provider in builtin_providers(home, progress):
                 self.register(provider)
 
+    @property
+    def providers(self) -> list[str]:
+        """The names of the providers."""
+        return [*self._providers]
+
     def register(self, provider: ModelProvider) -> None:
         """Plug in a provider; a later one with the same name takes its place."""
         self._providers[provider.name] = provider
+
+    def remove(self, provider: str) -> None:
+        """Take a provider away, with the models that it made."""
+        self._providers.pop(provider, None)
+        for name in [name for name in self._models if name.partition(":")[0] == provider]:
+            del self._models[name]
 
     def add(self, model: Model, name: str = "") -> None:
         """Make one ready model known, by its own name or another; it stays known when closed."""

@@ -22,23 +22,23 @@ def arranged(
 ) -> tuple[list[Candidate], Refused]:
     """Plugins after their requirements, then by place, then by name; and those left over.
 
-    `present` are the plugins that are already loaded.
+    Those that come with Hookline are first. `present` are the plugins that are already loaded.
     """
     waiting = {candidate.name: candidate for candidate in found}
     there = set(present)
     refused = _without_requirements(waiting, there)
     missing = {n: set(c.requires) - there for n, c in waiting.items()}
-    ready = [(c.order, n) for n, c in waiting.items() if not missing[n]]
+    ready = [(not c.own, c.order, n) for n, c in waiting.items() if not missing[n]]
     heapify(ready)
     ordered: list[Candidate] = []
     while ready:
-        _, name = heappop(ready)
+        _, _, name = heappop(ready)
         ordered.append(waiting.pop(name))
-        for other in waiting:
+        for other, candidate in waiting.items():
             if name in missing[other]:
                 missing[other].discard(name)
                 if not missing[other]:
-                    heappush(ready, (waiting[other].order, other))
+                    heappush(ready, (not candidate.own, candidate.order, other))
     refused += [(c, PluginError(_circle(c.name, waiting))) for c in waiting.values()]
     return ordered, refused
 
@@ -102,7 +102,7 @@ def _circle(name: str, waiting: dict[str, Candidate]) -> str:
 
 def tied(ordered: Iterable[Candidate]) -> list[tuple[int, list[str]]]:
     """Places that more than one plugin states for itself, with the plugins."""
-    stating = sorted((c.order, c.name) for c in ordered if c.states_order)
+    stating = sorted((c.order, c.name) for c in ordered if c.states_order and not c.own)
     groups = ((order, [name for _, name in same]) for order, same in groupby(stating, lambda s: s[0]))
     return [(order, names) for order, names in groups if len(names) > 1]
 
@@ -114,7 +114,7 @@ def owners(
     owned: dict[str, str] = {}
     refused: Refused = []
     for candidate in ordered:
-        claimed = candidate.manifest.namespaces if candidate.manifest else []
+        claimed = candidate.namespaces
         taken = next((n for n in claimed if owned.get(n, candidate.name) != candidate.name), None)
         if taken is not None:
             clash = f"namespace {taken!r} belongs to plugin {owned[taken]!r}, and {candidate.name!r} "

@@ -29,6 +29,8 @@ class Candidate:
     def __init__(self, entry: EntryPoint, manifest: EntryPoint | None = None) -> None:
         self.entry = entry
         self.name = entry.name
+        self.own = entry.own
+        """Whether it comes with Hookline."""
         self._factory = manifest
         self.placed: int | None = None
         """The order that the settings give it."""
@@ -88,6 +90,17 @@ class Candidate:
     def provides(self) -> list[str]:
         """What its manifest says it provides."""
         return strings((self.said or {}).get("provides"))
+
+    @property
+    def namespaces(self) -> list[str]:
+        """The namespaces of tools that it claims."""
+        return strings((self.said or {}).get("namespaces"))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The sections of the settings that it reads, each with the class that has its form."""
+        given = (self.said or {}).get("settings")
+        return dict(cast("Mapping[str, str]", given)) if isinstance(given, Mapping) else {}
 
     @property
     def required(self) -> bool:

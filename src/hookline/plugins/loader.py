@@ -1,13 +1,13 @@
 """Loading: which plugins take part, in what order, and how far each of them came.
 
-Packages are asked for their manifests first; what they say decides who is imported, when and in
-which order.
+Manifests are read first; they decide which plugins are imported, when and in which order. The plugins
+that come with Hookline pass through the same steps as those of other packages, and load before them.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from hookline.hooks import HooklineError
 from .arrangement import arranged, owners, tied
 from .candidate import Candidate, candidates
 from .failure import PluginFailure
-from .packages import entries, made
+from .packages import GROUP, EntryPoint, entries, made, own_entries
 from .registrations import Registrations
 from .trace import trace
 
@@ -34,6 +34,18 @@ if TYPE_CHECKING:
         """What loading needs of the app."""
 
         hooks: Hooks
+        extensions: dict[type, Any]
+
+    class PluginSettings(Protocol):
+        """What the settings say of plugins."""
+
+        def disabled_plugins(self) -> list[str]:
+            """The plugins that are left out."""
+            ...
+
+        def plugin_orders(self) -> dict[str, int]:
+            """The orders that replace those of manifests."""
+            ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +55,7 @@ class PluginState:
     name: str
     version: str
     order: int | None
-    """None for what comes with Hookline, which is always first."""
+    """None for a plugin without an entry point."""
     provides: list[str]
     source: str
     state: str
@@ -56,24 +68,28 @@ class Plugins(Registrations):
     def __init__(
         self,
         app: PluginHost,
-        disabled: Callable[[], Iterable[str]] = tuple,
-        lock: Callable[[], PluginLock | None] = lambda: None,
-        without: Callable[[], frozenset[str]] = frozenset,
-        orders: Callable[[], Mapping[str, int]] = dict,
+        settings: Callable[[], PluginSettings],
+        lock: Callable[[], PluginLock | None],
+        without: Callable[[], frozenset[str]],
+        declare: Callable[[Mapping[str, str]], object],
     ) -> None:
         super().__init__(app.hooks)
         self._app = app
-        self._disabled = disabled
+        self._settings = settings
         self._lock = lock
         self._without = without
-        self._orders = orders
+        self._declare = declare
         self._refused: set[str] = set()
         """Those that the lock file refused."""
         self.disabled: frozenset[str] = frozenset()
         self._shipped: list[str] = []
         self._found: dict[str, Candidate] = {}
         self._loaded: dict[str, object] = {}
-        """The plugins of packages that are imported, by name."""
+        """The plugins that are imported, by name."""
+        self.sections: dict[str, str] = {}
+        """The sections of the settings that plugins read, with their forms."""
+        self.missing: list[str] = []
+        """Plugins that Hookline declares, and whose files were removed."""
         self._out: set[str] = set()
         """Those of them that were left out."""
         self._looked = False
@@ -87,43 +103,37 @@ class Plugins(Registrations):
     # --- loading ------------------------------------------------------------------------------
 
     def add(self, name: str, plugin: object) -> None:
-        """Add a plugin that comes with Hookline."""
+        """Add a plugin that has no entry point."""
         self.hooks.add(plugin, name=name)
         self._shipped.append(name)
         trace("added", name)
 
-    def load(self, *, only_cli: bool = False) -> None:
-        """Load the plugins of installed packages.
+    def load(self, *, packages: bool = True, only_cli: bool = False) -> None:
+        """Load the plugins that come with Hookline, then those of installed packages.
 
         With `only_cli`, those alone that may add commands to the command line; `finish` loads the rest.
         """
-        self._looked = True
-        installed = entries()
-        found, wrong = candidates(installed)
+        self._looked = packages
+        installed = entries() if packages else []
+        found, wrong = candidates([*self._own_entries(), *installed])
         self._found = {c.name: c for c in found}
+        refused: dict[str, PluginError] | None = None
         try:
-            self.disabled = frozenset(self._disabled() if found else ())
-            orders = self._orders() if found else dict[str, int]()
-            for name, order in orders.items():
-                if name in self._found:
-                    self._found[name].placed = order
-                else:
-                    self.warn(f"[plugins.order] names {name!r}, and no installed plugin has this name")
-            without = self._without()
-            wanted = [entry for entry in installed if entry.name not in self.disabled]
-            lock = self._lock() if wanted else None
-            refused = lock.check(wanted) if lock is not None else {}
+            if installed or not only_cli:
+                refused = self._read_settings(installed)
         except HooklineError:
-            if not only_cli:
+            if installed and not only_cli:
                 raise
-            self._unread = self._put_off = True  # help is shown whatever the settings are like
+        if refused is None and only_cli:  # help is shown whatever the settings are like
+            self._unread = True
+            self._load_early([c for c in found if c.own])
             return
+        refused = refused or {}  # whoever reads the settings next says what is wrong with them
         self._refused = set(refused)
+        without = self._without()
         for name, error in wrong:
             if name not in without:
                 self.failed(name, "finding", error)
-        for text in lock.news if lock is not None else ():
-            self.announce(text)
         for name, error in refused.items():
             if name not in without:
                 self.leave_out(name, "checking the lock file", error)
@@ -131,17 +141,45 @@ class Plugins(Registrations):
         usable = [c for c in found if c.name not in out]
         for candidate in found:
             trace("found", candidate.name, f"in {candidate.entry}" + self._off_note(candidate))
-        self._put_off = only_cli and any(c.said is not None or c.error is not None for c in usable)
-        if self._put_off:
+        self._put_off = only_cli
+        if only_cli:
             self._load_early(usable)
         else:
             self._load_all(usable)
+
+    def _own_entries(self) -> list[EntryPoint]:
+        """The entry points of Hookline itself, without those whose files were removed."""
+        own = own_entries()
+        if not own:
+            raise PluginError(
+                "Hookline's own plugins are not found: it runs from files that were not installed; "
+                "run `pip install hookline`, or `pip install -e .` in a checkout"
+            )
+        here = {entry.name for entry in own if entry.group == GROUP and entry.is_on_disk}
+        self.missing = sorted({entry.name for entry in own} - here)
+        return [entry for entry in own if entry.name in here]
+
+    def _read_settings(self, installed: list[EntryPoint]) -> dict[str, PluginError]:
+        """Apply what the settings and the lock file say; return the plugins that the latter refuses."""
+        settings = self._settings()
+        self.disabled = frozenset(settings.disabled_plugins())
+        for name, order in settings.plugin_orders().items():
+            if name in self._found:
+                self._found[name].placed = order
+            else:
+                self.warn(f"[plugins.order] names {name!r}, and no installed plugin has this name")
+        wanted = [entry for entry in installed if entry.name not in self.disabled]
+        lock = self._lock() if wanted else None
+        refused = lock.check(wanted) if lock is not None else {}
+        for text in lock.news if lock is not None else ():
+            self.announce(text)
+        return refused
 
     def finish(self) -> None:
         """Load what was put off; nothing where everything is there."""
         if self._unread:
             self._unread = False
-            self.load()
+            self.load(packages=self._looked)
         elif self._put_off:
             self._put_off = False
             out = self.disabled | self._without() | self._out
@@ -169,7 +207,7 @@ class Plugins(Registrations):
         self._looked = False
         for package, pin in lock.pins().items() if lock is not None else ():
             for name in pin.required:
-                if not {name} & {*self._found, *self._disabled(), *self.gone}:
+                if not {name} & {*self._found, *self.disabled, *self.gone}:
                     self.gone[name] = package
                     gone = PluginError(f"{package} {pin.version}, which brings it, is not installed")
                     self.failed(name, "finding", gone)
@@ -178,7 +216,7 @@ class Plugins(Registrations):
         """Remember who is required, so that this holds when a manifest cannot be read any more."""
         names: dict[str, set[str]] = {}
         for candidate in ordered:
-            if candidate.required:
+            if candidate.required and not candidate.own:
                 names.setdefault(candidate.entry.distribution, set()).add(candidate.name)
         lock = self._lock() if names else None
         if lock is not None:
@@ -213,11 +251,13 @@ class Plugins(Registrations):
                 "they run by name, and another order in a manifest decides it"
             )
         self._note_required(ordered)
+        self.sections = {at: form for c in ordered for at, form in c.settings.items()}
+        self._declare(self.sections)
         for candidate in ordered:
-            if candidate.name in self._loaded:
-                self._place(candidate)
-            else:
+            if candidate.name not in self._loaded:
                 self._load(candidate)
+            elif not candidate.own:
+                self._place(candidate)
 
     def _place(self, candidate: Candidate) -> None:
         """Put a plugin that was loaded early behind those that come before it."""
@@ -230,8 +270,8 @@ class Plugins(Registrations):
         trace("placed", candidate.name, f"order={candidate.order}")
 
     def _fits(self, candidate: Candidate) -> bool:
-        try:
-            manifest = candidate.manifest
+        try:  # an own manifest is checked by the tests: pydantic would cost more than all of them
+            manifest = candidate.said if candidate.own and not candidate.error else candidate.manifest
         except Exception as error:
             self.leave_out(candidate.name, "reading the manifest", error)
             return False
@@ -271,6 +311,7 @@ class Plugins(Registrations):
             return
         _note_declared(candidate.entry.module, tools)
         self._loaded[name] = plugin
+        self._app.extensions[type(plugin)] = plugin
         trace("loaded", name, f"order={candidate.order}")
         if candidate.said is not None and not candidate.has_cli:
             self._expect_no_commands(name)
@@ -285,7 +326,7 @@ class Plugins(Registrations):
         found: dict[str, list[Tool]] = {name: [] for name in plugins}
         for name in self._loaded:
             entry = self._found[name].entry
-            found[name] = REGISTRY.brought_by(entry.module, entry.package)
+            found[name] = [] if entry.own else REGISTRY.brought_by(entry.module, entry.package)
         claimed = {id(tool) for tools in found.values() for tool in tools}
         for name in plugins.keys() - self._loaded.keys() - {*self._shipped}:
             plugin = plugins[name]
@@ -304,7 +345,7 @@ class Plugins(Registrations):
     def take_out(self, plugin: str) -> None:
         """Take a plugin out, with all that it brought."""
         super().take_out(plugin)
-        self._loaded.pop(plugin, None)
+        self._app.extensions.pop(type(self._loaded.pop(plugin, None)), None)
         candidate = self._found.get(plugin)
         if candidate is not None:
             self._out.add(plugin)
@@ -330,6 +371,7 @@ class Plugins(Registrations):
         return [
             *map(self._present, present),
             *(_packaged(c, self._absent_state(c)) for c in waiting),
+            *(PluginState(n, "", None, [], GROUP, "not installed") for n in self.missing),
             *map(self._failed, self.failures),
         ]
 
@@ -351,6 +393,17 @@ class Plugins(Registrations):
             return _packaged(candidate, "failed", reason)
         return PluginState(failure.plugin, "", None, [], "added", "failed", reason)
 
+    def missing_note(self) -> str:
+        """What to say of plugins of Hookline that are not on disk, after a name that is unknown."""
+        return f" (not installed: {', '.join(self.missing)})" if self.missing else ""
+
+    def check_loaded(self, name: str, what: str) -> None:
+        """Raise `PluginError` unless the plugin is loaded that `what` needs."""
+        if name not in self._loaded:
+            failed = next((str(f.error) for f in self.failures if f.plugin == name), "")
+            why = "disabled" if name in self.disabled else failed or "not installed"
+            raise PluginError(f"{what} needs the plugin {name!r}: {why}")
+
     def candidate(self, name: str) -> Candidate | None:
         """The plugin of a package, by name."""
         return self._found.get(name)
@@ -362,7 +415,7 @@ def _packaged(candidate: Candidate, state: str, reason: str = "") -> PluginState
         candidate.version,
         candidate.order,
         candidate.provides,
-        str(candidate.entry),
+        GROUP if candidate.own else str(candidate.entry),
         state,
         reason,
     )

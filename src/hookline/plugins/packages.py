@@ -1,6 +1,7 @@
 """Finding plugins that installed packages bring along: the entry points of group `hookline`.
 
-The files are read directly: that costs a tenth of importing `importlib.metadata`, at every start.
+What ships with Hookline is declared in the same group of its own `pyproject.toml`. The files are read
+directly: that costs a tenth of importing `importlib.metadata`, at every start.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, cast
 
 GROUP = "hookline"
 MANIFESTS = "hookline.manifest"
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+"""The folder of Hookline itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,14 @@ class EntryPoint:
     version: str
     info: str = ""
     """The folder with the metadata of the distribution."""
+    own: bool = False
+    """Whether it is one of Hookline's own."""
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the file of the module of an own entry point exists."""
+        path = f"{PACKAGE}/{self.module.partition('.')[2].replace('.', '/')}"
+        return any(map(os.path.exists, (f"{path}.py", f"{path}/__init__.py")))
 
     @property
     def module(self) -> str:
@@ -60,13 +71,33 @@ class EntryPoint:
         return f"{self.distribution} {self.version}".strip()
 
 
+def own_entries() -> list[EntryPoint]:
+    """The entry points of Hookline itself.
+
+    They come from the metadata beside the package that runs, or from the `pyproject.toml` of its
+    checkout, since the metadata of an editable install goes stale. Whatever else calls itself
+    `hookline` on the path is ignored: own plugins are not compared with the lock file.
+    """
+    above = os.path.dirname(PACKAGE)  # noqa: PTH120
+    if os.path.basename(above) == "src":  # noqa: PTH119
+        text = declared_in(f"{above}/../pyproject.toml")
+        version = text.partition('\nversion = "')[2].partition('"')[0]
+        return [*parsed(text, GROUP, version, above, own=True)]
+    for name in names_in(above):
+        distribution, _, version = name.removesuffix(".dist-info").partition("-")
+        if distribution == GROUP and name.endswith(".dist-info"):
+            text = declared_in(f"{above}/{name}/entry_points.txt")
+            return [*parsed(text, GROUP, version, f"{above}/{name}", own=True)]
+    return []
+
+
 def entries() -> list[EntryPoint]:
-    """The entry points of Hookline's groups, of every installed distribution.
+    """The entry points of Hookline's groups, of every other installed distribution.
 
     Of two distributions with one name the first on the path counts, as it does for imports.
     """
     found: list[EntryPoint] = []
-    seen: set[str] = set()
+    seen: set[str] = {GROUP}
     for folder in dict.fromkeys(sys.path):
         for name in sorted(names_in(folder or ".")):
             stem, _, ending = name.rpartition(".")
@@ -106,16 +137,18 @@ def normal(distribution: str) -> str:
     return distribution.lower().replace("-", "_").replace(".", "_")
 
 
-def parsed(text: str, distribution: str, version: str, info: str) -> Iterator[EntryPoint]:
-    """The entry points of our groups in an `entry_points.txt`."""
+def parsed(
+    text: str, distribution: str, version: str, info: str, *, own: bool = False
+) -> Iterator[EntryPoint]:
+    """The entry points of our groups in an `entry_points.txt`, or in our own `pyproject.toml`."""
     group = ""
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
-            group = line.strip("[] ")
+            group = line.removeprefix("[project.entry-points.").strip('[]" ')
         elif group in (GROUP, MANIFESTS) and "=" in line and line[0] not in "#;":
             name, _, value = line.partition("=")
-            value = value.partition("[")[0].strip()  # without extras
-            yield EntryPoint(group, name.strip(), value, distribution, version, info)
+            value = value.partition("[")[0].strip(' "')  # without extras
+            yield EntryPoint(group, name.strip(), value, distribution, version, info, own)
 
 
 def made(value: Any, app: Any) -> object:

@@ -19,10 +19,11 @@ from .trace import trace
 
 if TYPE_CHECKING:
     import typer
+    from typer.models import CommandInfo
 
-    from hookline.ext.stores import Stores
     from hookline.hooks import Outcome
     from hookline.hookspecs import Hooks
+    from hookline.models.registry import ModelProvider, Models
     from hookline.specs import PackSpec, ToolSpec
     from hookline.tools.registry import Registry
     from hookline.tools.tool import Tool
@@ -100,11 +101,13 @@ class Registrations:
         key: Callable[[T], str],
         what: str,
         undo: Callable[[T], object] | None = None,
+        take: Callable[[str, list[T]], object] | None = None,
     ) -> list[T]:
         """What plugins give a registration hook, each checked by `read`.
 
-        A plugin that fails, that gives something wrong, or whose id another has already, is left out.
-        What a plugin gave leaves the list with it, and `undo` is called for it.
+        `take` gets the name of a plugin and all that it gave. A plugin that fails, that gives
+        something wrong or that `take` refuses, or whose id another has already, is left out. What a
+        plugin gave leaves the list with it, and `undo` is called for it.
         """
         brought: dict[str, tuple[str, T]] = {}
         kept: list[T] = []
@@ -117,6 +120,8 @@ class Registrations:
                 for item in items:
                     self._refuse_clash(brought, plugin, key(item), what)
                     brought[key(item)] = plugin, item
+                if take is not None:
+                    take(plugin, items)
             except Exception as error:
                 brought = {k: v for k, v in brought.items() if v[0] != plugin}
                 self.leave_out(plugin, hook, error)
@@ -175,7 +180,7 @@ class Registrations:
             )
 
     def register_cli_commands(self, cli: typer.Typer) -> None:
-        """Let plugins add to the command line, one after the other; what a failing one added goes."""
+        """Let plugins add to the command line, the newest first; what a failing one added goes."""
         hook = self.hooks["register_cli_commands"]
         for impl in hook.run_order():
             commands, groups = len(cli.registered_commands), len(cli.registered_groups)
@@ -190,24 +195,27 @@ class Registrations:
                 )
             else:
                 self.leave_out(outcome.plugin_name, "register_cli_commands", outcome.error)
+        _keep_first(cli)
 
-    def register_stores(self, stores: Stores) -> None:
-        """Add the stores of plugins; a plugin that is left out later takes its own along."""
-        from hookline.specs import StoreSpec
+    def register_models(self, models: Models) -> None:
+        """Add the providers of models that plugins bring; one may not replace another."""
+        from hookline.models.registry import provider_from
 
-        for outcome in self.hooks.call_sync("register_stores"):
-            plugin = outcome.plugin_name
-            try:
-                if not outcome.success:
-                    raise outcome.error
-                given = _listed(outcome.result, "register_stores")
-                specs = [StoreSpec.model_validate(each) for each in given]
-                stores.add(specs, owner=f"plugin {plugin!r}")
-            except Exception as error:
-                self.leave_out(plugin, "register_stores", error)
-                continue
-            trace("gathered", plugin, f"{len(specs)} from register_stores")
-            self.undo_with(plugin, partial(stores.remove, [spec.name for spec in specs]))
+        def take(plugin: str, providers: list[ModelProvider]) -> None:
+            taken = [each.name for each in providers if each.name in models.providers]
+            if taken:
+                raise PluginError(f"there is a provider of models {taken[0]!r} already")
+            for provider in providers:
+                models.register(provider)
+
+        self.gather(
+            "register_models",
+            provider_from,
+            lambda provider: provider.name,
+            "provider of models",
+            undo=lambda provider: models.remove(provider.name),
+            take=take,
+        )
 
     @cached_property
     def pack_specs(self) -> list[PackSpec]:
@@ -215,6 +223,25 @@ class Registrations:
         from hookline.specs import PackSpec
 
         return self.gather("register_packs", PackSpec.model_validate, lambda s: s.id, "pack")
+
+
+def name_of(command: CommandInfo) -> str:
+    """The name of a command on the command line."""
+    function = command.callback
+    return command.name or (function.__name__.lower().replace("_", "-") if function else "")
+
+
+def _keep_first(cli: typer.Typer) -> None:
+    """Of two commands or groups with one name, keep the one that was added first."""
+    seen: set[str] = set()
+
+    def fresh(name: str) -> bool:
+        new = name not in seen
+        seen.add(name)
+        return new
+
+    cli.registered_commands = [c for c in cli.registered_commands if fresh(name_of(c))]
+    cli.registered_groups = [g for g in cli.registered_groups if fresh(str(g.name))]
 
 
 def _given(outcome: Outcome) -> list[Any]:

@@ -43,6 +43,8 @@ class Absences:
         """Whether a failure stops the run. Commands that only look at things turn it off."""
         self.say: Callable[[str], object] = log.warning
         """Says what the app runs without; the command line sets it."""
+        self.parts: dict[str, Iterable[str]] = {}
+        """What plugins loaded from files of their own, by plugin; `plugins.required` may name it."""
         self._met: set[str] = set()
         self._told: set[str] = set()
 
@@ -111,8 +113,7 @@ class Absences:
         app = self._app
         if app.hooks.pm.has_plugin(name) or any(f.name == name for f in app.hook_files.files):
             return True
-        commands = app.hooks.pm.get_plugin("command-hooks")
-        return commands is not None and commands.has(name)
+        return any(name in parts for parts in self.parts.values())
 
     def _why_absent(self, name: str) -> str:
         if name in self.without:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hookline.channel import NOWHERE, Channel, Note, Question, Router, started
-from hookline.errors import NotRunning
+from hookline.errors import ConfigError, NotRunning
 from hookline.events import ShutdownReason
 from hookline.hookspecs import Hooks
 from hookline.plugins.loader import Plugins
@@ -33,7 +33,6 @@ from .hook_files import HookFiles
 from .pipeline import Pipeline
 from .safeguards import Safeguards
 from .session_tree import Sessions
-from .tracing import Tracing
 from .turn import ActiveTurn, Command, TurnResult
 
 if TYPE_CHECKING:
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from hookline.agent.output import OutputForm
     from hookline.agent.run import Limits
     from hookline.config import Config
-    from hookline.ext.stores import Stores
-    from hookline.ext.voice import Voice
     from hookline.models import Models
     from hookline.plugins import PluginFailure
     from hookline.plugins.lockfile import PluginLock
@@ -59,6 +56,16 @@ if TYPE_CHECKING:
     from hookline.tools.runner import ToolRunner
 
     from .subagents import Subagents
+
+
+SECTIONS = {
+    "audit": "hookline.policy.settings:AuditSettings",
+    "policy": "hookline.policy.settings:PolicySettings",
+    "redaction": "hookline.policy.redaction:RedactionSettings",
+    "sandbox": "hookline.sandbox:SandboxSettings",
+    "tape": "hookline.tape.settings:TapeSettings",
+}
+"""The sections of the settings that the runtime itself reads; plugins declare their own."""
 
 
 class Hookline:
@@ -100,8 +107,12 @@ class Hookline:
         self.given_policy = policy
         """The policy, where the settings do not decide on it."""
         self.safeguards = Safeguards(self)
-        self.tracing = Tracing(self)
-        """What is kept of the dispatches of its hooks."""
+        self.extensions: dict[type, Any] = {}
+        """The loaded plugins and what they keep with the app, by class: `Stores.of(app)` is here."""
+        self.user_home: Path | None = None
+        """The folder where the user's own skills and hooks are looked for, in place of `~`."""
+        self.passive = False
+        """Set for a look at what was recorded: no server is connected, and no trace is written."""
         self._trust: Trust | None = None
         self.tool_choice: Any = "auto"
         self.output: OutputForm[Any] | None = None
@@ -110,10 +121,10 @@ class Hookline:
         """What could not be loaded, and whether the app may run without it."""
         self.plugins = Plugins(
             self,
-            lambda: self.config.disabled_plugins(),
+            self._plugin_settings,
             self.plugin_lock,
             lambda: self.absences.without,
-            lambda: self.config.plugin_orders(),
+            self._declare,
         )
         """Which plugins take part, and what they bring."""
         self.hook_files = HookFiles(self)
@@ -129,14 +140,8 @@ class Hookline:
     def config(self) -> Config:
         """The settings: files of the user, the profile and the project, environment, command line."""
         config = self._config or self._load_config()
-        if config.get("mcp"):
-            from hookline.ext.mcp.settings import McpSettings
-
-            config.declare("mcp", McpSettings)
-        if config.get("tape"):
-            from hookline.tape.settings import TapeSettings
-
-            config.declare("tape", TapeSettings)
+        for name, form in {**SECTIONS, **self.plugins.sections}.items():
+            config.declare(name, form)
         return config
 
     def _load_config(self) -> Config:
@@ -152,6 +157,20 @@ class Hookline:
             trusts=self._trusts_config,
         )
 
+    def _declare(self, sections: Mapping[str, str]) -> None:
+        """Make the sections of plugins known to settings that are read already."""
+        for name, form in sections.items() if "config" in self.__dict__ else ():
+            self.config.declare(name, form)
+
+    def _plugin_settings(self) -> Config:
+        """What the user's files say of plugins, without fixing the settings before they are used."""
+        if self._config is not None or "config" in self.__dict__:
+            return self.config
+        from hookline.config import Config
+
+        check_home(self.home)
+        return Config.load(self.home, profile=self._profile, project=False, overrides=self._overrides)
+
     def _trusts_config(self, path: Path, content: bytes) -> bool:
         """Whether a person trusted the project's settings, and every file that they run."""
         from hookline.plugins.project import config_item
@@ -164,12 +183,14 @@ class Hookline:
         """The models within reach."""
         from hookline.models import DEFAULT_MODEL, Models
 
-        return self._models or Models(
+        models = self._models or Models(
             default=self.config.get("model") or DEFAULT_MODEL,
             home=self.home,
             settings=self.config.expanded("providers"),
             progress=self._progress,
         )
+        self.plugins.register_models(models)
+        return models
 
     @property
     def model(self) -> str:
@@ -227,17 +248,6 @@ class Hookline:
         self.plugins.register_tools(registry)
         return registry
 
-    @cached_property
-    def stores(self) -> Stores:
-        """The stores of this app: what the configuration says, and what plugins provide."""
-        from hookline.ext.stores import Stores
-
-        def gather(stores: Stores) -> None:
-            stores.configure(self.config.section("stores"))
-            self.plugins.register_stores(stores)
-
-        return Stores(self.home / "stores", gather=gather)
-
     @property
     def trust(self) -> Trust:
         """What may run of the projects that a person works in."""
@@ -246,13 +256,6 @@ class Hookline:
 
             self._trust = Trust(self.home)
         return self._trust
-
-    @cached_property
-    def voice(self) -> Voice:
-        """What listens to recordings and speaks answers, as `[stt]` and `[tts]` say."""
-        from hookline.ext.voice import Voice
-
-        return Voice(self.config)
 
     @cached_property
     def runner(self) -> ToolRunner:
@@ -352,34 +355,30 @@ class Hookline:
         return PluginLock(self.home, require=require, unpinned=unpinned)
 
     def load_hooks(self, *, packages: bool = True, only_cli: bool = False) -> None:
-        """Load the builtin plugins, then the plugins of installed packages; later ones win.
+        """Load the plugins that come with Hookline, then those of installed packages; later ones win.
 
         Hook files follow when the app runs, or by `hook_files.load()`.
 
-        A plugin that fails is left out and told in `failures`; the others load. With `only_cli`, what
-        the command line does not need to know itself is put off until `plugins.finish()`.
+        A plugin that fails is left out and listed in `failures`; the others load. With `only_cli`,
+        plugins that add no commands are put off until `plugins.finish()`.
         """
-        from hookline.ext.command_hooks.plugin import CommandHooksPlugin
-        from hookline.ext.mcp.plugin import McpPlugin
-        from hookline.ext.skills.plugin import SkillsPlugin
-
         from .builtin import BuiltinPlugin
 
         self.plugins.add("builtin", BuiltinPlugin(self))
-        self.plugins.add("skills", SkillsPlugin(self, profile=lambda: self.config.profile_dir))
-        self.plugins.add("mcp", McpPlugin(self))
-        self.plugins.add("command-hooks", CommandHooksPlugin(self))
-        if packages:
-            self.plugins.load(only_cli=only_cli)
+        self.plugins.load(packages=packages, only_cli=only_cli)
         self.hook_files.wanted = True
 
     def create_cli_app(self) -> typer.Typer:
-        """The command line, with what plugins add to it."""
-        from hookline.cli.root import create_app, keep_first
+        """The command line: what plugins add to it, Hookline's own commands among them."""
+        import typer
 
-        app = create_app(self.plugins.finish)
+        app = typer.Typer(
+            name="hookline",
+            add_completion=False,
+            pretty_exceptions_enable=False,
+            rich_markup_mode=None,  # drawing boxes around the help costs more than all the rest
+        )
         self.plugins.register_cli_commands(app)
-        keep_first(app)  # newest first: a plugin's command beats the builtin one of its name
         return app
 
     def collect_onboard_config(self, current_config: dict[str, Any]) -> dict[str, Any]:
@@ -421,7 +420,6 @@ class Hookline:
         if not self.embedded:
             prepare_home(self.home)
         await self.hook_files.start()
-        self._load_interceptors()
         self.absences.check()
         async with AsyncExitStack() as stack:
             self.__dict__.pop("sandbox", None)  # one without a loop serves no network
@@ -434,16 +432,13 @@ class Hookline:
             given = self.hooks.call_sync("provide_tape_store")
             self._store = self.safeguards.keeping(await entered_store(stack, given))
             stack.callback(setattr, self, "_store", None)
-            await self.tracing.start(stack)
             stack.push_async_callback(self._close_models)
-            stack.push_async_callback(self._close_stores)
-            stack.push_async_callback(self._close_voice)
-            if self.hooks["register_stores"].live or self.config.section("stores"):
-                self.stores.gather()
-            for outcome in await self.hooks.call("hookline_startup", pm=self.hooks.pm):
-                if not outcome.success:
-                    self.plugins.leave_out(outcome.plugin_name, "hookline_startup", outcome.error)
             try:
+                for outcome in await self.hooks.call("hookline_startup", pm=self.hooks.pm):
+                    if isinstance(outcome.error, ConfigError):
+                        raise outcome.error
+                    if not outcome.success:
+                        self.plugins.leave_out(outcome.plugin_name, "hookline_startup", outcome.error)
                 self._gather()
                 yield self
             except BaseException as error:
@@ -462,6 +457,8 @@ class Hookline:
         if not self.absences.enforced:
             return
         self.tools  # noqa: B018
+        if self.hooks["register_models"].live:
+            self.models  # noqa: B018
         if self.hooks["register_packs"].live:
             self.plugins.pack_specs  # noqa: B018
         if self.hooks["register_commands"].live:
@@ -469,21 +466,6 @@ class Hookline:
 
             plugin_commands(self)
         self.absences.check()
-
-    def _load_interceptors(self) -> None:
-        """Attach what `[agent_hooks]` names, once; without it nothing of the specification is there."""
-        if self.config.section("agent_hooks") and not self.hooks.pm.has_plugin("agent_hooks"):
-            from hookline.ext.interceptors.host import load
-
-            load(self)
-
-    async def _close_stores(self) -> None:
-        if "stores" in self.__dict__:
-            await self.stores.close()
-
-    async def _close_voice(self) -> None:
-        if "voice" in self.__dict__:
-            await self.voice.close()
 
     async def _close_models(self) -> None:
         if "models" in self.__dict__:

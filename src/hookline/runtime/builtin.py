@@ -7,7 +7,6 @@ came from, so that a plugin which renders takes the answer's place instead of ad
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import AsyncIterator
 from copy import deepcopy
 from typing import TYPE_CHECKING
@@ -17,10 +16,7 @@ from hookline.system.recent import Recent
 from hookline.types import AsyncStreamEvents, Envelope, Prompt, State, TextPart, address_of, field_of
 
 if TYPE_CHECKING:
-    import typer
-
     from hookline.tape import TapeContext, TapeStore
-    from hookline.tools.tool import Tool
 
     from .app import Hookline
 
@@ -94,17 +90,6 @@ class BuiltinPlugin:
             self._kept[session_id] = deepcopy(kept)
 
     @hookimpl
-    async def hookline_shutdown(self) -> None:
-        """End the commands that still run in the background."""
-        jobs = sys.modules.get("hookline.ext.tools.jobs")
-        if jobs is not None:
-            from asyncio import to_thread
-
-            from hookline.ext.tools import close_jobs
-
-            await to_thread(close_jobs)
-
-    @hookimpl
     async def dispatch_outbound(self, message: Envelope) -> bool:
         """Hand the envelope to the channel that the message at hand came by."""
         return bool(await self.app.current_channel().send(message))
@@ -136,17 +121,3 @@ class BuiltinPlugin:
         from hookline.tape import TapeContext
 
         return TapeContext()
-
-    @hookimpl
-    def register_tools(self) -> list[Tool]:
-        """Tools to read, list and search files, and a shell."""
-        from hookline.ext.tools import builtin_tools
-
-        return builtin_tools()
-
-    @hookimpl
-    def register_cli_commands(self, app: typer.Typer) -> None:
-        """The commands that come with Hookline."""
-        from hookline.cli.commands import register
-
-        register(app, self.app)

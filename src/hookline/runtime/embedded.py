@@ -58,7 +58,7 @@ class EmbeddedApp(AgentApp):
             policy=parts.policy,
         )
         self.take(parts)
-        self.tracing.wanted = False
+        self.passive = True
         self.safeguards = EmbeddedSafeguards(self)
 
     @cached_property

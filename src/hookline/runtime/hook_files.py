@@ -61,12 +61,16 @@ class HookFiles:
         """Whether this app has hook files at all; `load_hooks` says so."""
         self.entering: Callable[[], None] | None = None
         """Is called before files are loaded for the first time; the command line sets it."""
+        self.shipped: list[Path] = []
+        """Folders of hook files that plugins of Hookline bring; they load before all others."""
         self.announced: int | None = None
         """How many inert things of the project a person was told of."""
         self._files: dict[Group, list[HookFile]] = {"own": [], "extra": []}
         self._names: set[str] = set()
         """Whatever was reported under, so that a reload starts with a clean sheet."""
         self._extra: list[Path] = []
+        self._skills: list[Path] = []
+        """Folders of skills that `resources_discover` named."""
         self._seq: int | None = None
         self._stamps: Stamps = {}
         self._lock: Lock | None = None
@@ -79,12 +83,12 @@ class HookFiles:
     @property
     def folders(self) -> list[HookFolder]:
         """Where hook files lie: those that come with Hookline, the profile's, the project's."""
-        from hookline.plugins.hook_files import HookFolder, get_builtins_hooks_dir
+        from hookline.plugins.hook_files import HookFolder
         from hookline.plugins.project import HOOKS
 
         app = self.app
         folders = [
-            HookFolder("builtin", get_builtins_hooks_dir()),
+            *(HookFolder("builtin", folder) for folder in self.shipped),
             HookFolder("profile", app.config.profiled.hooks_dir),
         ]
         if app.project:
@@ -125,7 +129,6 @@ class HookFiles:
             faults = self._reload_settings()
             self._load_own()
             await self._discover("reload")
-            await self._drop_servers()
             gone = sorted(before - self._running_of_project())
             dropped = [f"{name}{_unguarded(guarded.get(name, []))}" for name in gone]
         mine = [f for f in self.app.failures if f.plugin in self._names]
@@ -159,12 +162,6 @@ class HookFiles:
             return [str(error)]
         return [config.fault] if config.fault else []
 
-    async def _drop_servers(self) -> None:
-        """Close what is connected to servers that are not configured any more."""
-        plugin = self.app.hooks.pm.get_plugin("mcp")
-        if plugin is not None:
-            await plugin.drop()
-
     def _load_own(self) -> None:
         self._check_record()
         self._load("own", self.folders)
@@ -177,15 +174,11 @@ class HookFiles:
             event = ResourcesDiscoverEvent(cwd=str(app.workspace), reason=reason)
             answers = await hook.fire(event, app.context(""))
         self._extra = [self._place(p) for a in answers for p in a.hook_paths or ()]
-        skill_paths = [self._place(p) for a in answers for p in a.skill_paths or ()]
+        self._skills = [self._place(p) for a in answers for p in a.skill_paths or ()]
         self._load("extra", [self._extra_folder(path) for path in dict.fromkeys(self._extra)])
-        skills = app.hooks.pm.get_plugin("skills")
-        if skills is not None and (skill_paths or reason == "reload" or skills.paths):
-            skills.refresh(skill_paths)
-            if "tools" in app.__dict__:
-                for tool in skills.register_tools():
-                    if tool.name not in app.tools:
-                        app.tools.add(tool)
+        loaded = app.hooks["resources_loaded"]
+        if loaded.live:
+            await loaded.fire([*self._skills], reason)
 
     def _place(self, path: str) -> Path:
         return self.app.workspace / Path(path).expanduser()
@@ -326,8 +319,7 @@ class HookFiles:
         items = project_items(app.workspace, app.config.own_values())
         for path in self._extra:
             items.extend(hook_items_in(path, app.workspace))
-        skills = app.hooks.pm.get_plugin("skills")
-        for path in skills.paths if skills is not None else ():
+        for path in self._skills:
             items.extend(skill_items_in(path, app.workspace))
         return [*{item.path: item for item in items}.values()]
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, cast
 from hookline.hooks import HooklineError
 
 if TYPE_CHECKING:
-    from hookline.config import Config
     from hookline.policy.approval_storage import ApprovalStorage
     from hookline.policy.approvals import Approvals
     from hookline.policy.audit import AuditLog
@@ -232,18 +231,3 @@ class Safeguards:
     def record(self) -> Record | None:
         """Writes down what was decided on a call."""
         return self.auditor.decided if self.auditor is not None else None
-
-
-def declare_sections(config: Config) -> None:
-    """Make the form of these sections known, so that a review of the settings checks them."""
-    from hookline.observe.trace.settings import OtelSettings, TraceSettings
-    from hookline.policy.redaction import RedactionSettings
-    from hookline.policy.settings import AuditSettings, PolicySettings
-    from hookline.sandbox import SandboxSettings
-
-    config.declare("policy", PolicySettings)
-    config.declare("audit", AuditSettings)
-    config.declare("redaction", RedactionSettings)
-    config.declare("sandbox", SandboxSettings)
-    config.declare("trace", TraceSettings)
-    config.declare("otel", OtelSettings)

@@ -2,7 +2,7 @@
 
 @hookimpl
 def register_commands(self):
-    return [SlashCommand("shelf", "Where a book stands.", lambda app, title: find(title))]
+    return [SlashCommand("shelf", "Where a book stands.", lambda ctx, title: find(title))]
 
 Every tool is a command too.
 """
@@ -20,10 +20,13 @@ from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text, suggestion
 
 if TYPE_CHECKING:
+    from hookline.types import HookContext
+
     from .app import Hookline
 
-Handler = Callable[["Hookline", str], "str | Awaitable[str | None] | None"]
-"""Is given the app and what stands behind the command's name; gives what is shown."""
+Handler = Callable[["HookContext", str], "str | Awaitable[str | None] | None"]
+"""Gets the context (session, channel, sender, app) and what follows the command's name; returns what
+to show."""
 
 WRITTEN = r"(?s)/([\w.:-]+)(?:\s+(.*))?"
 NAME = r"[\w.:-]+"
@@ -37,8 +40,7 @@ class SlashCommand:
     help: str
     handler: Handler
     operator: bool = True
-    """Whether a channel lets operators alone give it. A handler does not learn who asks, so that it is
-    for a plugin to say that everyone may."""
+    """Whether a channel lets operators alone give it."""
 
 
 def written(text: str) -> tuple[str, str] | None:
@@ -50,8 +52,8 @@ def written(text: str) -> tuple[str, str] | None:
 def command_from(given: Any) -> SlashCommand:
     """A command from an object or mapping with name, help and handler, or from a function.
 
-    A function is named by its name and described by its docstring; one that takes a single argument
-    is given what stands behind the command.
+    A function is named by its name and described by its docstring; one with a single parameter gets
+    only what follows the command.
     """
     if isinstance(given, SlashCommand):
         return given
@@ -75,7 +77,7 @@ def of_function(function: Callable[..., Any]) -> Handler:
     """A function as a handler."""
     if len(inspect.signature(function).parameters) >= 2:
         return function
-    return lambda app, arguments: function(arguments)
+    return lambda ctx, arguments: function(arguments)
 
 
 def plugin_commands(app: Hookline) -> tuple[dict[str, SlashCommand], list[str]]:
@@ -108,40 +110,40 @@ def _table(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def session_commands(
-    session: Callable[[], str], models: Callable[[], list[str]] | None = None
-) -> list[SlashCommand]:
-    """Commands about the session at hand, the same wherever a person is.
+def session_commands(models: Callable[[], list[str]] | None = None) -> list[SlashCommand]:
+    """Commands about the session at hand, the same on every channel.
 
     With `models`, only those can be chosen; without, any model that a name can lead to.
     """
 
-    async def compact(app: Hookline, instructions: str) -> str:
-        entry = await app.sessions.compact(session(), instructions.strip() or None)
+    async def compact(ctx: HookContext, instructions: str) -> str:
+        entry = await ctx.app.sessions.compact(ctx.session_id, instructions.strip() or None)
         if entry is None:
             return "there is nothing to compact"
         return f"compacted. The model goes on from:\n{entry.payload['summary'] or ''}"
 
-    async def model(app: Hookline, wanted: str) -> str:
-        present, name = await app.sessions.find_model(session()), wanted.strip()
+    async def model(ctx: HookContext, wanted: str) -> str:
+        app: Hookline = ctx.app
+        present, name = await app.sessions.find_model(ctx.session_id), wanted.strip()
         if name and models is not None and name not in models():
             raise BadInput(
                 f"only configured models can be chosen here: {', '.join(models())}; "
                 "an operator lists more in [gateway] models"
             )
         if name:
-            await app.sessions.choose_model(session(), name)
+            await app.sessions.choose_model(ctx.session_id, name)
             return f"the model of this session is {name} now"
         if models is not None:
             return "\n".join([f"the model is {present}", *(f"  {each}" for each in models())])
         others = [f"  {m.name}: {m.summary if m.usable else m.reason}" for m in app.models.available()]
         return "\n".join([f"the model is {present}", *others])
 
-    async def think(app: Hookline, level: str) -> str:
+    async def think(ctx: HookContext, level: str) -> str:
+        sessions = ctx.app.sessions
         if level.strip():
-            await app.sessions.choose_thinking(session(), level.strip())
-        await app.sessions.open(session())
-        return f"thinking: {app.sessions.thinking_of(session()) or 'as the model does by itself'}"
+            await sessions.choose_thinking(ctx.session_id, level.strip())
+        await sessions.open(ctx.session_id)
+        return f"thinking: {sessions.thinking_of(ctx.session_id) or 'as the model does by itself'}"
 
     return [
         SlashCommand("compact", "Summarise the older part: /compact [what to keep].", compact, False),
@@ -165,19 +167,19 @@ def names(
 
 
 async def run(
-    app: Hookline,
+    ctx: HookContext,
     known: Mapping[str, SlashCommand],
     name: str,
     arguments: str,
     call_tool: Callable[[str, str], Awaitable[str | None]],
 ) -> str | None:
-    """Run a command, or the tool of this name; give what is shown.
+    """Run a command, or the tool of this name; return what to show.
 
     Tools are looked up when they are called: they may come and go.
     """
-    command = known.get(name)
+    app, command = ctx.app, known.get(name)
     if command is not None:
-        answer = command.handler(app, arguments)
+        answer = command.handler(ctx, arguments)
         shown = await answer if inspect.isawaitable(answer) else answer
         return str(shown) if shown else None
     if name in app.tools:

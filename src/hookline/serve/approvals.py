@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hookline.channel import Question
 from hookline.errors import ApprovalError
-from hookline.policy.approvals import bound_to, sessions_of
+from hookline.policy.approvals import sessions_of
+from hookline.runtime.gateway_channel import Pending
 
 from .limits import Limiter
 from .users import User
@@ -24,30 +24,6 @@ if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
     from .peers import Peer
-
-
-@dataclass(slots=True)
-class Pending:
-    """One open question."""
-
-    id: str
-    request: dict[str, Any]
-    answer: asyncio.Future[str]
-
-    @property
-    def question(self) -> Question:
-        """The question as a channel shows it."""
-        return Question.of(self.request)
-
-    @property
-    def session_id(self) -> str:
-        """The session that the person talks to. A subagent's question goes to its parent's session."""
-        return sessions_of(self.request)[-1]
-
-    @property
-    def hash(self) -> str:
-        """What an answer is bound to: the hash of the call that is shown."""
-        return bound_to(self.request)
 
 
 class GatewayApprovals:

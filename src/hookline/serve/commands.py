@@ -17,14 +17,12 @@ from hookline.runtime.user_commands import (
     written,
 )
 from hookline.runtime.user_tools import arguments_of, call_tool
-from hookline.types import Envelope, Identity, address_of, content_of, field_of
+from hookline.types import Envelope, HookContext, Identity, address_of, content_of, field_of
 
 from .frames import plain_text
 from .users import Role
 
 if TYPE_CHECKING:
-    from hookline.runtime.app import Hookline
-
     from .message_processor import MessageHost
 
 log = logging.getLogger("hookline.serve")
@@ -77,7 +75,8 @@ class ChannelCommands:
             if role != "operator" and is_there and command[0] not in allowed:
                 return f"only an operator may give /{command[0]}; see role in [gateway.users]"
             await app.sessions.open(session_id)
-            return await slash.run(app, allowed, *command, call)
+            ctx = app.context(session_id, Identity.of(message))
+            return await slash.run(ctx, allowed, *command, call)
         except HooklineError as error:  # unknown, mistyped or not possible now: the reply says so
             return str(error)
 
@@ -87,21 +86,21 @@ class ChannelCommands:
             for line in wrong:
                 log.error("%s", line)
         models = partial(configured_models, self._host.app)
-        own = [*self._own(session_id, message), *session_commands(lambda: session_id, models)]
+        own = [*self._own(session_id, message), *session_commands(models)]
         return {command.name: command for command in own} | self._brought
 
     def _own(self, session_id: str, message: Envelope) -> list[SlashCommand]:
-        async def help_(app: Hookline, arguments: str) -> str:
+        async def help_(ctx: HookContext, arguments: str) -> str:
             return "\n".join(f"/{name}: {text}" for name, text in self.names(role_of(message)))
 
-        async def new(app: Hookline, arguments: str) -> str:
+        async def new(ctx: HookContext, arguments: str) -> str:
             try:
-                await app.sessions.handoff(session_id, NEW)
+                await ctx.app.sessions.handoff(session_id, NEW)
             except UnknownSession:
                 return "this session is new"
             return "a new beginning: what was said before is on record, and out of the agent's sight"
 
-        async def cancel(app: Hookline, arguments: str) -> str:
+        async def cancel(ctx: HookContext, arguments: str) -> str:
             stopped = await self._host.cancel(session_id, *address_of(message))
             return "stopped" if stopped else "nothing is running"
 

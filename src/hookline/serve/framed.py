@@ -10,11 +10,10 @@ from uuid import uuid4
 
 from hookline.channel import Channel, Note, Question
 from hookline.errors import DuplicateMessage
-from hookline.runtime.gateway_channel import GatewayChannel, Handle
+from hookline.runtime.gateway_channel import GatewayChannel, Handle, Pending
 from hookline.runtime.turn import TurnResult
 from hookline.types import Envelope, Part, StreamEvent, TextPart, address_of, content_of, field_of
 
-from .approvals import Pending
 from .frames import Frame, end_frame, event_frame, part_frame, question_frame
 from .live import LiveSessions
 from .outbox import Taker

@@ -13,10 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from hookline.errors import BadInput
+from hookline.runtime.gateway_channel import Pending
 from hookline.runtime.turn import Outcome, TurnResult
 from hookline.types import AudioPart, Content, ImagePart, Part, StreamEvent, TextPart
-
-from .approvals import Pending
 
 SessionId = Annotated[
     str,

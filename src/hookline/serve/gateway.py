@@ -7,8 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hookline.agent.journal import TURN, CutOffTurn, cut_off_turn
 from hookline.channel import NOWHERE, Channel, Note, Question, finished
@@ -24,7 +23,7 @@ from hookline.events import (
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import suggestion
 from hookline.runtime.delivery import to_session
-from hookline.runtime.gateway_channel import GatewayChannel, WholeAnswers
+from hookline.runtime.gateway_channel import ChannelSpec, GatewayChannel, WholeAnswers, channel_spec
 from hookline.runtime.inbox import Fate, Inbox, fates_of, key_of
 from hookline.tape.open import postgres_of
 from hookline.types import Envelope, address_of, check_envelope
@@ -52,15 +51,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookline.serve")
 
-SHIPPED = {
-    "web": "hookline.serve.web:WebChannel",
-    "openai": "hookline.serve.openai:OpenAIChannel",
-    "stdio": "hookline.serve.stdio:StdioChannel",
-    "telegram": "hookline.ext.telegram:TelegramChannel",
-}
-"""The channels that come with Hookline: each is made with the gateway when it is enabled."""
-
-DEFAULT = ("web", "openai")
 GOING_DOWN = "the gateway is going down; send it again later"
 
 
@@ -134,27 +124,32 @@ class Gateway:
     # --- channels -----------------------------------------------------------------------------
 
     def _collect(self, enabled: Sequence[str] | None) -> dict[str, GatewayChannel]:
-        config = self.app.config
         provided: dict[str, GatewayChannel] = {c.name: c for c in self.app.get_channels(self.handle)}
+        found = self.app.plugins.gather("register_channels", channel_spec, lambda c: c.name, "channel")
+        specs = {spec.name: spec for spec in found}
+        tables = self.app.config.section("channels")
         wanted = enabled or self.settings.channels
         if wanted is None:
-            tables = [
-                name
-                for name in SHIPPED
-                if config.section(f"channels.{name}") and config.get(f"channels.{name}.enabled", True)
-            ]
-            wanted = [*DEFAULT, *tables, *provided]
-        return {name: provided.get(name) or self._shipped(name, provided) for name in wanted}
+            off = self.app.plugins.disabled
+            configured = [n for n, table in tables.items() if _is_enabled(table) and n not in off]
+            default = [name for name, spec in specs.items() if spec.default]
+            wanted = [*default, *configured, *provided]
+        return {
+            name: provided.get(name) or self._made(name, specs, provided)
+            for name in dict.fromkeys(wanted)
+        }
 
-    def _shipped(self, name: str, provided: dict[str, GatewayChannel]) -> GatewayChannel:
-        known = [*SHIPPED, *provided]
-        if name not in SHIPPED:
+    def _made(
+        self, name: str, specs: dict[str, ChannelSpec], provided: dict[str, GatewayChannel]
+    ) -> GatewayChannel:
+        if name not in specs:
+            known = [*specs, *provided]
             raise ConfigError(
                 f"unknown channel {name!r}{suggestion(name, known)}; there are {', '.join(known)}"
+                f"{self.app.plugins.missing_note()}"
             )
-        module, _, made = SHIPPED[name].partition(":")
         try:
-            return getattr(import_module(module), made)(self)
+            return specs[name].make(self)
         except ImportError as error:
             raise GatewayError(f"channel {name!r} needs a library that is missing: {error}") from None
 
@@ -185,6 +180,7 @@ class Gateway:
 
     async def _start_triggers(self, stack: AsyncExitStack) -> None:
         """Start the triggers after the channels of their answers, and stop them before those."""
+        self.app.plugins.check_loaded("triggers", "[triggers]")
         from hookline.ext.triggers import Triggers
 
         triggers = self.triggers = Triggers(self.app)
@@ -403,3 +399,8 @@ class Gateway:
         hook = self.app.hooks[name]
         if hook.live:
             await hook.fire(event, self.app.context(session_id))
+
+
+def _is_enabled(table: Any) -> bool:
+    """Whether a table `[channels.<name>]` enables its channel."""
+    return isinstance(table, dict) and cast("dict[str, Any]", table).get("enabled", True) is not False

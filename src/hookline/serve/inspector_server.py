@@ -17,7 +17,6 @@ from fastapi import FastAPI
 from fastapi.responses import RedirectResponse
 from starlette.middleware import Middleware
 
-from hookline.ext.mcp.plugin import leave_servers_alone
 from hookline.observe.inspector import PAGE
 from hookline.observe.inspector.routes import inspector_routes
 
@@ -71,8 +70,7 @@ async def serve_inspector(
     """Serve until SIGTERM, SIGINT or `leaving`. `started` is called with the page's address."""
     settings.check()
     listening = listen(settings.host, settings.port)
-    leave_servers_alone(app)
-    app.tracing.wanted = False  # inspecting records nothing
+    app.passive = True
     leaving = leaving or asyncio.Event()
     with _signals(leaving.set):
         await _serve(app, settings, listening, leaving, started)

@@ -30,9 +30,9 @@ from hookline.errors import (
     GatewayError,
     GatewayStopping,
     RequestRefused,
+    StoreUnavailable,
     TapeUnavailable,
 )
-from hookline.ext.stores.errors import StoreUnavailable
 from hookline.hooks import HooklineError
 from hookline.system.log_redaction import without_secrets
 

@@ -24,7 +24,6 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 def settings_of(config: Config, **given: Any) -> GatewaySettings:
     """`[gateway]` of the settings, overridden by the command line."""
-    config.declare("gateway", GatewaySettings)
     said = config.settings("gateway", GatewaySettings).model_dump(exclude_unset=True)
     wanted = {**said, **{name: value for name, value in given.items() if value is not None}}
     if found := faults(GatewaySettings, wanted, "gateway"):
@@ -59,8 +58,8 @@ class GatewaySettings(BaseModel):
     port: int = Field(default=8765, ge=0, le=65535)
     """0 means any free port."""
     channels: list[str] | None = None
-    """The enabled channels; by default `web`, `openai`, those of plugins, and every shipped one with a
-    table `[channels.<name>]`."""
+    """The enabled channels; by default `web`, `openai`, those of plugins, and every one with a table
+    `[channels.<name>]`."""
     token: SecretStr | None = None
     """The token of the owner, who is an operator. Without one, a token is generated and stored in the
     home. If the host is not the local machine, a token must be set."""
@@ -234,5 +233,4 @@ def has_triggers(app: Hookline) -> bool:
 
 def worker_settings_of(config: Config) -> WorkerSettings:
     """`[worker]` of the settings."""
-    config.declare("worker", WorkerSettings)
     return config.settings("worker", WorkerSettings)

@@ -92,6 +92,7 @@ class Worker:
         )
         job(self._job)
         if has_triggers(self.app):
+            self.app.plugins.check_loaded("triggers", "[triggers]")
             from hookline.ext.triggers import Triggers
 
             answer = Triggers(self.app).answer

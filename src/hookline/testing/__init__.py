@@ -62,10 +62,7 @@ def app(tmp_path: Path) -> Hookline:
     policy = Policy(default="allow")
     made = Hookline(home=tmp_path / "home", workspace=workspace, policy=policy)
     made.load_hooks(packages=False)
-    skills: Any = made.hooks.pm.get_plugin("skills")
-    skills.home = tmp_path  # not the skills of the person who runs the tests
-    command_hooks: Any = made.hooks.pm.get_plugin("command-hooks")
-    command_hooks.home = tmp_path  # nor their hooks
+    made.user_home = tmp_path  # not the skills and hooks of the person who runs the tests
     return made
 
 

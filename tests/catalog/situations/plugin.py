@@ -1,5 +1,6 @@
 """What plugins provide, and what they permit."""
 
+import asyncio
 import json
 import sqlite3
 from contextlib import closing
@@ -7,8 +8,10 @@ from contextlib import closing
 import pytest
 
 from hookline.events import ToolCallEventResult
+from hookline.ext.stores import Stores
 from hookline.models.script import Call, Turn
 from hookline.runtime.user_commands import plugin_commands
+from hookline.serve import Gateway
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 
@@ -49,7 +52,7 @@ async def a_tool_writes_to_the_store(stage: Stage) -> None:
 
     @tool(permissions=["db.loans:write"], registry=Registry())
     async def lend(title: str) -> str:
-        await stage.app.stores.get("loans").upsert("loans", {title: {"to": "Ann"}})
+        await Stores.of(stage.app).get("loans").upsert("loans", {title: {"to": "Ann"}})
         return "lent"
 
     stage.app.tools.add(lend)
@@ -74,13 +77,47 @@ async def the_rules_of_the_pack_decide(stage: Stage) -> None:
     assert "no-loans" in stage.model.requests[1].messages[-1]["content"]
 
 
+@situation("register_models")
+async def a_model_of_the_plugin_answers(stage: Stage) -> None:
+    prepare(stage)
+    stage.app.model = "library:reading room"
+    async with stage.running():
+        assert (await stage.say()).model_output == "The reading room is open."
+
+
+@situation("register_channels")
+async def the_gateway_serves_the_channel(stage: Stage) -> None:
+    prepare(stage)
+    stage.script("Bring it back.")
+    gateway = Gateway(stage.app, enabled=["desk"])
+    async with gateway.running():
+        desk = gateway.channels["desk"]
+        await desk.remind("ada")
+        async with asyncio.timeout(10):
+            while not desk.answers:
+                await asyncio.sleep(0.001)
+    assert desk.answers == ["Bring it back."]
+
+
+@situation("resources_loaded")
+async def the_file_is_read_at_the_start_and_after_a_reload(stage: Stage) -> None:
+    prepare(stage)
+    (stage.folder / "closed.txt").write_text("Sunday")
+    async with stage.running():
+        assert stage.plugin.closed == ["Sunday"]
+        (stage.folder / "closed.txt").write_text("Sunday Monday")
+        await stage.app.hook_files.reload()
+        assert stage.plugin.closed == ["Sunday", "Monday"]
+
+
 @situation("register_commands")
 async def a_person_types_the_command(stage: Stage) -> None:
     prepare(stage)
     async with stage.running():
         commands, problems = plugin_commands(stage.app)
         assert not problems
-        assert commands["shelf"].handler(stage.app, "Ulysses") == "Ulysses stands on shelf 1"
+        handler = commands["shelf"].handler
+        assert handler(stage.app.context("s"), "Ulysses") == "Ulysses stands on shelf 1"
 
 
 @situation("authorize_action")

@@ -11,7 +11,7 @@ from hookline.text.printable import printable
 from .view import one_line
 
 if TYPE_CHECKING:
-    from hookline.runtime.app import Hookline
+    from hookline.types import HookContext
 
     from .commands import ChatCommands
     from .session import Chat
@@ -19,39 +19,40 @@ if TYPE_CHECKING:
 
 def builtin_commands(chat: Chat, commands: ChatCommands) -> list[SlashCommand]:
     """Commands about the chat itself."""
+    app = chat.app
 
-    def help_(app: Hookline, arguments: str) -> str:
+    def help_(ctx: HookContext, arguments: str) -> str:
         width = max(len(name) for name, _ in commands.names()) + 2
         lines = [f"/{name:<{width}}{one_line(text, 60)}" for name, text in commands.names()]
         return "\n".join([*lines, "", KEYS])
 
-    def tools(app: Hookline, arguments: str) -> str:
+    def tools(ctx: HookContext, arguments: str) -> str:
         told = [f"{usage(tool)}\n    {first_line(tool.description)}" for tool in app.tools]
         return "\n".join(told) or "there are no tools"
 
-    def hooks(app: Hookline, arguments: str) -> None:
+    def hooks(ctx: HookContext, arguments: str) -> None:
         from ..hooks import show
 
         show(app.hooks, arguments.strip() or None)
 
-    def show(app: Hookline, arguments: str) -> str:
+    def show(ctx: HookContext, arguments: str) -> str:
         last = chat.view.last_result()
         return "no tool has been called yet" if last is None else printable(last) or "(nothing)"
 
-    async def session(app: Hookline, arguments: str) -> str:
+    async def session(ctx: HookContext, arguments: str) -> str:
         messages = await app.store().entries(chat.session_id, kinds=["message"])
         counted = [f"{len(messages)} messages", f"{chat.tokens:,} tokens", *chat.costs()]
         return f"session {chat.session_id}: {', '.join(counted)}"
 
-    async def reload(app: Hookline, arguments: str) -> str:
+    async def reload(ctx: HookContext, arguments: str) -> str:
         done = str(await app.hook_files.reload())
         commands.gather()
         return "\n".join([done, *commands.wrong])
 
-    def clear(app: Hookline, arguments: str) -> None:
+    def clear(ctx: HookContext, arguments: str) -> None:
         chat.view.clear()
 
-    def exit_(app: Hookline, arguments: str) -> None:
+    def exit_(ctx: HookContext, arguments: str) -> None:
         chat.leaving = True
 
     return [

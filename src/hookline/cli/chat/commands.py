@@ -27,7 +27,7 @@ class ChatCommands:
         chat = self._chat
         brought, wrong = plugin_commands(chat.app)
         self.wrong = [printable(line) for line in wrong]
-        shared = session_commands(lambda: chat.session_id)
+        shared = session_commands()
         own = [*builtin_commands(chat, self), *branch_commands(chat), *shared]
         self.known = {command.name: command for command in own} | brought
 
@@ -38,6 +38,7 @@ class ChatCommands:
     async def run(self, name: str, arguments: str) -> None:
         """Run a command or a tool and show its result."""
         chat = self._chat
-        shown = await slash.run(chat.app, self.known, name, arguments, chat.call_tool)
+        ctx = chat.app.context(chat.session_id, channel=chat)
+        shown = await slash.run(ctx, self.known, name, arguments, chat.call_tool)
         if shown:
             chat.view.say(shown)

@@ -31,6 +31,7 @@ from hookline.types import (
     field_of,
 )
 
+from ..mcp import mcp_of
 from ..models import DownloadProgress
 from ..orphans import adopting
 from ..run import latest_session
@@ -87,8 +88,7 @@ class Chat(Channel):
     ) -> None:
         """Talk until the person leaves; `quiet` is entered while an answer is shown."""
         self._reader = reader
-        servers = self.app.hooks.pm.get_plugin("mcp")
-        if servers is not None:
+        if (servers := mcp_of(self.app)) is not None:
             servers.tell = self._news.append
         async with adopting(), self.app.running(self), self.app.hook_files.watching(self._reloaded):
             if self._latest:

@@ -19,6 +19,7 @@ from .view import one_line
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
     from hookline.tape import SessionInfo
+    from hookline.types import HookContext
 
     from .session import Chat
 
@@ -28,13 +29,14 @@ SHOWN = 20
 
 def branch_commands(chat: Chat) -> list[SlashCommand]:
     """Commands that change the chat's session or its contents."""
+    app = chat.app
 
-    async def new(app: Hookline, name: str) -> str:
+    async def new(ctx: HookContext, name: str) -> str:
         named = {"session_id": name.strip()} if name.strip() else {}
         await chat.enter(await app.sessions.new(chat.session_id, **named))
         return f"a new session: {chat.session_id}"
 
-    async def resume(app: Hookline, wanted: str) -> str:
+    async def resume(ctx: HookContext, wanted: str) -> str:
         found = await app.sessions.project_first(limit=None if wanted else SHOWN)
         if not wanted.strip():
             own = {info.id for info in await app.sessions.of_project()}
@@ -46,7 +48,7 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
         await chat.enter(target)
         return f"session {target}: {await app.sessions.history(target)}"
 
-    async def fork(app: Hookline, where: str) -> str:
+    async def fork(ctx: HookContext, where: str) -> str:
         words = where.split()
         before = words[-1:] == ["before"]
         entry = await chat.entry(" ".join(words[:-1] if before else words))
@@ -54,7 +56,7 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
         await chat.enter(await app.sessions.fork(here, entry, "before" if before else "at"))
         return f"a fork of {here}: {chat.session_id}"
 
-    async def tree(app: Hookline, where: str) -> str:
+    async def tree(ctx: HookContext, where: str) -> str:
         words = where.split()
         if not words:
             return await chat.draw_tree()
@@ -65,27 +67,27 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
         await app.sessions.navigate(chat.session_id, entry, summarise=summarise)
         return await chat.draw_tree()
 
-    async def handoff(app: Hookline, said: str) -> str:
+    async def handoff(ctx: HookContext, said: str) -> str:
         name, _, summary = said.partition(":")
         if not name.strip():
             raise BadInput("name it: /handoff NAME: what whoever goes on needs to know")
         await app.sessions.handoff(chat.session_id, name.strip(), summary=summary.strip() or None)
         return f"handed off: {name.strip()}. The context starts anew"
 
-    async def label(app: Hookline, said: str) -> str:
+    async def label(ctx: HookContext, said: str) -> str:
         name, _, where = said.strip().partition(" ")
         if not name:
             return "\n".join(await (await app.sessions.tape(chat.session_id)).labels()) or "no labels"
         await app.sessions.label(chat.session_id, name, await chat.entry(where))
         return f"labelled {name}"
 
-    async def name(app: Hookline, said: str) -> str:
+    async def name(ctx: HookContext, said: str) -> str:
         if not said.strip():
             raise BadInput("say what to call this session: /name NAME")
         await (await app.sessions.tape(chat.session_id)).rename(said.strip())
         return f"this session is called {said.strip()} now"
 
-    async def export(app: Hookline, file: str) -> str:
+    async def export(ctx: HookContext, file: str) -> str:
         if not file.strip():
             raise BadInput("say where to: /export talk.html, or /export talk.jsonl")
         from ..tape import write_export

@@ -58,11 +58,6 @@ class Attached:
         """Those that run, in the order in which they are written."""
         return [hook for file in self._files.values() for hook in file.table.hooks]
 
-    def has(self, name: str) -> bool:
-        """Whether the hooks of a file take part, all of them."""
-        file = self._files.get(name)
-        return file is not None and bool(file.table.hooks) and not file.table.problems
-
     def load(self, home: Path | None) -> None:
         """Read every place, and attach what is there in place of what was."""
         app = self._app
@@ -79,6 +74,8 @@ class Attached:
             self._attach()
             return
         self._files = {file.name: file for file in found}
+        whole = [f.name for f in found if f.table.hooks and not f.table.problems]
+        app.absences.parts["command-hooks"] = whole
         problems = [problem for file in found for problem in file.table.problems]
         self.handlers.broken = [*dropped, *(problems if files.defaults.on_failure == "deny" else [])]
         self.handlers.use(self.hooks)

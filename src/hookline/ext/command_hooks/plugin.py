@@ -5,12 +5,14 @@ Where nobody has any, nothing else of this package is imported and no event gets
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookline.hooks import hookimpl
+from hookline.system.home import user_home
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hookline.runtime.app import Hookline
 
     from .attached import Attached
@@ -21,10 +23,8 @@ _SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 class CommandHooksPlugin:
     """The hooks of settings files, as handlers of our events."""
 
-    def __init__(self, app: Hookline, *, home: Path | None = None) -> None:
+    def __init__(self, app: Hookline) -> None:
         self.app = app
-        self.home = home
-        """The user's home; by default the one of whoever runs this."""
         self.attached: Attached | None = None
 
     @hookimpl
@@ -48,10 +48,6 @@ class CommandHooksPlugin:
             self.attached = Attached(self.app)
         self.attached.load(self._home())
 
-    def has(self, name: str) -> bool:
-        """Whether the hooks of a file take part."""
-        return self.attached is not None and self.attached.has(name)
-
     def _any(self) -> bool:
         app, home = self.app, self._home()
         places = [home / _SETTINGS[0]] if home is not None else []
@@ -60,7 +56,4 @@ class CommandHooksPlugin:
         return any(path.exists() for path in places) or app.config.get("hooks.commands") is not None
 
     def _home(self) -> Path | None:
-        try:
-            return self.home or Path.home()
-        except RuntimeError:  # a user without a home
-            return None
+        return self.app.user_home or user_home()

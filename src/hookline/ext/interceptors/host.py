@@ -35,8 +35,7 @@ BOUND = "none: a segment is released on the verdict that covers it, and not befo
 
 
 def load(app: Hookline) -> AgentHooks:
-    """Attach the interceptors that the settings name; where they cannot be used, nothing runs."""
-    app.config.declare("agent_hooks", AgentHooksSettings)
+    """Attach the interceptors that the settings name."""
     emitter = configured(app, app.config.settings("agent_hooks", AgentHooksSettings))
     from .plugin import AgentHooks
 

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.hooks import HooklineError, hookimpl
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    from hookline.hookspecs import Hooks
+    from hookline.events import ResourcesDiscoverEvent
+    from hookline.runtime.app import Hookline
     from hookline.tools.tool import Tool
 
     from .connection import ServerConnection
     from .servers import McpServer
-
-    class McpApp(Protocol):
-        """What the plugin needs of the app."""
-
-        workspace: Path
-        hooks: Hooks
-        plugins: Any
-        config: Any
-        trust: Any
-        sandbox: Any
-        tools: Any
 
 
 class McpPlugin:
@@ -38,10 +25,8 @@ class McpPlugin:
     after those of all plugins, so that a server takes no name from anybody.
     """
 
-    def __init__(self, app: McpApp) -> None:
+    def __init__(self, app: Hookline) -> None:
         self.app = app
-        self.wanted = True
-        """Whether the running scope connects; a door that only looks at the tape says no."""
         self.tell: Callable[[str], object] | None = None
         """Is told what a person should know; the door sets it."""
         self.connections: dict[str, ServerConnection] = {}
@@ -58,17 +43,21 @@ class McpPlugin:
             return []
         from .servers import configured
 
-        sandbox = getattr(self.app, "sandbox", None)
-        confines = sandbox is not None and sandbox.active
-        return configured(self.app.config, self.app.trust, confines)
+        return configured(self.app.config, self.app.trust, self.app.sandbox.active)
 
     # --- the running scope --------------------------------------------------------------------
 
     @hookimpl
     async def hookline_startup(self) -> None:
         """Begin to connect, where there are servers."""
-        if self.wanted:
+        if not self.app.passive:
             self.begin()
+
+    @hookimpl
+    async def resources_discover(self, event: ResourcesDiscoverEvent) -> None:
+        """Drop servers, when the settings were read again."""
+        if event.reason == "reload":
+            await self.drop()
 
     @hookimpl
     async def hookline_shutdown(self) -> None:
@@ -189,17 +178,3 @@ class McpPlugin:
 def label(server: str) -> str:
     """The name that a server's failures go by."""
     return f"mcp.{server}"
-
-
-def leave_servers_alone(app: Any) -> None:
-    """Let the running scope connect to no server: for doors that need no tools."""
-    plugin = app.hooks.pm.get_plugin("mcp")
-    if plugin is not None:
-        plugin.wanted = False
-
-
-async def servers_ready(app: Any) -> None:
-    """Wait until an app's servers are connected, or cannot be."""
-    plugin = app.hooks.pm.get_plugin("mcp")
-    if plugin is not None:
-        await plugin.ready()

@@ -10,7 +10,9 @@
 Nothing that lies in a skill's folder is run, by discovery or by loading.
 """
 
-TYPE_CHECKING = False  # as in `typing`, which is too much to load for one constant
+from typing import TYPE_CHECKING
+
+from hookline.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from .errors import SkillError, UnknownSkill
@@ -18,26 +20,7 @@ if TYPE_CHECKING:
     from .skills import Skills
     from .tools import skill_tools
 else:
-    _HOMES = {
-        "SkillProblem": "skill",
-        "Skill": "skill",
-        "SkillError": "errors",
-        "Skills": "skills",
-        "UnknownSkill": "errors",
-        "skill_tools": "tools",
-    }
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'hookline.ext.skills' has no attribute {name!r}")
-        from importlib import import_module
-
-        value = globals()[name] = getattr(import_module(f"hookline.ext.skills.{_HOMES[name]}"), name)
-        return value
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
-
+    __getattr__ = lazy_names(__name__, "errors skill skills tools")
 
 __all__ = [
     "Skill",

@@ -3,54 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hookline.hooks import hookimpl
+from hookline.system.home import user_home
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    from hookline.plugins.trust import Trust
+    from hookline.runtime.app import Hookline
     from hookline.specs import SkillSpec
     from hookline.tools.tool import Tool
 
     from .skills import Skills
-
-    T = TypeVar("T")
-
-    class SkillsPlugins(Protocol):
-        """What the plugin needs of the plugins."""
-
-        def gather(
-            self,
-            hook: str,
-            read: Callable[[Any], T],
-            key: Callable[[T], str],
-            what: str,
-            undo: Callable[[T], object] | None = None,
-        ) -> list[T]:
-            """What plugins give a registration hook."""
-            ...
-
-    class SkillsApp(Protocol):
-        """What the plugin needs of the app."""
-
-        workspace: Path
-        project: bool
-
-        @property
-        def trust(self) -> Trust:
-            """What may run of the project."""
-            ...
-
-        @property
-        def plugins(self) -> SkillsPlugins:
-            """The other plugins."""
-            ...
-
 
 log = logging.getLogger("hookline")
 
@@ -58,30 +23,28 @@ log = logging.getLogger("hookline")
 class SkillsPlugin:
     """Tell the model which skills there are and what the project asks for; load on demand."""
 
-    def __init__(
-        self,
-        app: SkillsApp,
-        *,
-        home: Path | None = None,
-        profile: Path | Callable[[], Path] | None = None,
-    ) -> None:
+    def __init__(self, app: Hookline) -> None:
         self.app = app
-        self.home = home
-        """The user's home; by default the one of whoever runs this."""
-        self._profile = profile
         self.paths: list[Path] = []
         """Further folders of skills, from `resources_discover`."""
 
     @property
-    def profile(self) -> Path | None:
-        """The folder of the profile in use, which may be known only when it is needed."""
-        return self._profile() if callable(self._profile) else self._profile
+    def profile(self) -> Path:
+        """The folder of the profile in use."""
+        return self.app.config.profile_dir
 
-    def refresh(self, paths: list[Path]) -> None:
+    @hookimpl
+    def resources_loaded(self, skill_paths: list[Path], reason: str) -> None:
         """Look again, also in these further folders; tools that have the skills see what is found."""
-        self.paths = paths
+        if not skill_paths and not self.paths and reason == "startup":
+            return
+        self.paths = skill_paths
         if "skills" in self.__dict__:
             self.skills.become(self._found())
+        if "tools" in self.app.__dict__:
+            for tool in self.register_tools():
+                if tool.name not in self.app.tools:
+                    self.app.tools.add(tool)
 
     @cached_property
     def skills(self) -> Skills:
@@ -94,7 +57,7 @@ class SkillsPlugin:
         app = self.app
         skills = Skills.discover(
             app.workspace,
-            self._home(),
+            self.app.user_home or user_home(),
             self._given(),
             self.profile,
             paths=self.paths,
@@ -104,12 +67,6 @@ class SkillsPlugin:
         for problem in skills.problems:
             log.warning("skill.left_out %s", problem)
         return skills
-
-    def _home(self) -> Path | None:
-        try:
-            return self.home or Path.home()
-        except RuntimeError:  # a user without a home
-            return None
 
     def _given(self) -> list[SkillSpec]:
         """The skills that plugins describe."""
@@ -133,10 +90,10 @@ class SkillsPlugin:
         """What the `AGENTS.md` files say, as they are now."""
         from .instructions import instructions, of_profile, render
 
-        own = of_profile(self.profile) if self.profile else []
+        own = of_profile(self.profile)
         if not self.app.project:
             return own
-        return [*own, *render(instructions(self.app.workspace, self.home))]
+        return [*own, *render(instructions(self.app.workspace, self.app.user_home))]
 
     @hookimpl
     def register_tools(self) -> list[Tool]:

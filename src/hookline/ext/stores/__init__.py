@@ -1,43 +1,50 @@
 """Stores: vectors, graphs, documents, notes and facts that outlive a session, by name.
 
-    notes = app.stores.get("notes", DocStore)
+    notes = Stores.of(app).get("notes", DocStore)
     await notes.upsert("ideas", {"1": {"text": "a hook for everything"}})
     found = await notes.search("hook")
 
 A store comes from a plugin's `register_stores` or from `[stores.<name>]` in the configuration.
 """
 
-from .access import permission, reads, writes
-from .errors import (
-    BadStoreValue,
-    MissingStoreLibrary,
-    StoreClosed,
-    StoreDamaged,
-    StoreDenied,
-    StoreError,
-    StoreLocked,
-    StoreMisconfigured,
-    StoreUnavailable,
-    UnknownStore,
-)
-from .protocols import (
-    DocStore,
-    Document,
-    Edge,
-    Fact,
-    FactStore,
-    GraphStore,
-    MemoryNote,
-    MemoryStore,
-    Node,
-    Store,
-    StoreHealth,
-    Vector,
-    VectorStore,
-)
-from .provider import Opening, StoreProvider
-from .registry import Stores
-from .view import StoreView
+from typing import TYPE_CHECKING
+
+from hookline.system.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .access import permission, reads, writes
+    from .errors import (
+        BadStoreValue,
+        MissingStoreLibrary,
+        StoreClosed,
+        StoreDamaged,
+        StoreDenied,
+        StoreError,
+        StoreLocked,
+        StoreMisconfigured,
+        StoreUnavailable,
+        UnknownStore,
+    )
+    from .protocols import (
+        DocStore,
+        Document,
+        Edge,
+        Fact,
+        FactStore,
+        GraphStore,
+        MemoryNote,
+        MemoryStore,
+        Node,
+        Store,
+        StoreHealth,
+        Vector,
+        VectorStore,
+    )
+    from .provider import Opening, StoreProvider
+    from .registry import Stores
+    from .view import StoreView
+else:
+    __getattr__ = lazy_names(__name__, "access errors protocols provider registry view")
 
 __all__ = [
     "BadStoreValue",

@@ -8,10 +8,11 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from hookline.tape.sqlite.file import SQLiteFile, StoreHealth
+
 from . import filters, values
 from .fulltext import asked, indexed
-from .protocols import Document, Json, StoreHealth, Where
-from .sqlite import SQLiteFile
+from .protocols import Document, Json, Where
 
 _SELECT = "SELECT collection, id, data, updated"
 

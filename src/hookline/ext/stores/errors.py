@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hookline.hooks.errors import HooklineError, suggestion
-
-
-class StoreError(HooklineError):
-    """The root of every error of the stores."""
-
+from hookline.errors import StoreClosed, StoreDamaged, StoreError, StoreLocked, StoreUnavailable
+from hookline.hooks.errors import suggestion
 
 # --- How stores are named and configured ---
 
@@ -55,23 +51,15 @@ class BadStoreValue(StoreError, ValueError):
     """A value that a store cannot keep or look for."""
 
 
-# --- Where it is kept ---
-
-
-class StoreClosed(StoreError, RuntimeError):
-    """The store was closed."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the store {path} was closed; ask for it again inside `app.running()`")
-
-
-class StoreUnavailable(StoreError, OSError):
-    """The file cannot be opened, read or written."""
-
-
-class StoreLocked(StoreUnavailable, TimeoutError):
-    """Another process held the file for too long."""
-
-
-class StoreDamaged(StoreError, ValueError):
-    """The file is damaged, or is something else."""
+__all__ = [
+    "BadStoreValue",
+    "MissingStoreLibrary",
+    "StoreClosed",
+    "StoreDamaged",
+    "StoreDenied",
+    "StoreError",
+    "StoreLocked",
+    "StoreMisconfigured",
+    "StoreUnavailable",
+    "UnknownStore",
+]

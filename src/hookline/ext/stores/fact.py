@@ -8,10 +8,11 @@ import time
 from collections.abc import Collection
 from typing import Any
 
+from hookline.tape.sqlite.file import SQLiteFile, StoreHealth
+
 from . import filters, values
 from .fulltext import asked, indexed
-from .protocols import Fact, Json, StoreHealth, Where
-from .sqlite import SQLiteFile
+from .protocols import Fact, Json, Where
 
 _SELECT = (
     "SELECT id, subject, predicate, object, source, since, until, retracted_by, recorded, metadata"

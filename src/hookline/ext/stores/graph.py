@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hookline.system.private_files import private_folder
+from hookline.tape.sqlite.file import StoreHealth
+from hookline.tape.sqlite.store_worker import StoreWorker
 
 from . import filters, values
 from .cypher import question
@@ -28,8 +30,7 @@ from .errors import (
     StoreLocked,
     StoreUnavailable,
 )
-from .protocols import Edge, Json, Node, StoreHealth, Where
-from .worker import StoreWorker
+from .protocols import Edge, Json, Node, Where
 
 T = TypeVar("T")
 

@@ -8,10 +8,11 @@ import time
 from collections.abc import Collection
 from typing import Any
 
+from hookline.tape.sqlite.file import SQLiteFile, StoreHealth
+
 from . import filters, values
 from .fulltext import asked, indexed
-from .protocols import Json, MemoryNote, StoreHealth, Where
-from .sqlite import SQLiteFile
+from .protocols import Json, MemoryNote, Where
 
 _SELECT = "SELECT id, user, session, notes.text, created, metadata"
 

@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from hookline.tape.sqlite.file import StoreHealth
+
 from .access import reads, writes
 
 Json = dict[str, Any]
@@ -19,16 +21,6 @@ Where = Mapping[str, Any]
 
 def _nothing() -> Json:
     return {}
-
-
-@dataclass(frozen=True, slots=True)
-class StoreHealth:
-    """Whether a store can be used, how much it holds, and where."""
-
-    ok: bool
-    count: int
-    place: str
-    problem: str = ""
 
 
 class Store(Protocol):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
 from pydantic import ValidationError
 
@@ -20,6 +21,9 @@ from .protocols import DocStore, FactStore, GraphStore, MemoryStore, Store, Vect
 from .provider import BUILTIN, Opening, StoreProvider
 from .settings import check
 from .view import StoreView
+
+if TYPE_CHECKING:
+    from hookline.runtime.app import Hookline
 
 S = TypeVar("S", bound=Store)
 
@@ -78,6 +82,14 @@ class Stores:
         self._bindings: dict[str, Binding] = {}
         self._open: dict[str, Store] = {}
         self._gather = gather
+
+    @classmethod
+    def of(cls, app: Hookline) -> Self:
+        """The stores of an app: those of its settings and those that its plugins provide."""
+        found = app.extensions.get(cls)
+        if found is None:
+            found = app.extensions[cls] = cls(app.home / "stores", gather=partial(_gather, app))
+        return found
 
     def register(self, provider: StoreProvider) -> None:
         """Add a provider, before the stores that name it are looked up."""
@@ -239,3 +251,16 @@ class Stores:
                 f"the store {binding.spec.name!r} from {binding.owner} is a {speaks.__name__}, "
                 f"not a {protocol.__name__}"
             )
+
+
+def _gather(app: Hookline, stores: Stores) -> None:
+    """Add the stores of an app; a plugin whose stores cannot be added is left out."""
+    stores.configure(app.config.section("stores"))
+    app.plugins.gather(
+        "register_stores",
+        StoreSpec.model_validate,
+        lambda spec: spec.name,
+        "store",
+        undo=lambda spec: stores.remove([spec.name]),
+        take=lambda plugin, specs: stores.add(specs, owner=f"plugin {plugin!r}"),
+    )

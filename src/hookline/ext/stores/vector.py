@@ -13,10 +13,11 @@ import struct
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
+from hookline.tape.sqlite.file import Migration, SQLiteFile, StoreHealth
+
 from . import filters, values
 from .errors import BadStoreValue, MissingStoreLibrary, StoreMisconfigured
-from .protocols import StoreHealth, Vector, Where
-from .sqlite import Migration, SQLiteFile
+from .protocols import Vector, Where
 
 MOST_NEAR = 4096
 """The largest number of neighbours that sqlite-vec looks for."""

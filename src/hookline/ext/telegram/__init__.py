@@ -1,14 +1,16 @@
 """Telegram: people talk with the agent through a bot, by text, pictures and voice.
 
-It needs the extra `hookline[telegram]`, and is imported only where the channel is enabled.
+It needs the extra `hookline[telegram]`, which is imported when the channel is enabled.
 """
 
-from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-if find_spec("telegram") is None:
-    raise ImportError("python-telegram-bot; pip install 'hookline[telegram]'", name="telegram")
+from hookline.system.lazy_names import lazy_names
 
-from .channel import TelegramChannel
-from .settings import TelegramSettings
+if TYPE_CHECKING:
+    from .channel import TelegramChannel
+    from .settings import TelegramSettings
+else:
+    __getattr__ = lazy_names(__name__, "settings channel")
 
 __all__ = ["TelegramChannel", "TelegramSettings"]

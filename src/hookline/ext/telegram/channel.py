@@ -39,7 +39,7 @@ from .sound import as_voice
 if TYPE_CHECKING:
     from fastapi import APIRouter
 
-    from hookline.serve.gateway import Gateway
+    from hookline.runtime.gateway_channel import GatewayServices
 
 log = logging.getLogger("hookline.ext.telegram")
 
@@ -57,10 +57,8 @@ class TelegramChannel(GatewayChannel):
     name = "telegram"
     public = (PATH,)
 
-    def __init__(self, gateway: Gateway) -> None:
-        config = gateway.app.config
-        config.declare(SECTION, TelegramSettings)
-        self.settings = config.settings(SECTION, TelegramSettings)
+    def __init__(self, gateway: GatewayServices) -> None:
+        self.settings = gateway.app.config.settings(SECTION, TelegramSettings)
         self.gateway = gateway
         self.api = Api(self.settings)
         self._questions = Questions(self.api, gateway.approvals)

@@ -28,7 +28,7 @@ from .api import Api
 from .reply import ChatTarget
 
 if TYPE_CHECKING:
-    from hookline.serve.approvals import GatewayApprovals, Pending
+    from hookline.runtime.gateway_channel import GatewayQuestions, Pending
 
 OUTCOMES = {"approve": "approved", "session": "approved for this session", "reject": "rejected"}
 """What is said when an approval was answered."""
@@ -56,7 +56,7 @@ class _Asked:
 class Questions:
     """The open questions of a bot."""
 
-    def __init__(self, api: Api, approvals: GatewayApprovals) -> None:
+    def __init__(self, api: Api, approvals: GatewayQuestions) -> None:
         self._api = api
         self._approvals = approvals
         self._asked: dict[str, _Asked] = {}

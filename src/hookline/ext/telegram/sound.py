@@ -6,18 +6,19 @@ from typing import Final
 
 from hookline.types import AudioPart
 
-from ..voice import VoiceError
-from ..voice.formats import MP3, MP4, OGG, format_of
-from ..voice.sound import RATE, decoded, encoded, library
-
-PLAYED: Final = (OGG, MP3, MP4)
 LONGEST: Final = 3600.0
 
 
 def as_voice(part: AudioPart) -> bytes | None:
-    """A sound that can be sent as a voice message; None where it cannot be made one here."""
+    """A sound that can be sent as a voice message; None if it cannot be converted here."""
+    try:
+        from hookline.ext.voice import VoiceError
+        from hookline.ext.voice.formats import MP3, MP4, OGG, format_of
+        from hookline.ext.voice.sound import RATE, decoded, encoded, library
+    except ImportError:  # without the voice extension, sound is sent as a file
+        return None
     form = format_of(part.data)
-    if form in PLAYED:
+    if form in (OGG, MP3, MP4):
         return part.data
     if form is None:
         return None

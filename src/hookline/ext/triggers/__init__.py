@@ -9,24 +9,38 @@
 implement the same four hooks. Each event is recorded before its turn starts, and makes one turn.
 """
 
-from hookline.hookspecs import Route, TriggerEvent
+from typing import TYPE_CHECKING
 
-from .clock import Clock, SystemClock
-from .context import Receipt, ServeContext, Settled
-from .dispatcher import (
-    DispatchResult,
-    TriggerHookSpec,
-    collect_trigger_routes,
-    collect_trigger_routes_async,
-    dispatch_trigger_lifecycle,
-    dispatch_trigger_lifecycle_async,
-)
-from .errors import MissingTriggerLibrary, TemplateError, TriggerError, TriggersStopping, UnknownTrigger
-from .ledger import EventRecord, Ledger
-from .settings import TriggerSettings
-from .template import Template
-from .trigger import RunningTrigger, Trigger
-from .triggers import Triggers
+from hookline.hookspecs import Route, TriggerEvent
+from hookline.system.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .clock import Clock, SystemClock
+    from .context import Receipt, ServeContext, Settled
+    from .dispatcher import (
+        DispatchResult,
+        TriggerHookSpec,
+        collect_trigger_routes,
+        collect_trigger_routes_async,
+        dispatch_trigger_lifecycle,
+        dispatch_trigger_lifecycle_async,
+    )
+    from .errors import (
+        MissingTriggerLibrary,
+        TemplateError,
+        TriggerError,
+        TriggersStopping,
+        UnknownTrigger,
+    )
+    from .ledger import EventRecord, Ledger
+    from .settings import TriggerSettings
+    from .template import Template
+    from .trigger import RunningTrigger, Trigger
+    from .triggers import Triggers
+else:
+    __getattr__ = lazy_names(
+        __name__, "clock context dispatcher errors ledger settings template trigger triggers"
+    )
 
 __all__ = [
     "Clock",

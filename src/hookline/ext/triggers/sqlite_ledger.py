@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from hookline.hookspecs import TriggerEvent
 from hookline.system.file_lock import Lock
+from hookline.tape.sqlite.file import SQLiteFile
 
-from ..stores.sqlite import SQLiteFile
 from .clock import Clock, SystemClock
 from .ledger import KEPT, EventRecord, State
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-
-if TYPE_CHECKING:
-    from hookline.config import Config
 
 DEFAULT_ENGINE = "local"
 
@@ -53,9 +50,3 @@ class TextToSpeechSettings(EngineSettings):
     """`ogg` has Opus in it."""
     max_characters: int = Field(default=1500, ge=1, le=4096)
     """How much of an answer is spoken, up to the last whole sentence that fits."""
-
-
-def declare(config: Config) -> None:
-    """Make both sections known."""
-    config.declare("stt", SpeechToTextSettings)
-    config.declare("tts", TextToSpeechSettings)

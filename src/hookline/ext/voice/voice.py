@@ -1,7 +1,7 @@
 """`Voice`: what an app hears and says, with the engines that its settings name.
 
-    text = await app.voice.hear(AudioPart(data))
-    part = await app.voice.say("**Good** morning.")
+    text = await Voice.of(app).hear(AudioPart(data))
+    part = await Voice.of(app).say("**Good** morning.")
 
 Engines go by name, as models do: `local`, `openai:whisper-1`. More of them are plugged in with
 `register`.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from hookline.hooks.errors import suggestion
 from hookline.types import AudioPart
@@ -20,10 +20,11 @@ from hookline.types import AudioPart
 from .engine import Recognizer, Recording, SpokenFormat, Synthesizer, Utterance, VoiceProvider
 from .errors import VoiceError
 from .formats import check_recording
-from .settings import SpeechToTextSettings, TextToSpeechSettings, declare
+from .settings import SpeechToTextSettings, TextToSpeechSettings
 
 if TYPE_CHECKING:
     from hookline.config import Config
+    from hookline.runtime.app import Hookline
 
 log = logging.getLogger("hookline.ext.voice")
 
@@ -39,12 +40,19 @@ class Voice:
         self._recognizers: dict[str, Recognizer] = {}
         self._synthesizers: dict[str, Synthesizer] = {}
         self._warned: set[str] = set()
-        declare(config)
         if builtin:
             from .builtin import builtin_providers
 
             for provider in builtin_providers():
                 self.register(provider)
+
+    @classmethod
+    def of(cls, app: Hookline) -> Self:
+        """The engines of an app, as `[stt]` and `[tts]` say."""
+        found = app.extensions.get(cls)
+        if found is None:
+            found = app.extensions[cls] = cls(app.config)
+        return found
 
     def register(self, provider: VoiceProvider) -> None:
         """Plug in a provider; a later one with the same name takes its place."""

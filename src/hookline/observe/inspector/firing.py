@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from hookline.observe.trace.tracing import Tracing
+
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
@@ -38,7 +40,7 @@ def unseen(app: Hookline, hook: str) -> str:
     """Why the trace may have no call of a hook."""
     from ..trace.tracer import decides
 
-    level = app.tracing.level
+    level = Tracing.of(app).level
     if level == "off":
         return (
             "Not known: no trace is kept. `hookline config set trace.level decisions` keeps one from "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from fastapi import HTTPException
 
 from hookline.agent.journal import TOOL_CALL, TOOL_RESULT, TURN
+from hookline.observe.trace.tracing import Tracing
 from hookline.tape import SQLiteStore
 
 from .outlines import Outline, Outlines, OutlineTurn
@@ -130,7 +131,7 @@ class AppReader:
         A file is opened again in the thread. Other stores belong to the loop.
         """
         tape = self.app.store()
-        traces = await self.app.tracing.store()  # with what waited to be kept
+        traces = await Tracing.of(self.app).store()  # with what waited to be kept
         path: str | None = getattr(tape, "path", None)
         if path is None or path == ":memory:":
             return await reading(tape, traces)

@@ -17,6 +17,8 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from hookline.observe.trace.tracing import Tracing
+
 from . import FILES, PAGE, STATIC
 from .attached import catalogue, plugins
 from .comparison import replayed
@@ -233,13 +235,13 @@ def house_routes(reader: AppReader) -> APIRouter:
             "home": str(app.home),
             "workspace": str(app.workspace),
             "model": app.model,
-            "trace": app.tracing.level,
+            "trace": Tracing.of(app).level,
             "running": [*app.sessions.runs],
         }
 
     @router.get("/hooks")
     async def hooks() -> list[dict[str, Any]]:
-        return catalogue(app.hooks, await (await app.tracing.store()).fired())
+        return catalogue(app.hooks, await (await Tracing.of(app).store()).fired())
 
     @router.get("/hooks/fired")
     async def fired(name: Name) -> dict[str, Any]:

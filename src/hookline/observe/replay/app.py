@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from hookline.channel import Channel
-from hookline.ext.mcp.plugin import leave_servers_alone
 from hookline.hooks import hookimpl
 from hookline.models import Models
 from hookline.policy.pack import find_pack, load_pack
@@ -41,7 +40,7 @@ class ReplayApp(Hookline):
     def __init__(self, *, plugins: Sequence[Path] = (), **options: Any) -> None:
         super().__init__(**options)
         self.pipeline = ReplayPipeline(self)
-        self.tracing.wanted = False
+        self.passive = True
         self.playback = Playback()
         self.notes: list[str] = []
         """Notes for the reader of the result."""
@@ -77,7 +76,6 @@ class ReplayApp(Hookline):
     def load_hooks(self, *, packages: bool = True, only_cli: bool = False) -> None:
         """Load today's plugins and hook files, then those under test."""
         super().load_hooks(packages=packages, only_cli=only_cli)
-        leave_servers_alone(self)
         self.hook_files.load()
         for path in self._plugin_files:
             self.notes += add_plugin(self, path)

@@ -1,6 +1,6 @@
 """Why: who saw, changed and decided on a call, a message or a turn, from the tape and the trace.
 
-explanation = await explain(app.store(), await app.tracing.store(), "terminal:local", "call_1")
+explanation = await explain(app.store(), await Tracing.of(app).store(), "terminal:local", "call_1")
 for step in explanation.steps:
     print(step.hook, step.by, step.did, step.changes)
 """

@@ -14,7 +14,9 @@ async def transcribe(event: MessageReceiveEvent, ctx: HookContext) -> MessageRec
     if not any(isinstance(part, AudioPart) for part in event.parts):
         return None
     try:
-        voice = ctx.app.voice
+        from hookline.ext.voice import Voice
+
+        voice = Voice.of(ctx.app)
         if voice.hearing.enabled is False:
             return None
         parts: list[Part] = [

@@ -11,13 +11,16 @@ async def speak(event: MessageSendEvent, ctx: HookContext) -> MessageSendResult 
     # The usual case, a written message and nothing set, must not load anything.
     if not event.is_voice and app.config.get("tts.enabled") is None:
         return None
+    from hookline.ext.voice import Voice
+
+    voice = Voice.of(app)
     try:
-        enabled = app.voice.speaking.enabled
+        enabled = voice.speaking.enabled
         if enabled is False or (enabled is None and not event.is_voice):
             return None
-        part = await app.voice.say(event.response_text)
+        part = await voice.say(event.response_text)
     except HooklineError as error:
-        app.voice.warn_once(str(error))
+        voice.warn_once(str(error))
         return None
     return None if part is None else MessageSendResult(parts=[part])
 

@@ -7,16 +7,45 @@ from typing import Any
 from hookline import tool
 from hookline.hooks import PluginManager, hookimpl
 from hookline.hookspecs import Approval
+from hookline.models import ModelProvider, ScriptedModel
+from hookline.runtime.gateway_channel import ChannelSpec, GatewayChannel, GatewayServices
 from hookline.specs import PackSpec, SkillSpec, StoreProtocol, StoreSpec
 from hookline.tools import Tool
 
 
+class LendingDesk(GatewayChannel):
+    """A channel of the gateway; here, reminders put on a desk."""
+
+    name = "desk"
+
+    def __init__(self, gateway: GatewayServices) -> None:
+        self.gateway = gateway
+        self.answers: list[str] = []
+
+    async def remind(self, reader: str) -> None:
+        """Have the agent write a reminder; its answer comes to `send`."""
+        envelope = {"content": f"remind {reader}", "channel": self.name, "chat_id": reader}
+        await self.gateway.handle(envelope)
+
+    async def send(self, outbound: Any) -> bool:
+        """Deliver an answer."""
+        self.answers.append(outbound["content"])
+        return True
+
+
 class Library:
-    """A plugin that provides one of each: a tool, a skill, a store, a pack and a command."""
+    """A plugin that provides one of each: a tool, a skill, a store, a model, a channel, a command."""
 
     def __init__(self, home: Path = Path()) -> None:
         self.home = home
         self.books: sqlite3.Connection | None = None
+        self.closed: list[str] = []
+
+    @hookimpl
+    def resources_loaded(self) -> None:
+        """Read a file when the app starts, and again after each reload."""
+        file = self.home / "closed.txt"
+        self.closed = file.read_text().split() if file.exists() else []
 
     @hookimpl
     def hookline_startup(self, pm: PluginManager) -> None:
@@ -53,6 +82,20 @@ class Library:
         """Provide policy rules: a folder with `pack.toml` and Cedar files."""
         pack = self.home / "lending" / "pack.toml"
         return [PackSpec(id="library.lending", version="1.0.0", manifest_path=pack)]
+
+    @hookimpl
+    def register_models(self) -> list[ModelProvider]:
+        """Provide the models `library:NAME`; the settings are those of `[providers.library]`."""
+
+        def make(name: str, settings: Any) -> ScriptedModel:
+            return ScriptedModel([f"The {name} is open."], repeat=True)
+
+        return [ModelProvider("library", make, "answers for the library")]
+
+    @hookimpl
+    def register_channels(self) -> list[ChannelSpec]:
+        """Provide the channel `desk`, which `[channels.desk]` enables."""
+        return [ChannelSpec("desk", LendingDesk)]
 
     @hookimpl
     def register_commands(self) -> list[Any]:

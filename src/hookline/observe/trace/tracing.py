@@ -1,4 +1,6 @@
-"""Tracing: what an app keeps and sends of its dispatches, by `[trace]` and `[otel]`.
+"""The plugin `trace`: what an app keeps and sends of its dispatches, by `[trace]` and `[otel]`.
+
+    traces = await Tracing.of(app).store()
 
 If nothing is kept or sent, no hook is compiled otherwise.
 """
@@ -6,17 +8,19 @@ If nothing is kept or sent, no hook is compiled otherwise.
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+from hookline.hooks import hookimpl
 
 if TYPE_CHECKING:
-    from hookline.observe.trace.otel import Spans
-    from hookline.observe.trace.settings import Level, TraceSettings
-    from hookline.observe.trace.store import TraceStore
-    from hookline.observe.trace.tracer import Tracer
+    from hookline.runtime.app import Hookline
 
-    from .app import Hookline
+    from .otel import Spans
+    from .settings import Level, TraceSettings
+    from .store import TraceStore
+    from .tracer import Tracer
 
-PLUGIN = "trace"
+FULL = "trace-full"
 SPANS = "trace-spans"
 
 
@@ -27,15 +31,27 @@ class Tracing:
         self._app = app
         self.tracer: Tracer | None = None
         """What takes records while the app runs; None where nothing is traced."""
-        self.wanted = True
-        """Whether to trace at all, whatever is configured: who only looks leaves no trace."""
+        self._stack = AsyncExitStack()
 
-    async def start(self, stack: AsyncExitStack) -> None:
-        """Begin where it is configured; end with the stack."""
+    @classmethod
+    def of(cls, app: Hookline) -> Self:
+        """The trace of an app; one that records nothing if the plugin is not loaded."""
+        return app.extensions.get(cls) or cls(app)
+
+    @hookimpl(tryfirst=True)
+    async def hookline_startup(self) -> None:
+        """Begin to record, before any other plugin starts."""
+        if not self._app.passive:
+            await self._start(self._stack)
+
+    @hookimpl(trylast=True)
+    async def hookline_shutdown(self) -> None:
+        """Keep what is left, after all other plugins stopped."""
+        await self._stack.aclose()
+
+    async def _start(self, stack: AsyncExitStack) -> None:
         config = self._app.config
-        if not self.wanted:
-            return
-        from hookline.observe.trace.settings import OtelSettings, TraceSettings
+        from .settings import OtelSettings, TraceSettings
 
         settings = config.settings("trace", TraceSettings)
         sending = config.settings("otel", OtelSettings)
@@ -43,7 +59,7 @@ class Tracing:
         if sending.endpoint:
             from asyncio import to_thread
 
-            from hookline.observe.trace.otel import Spans, provider_of
+            from .otel import Spans, provider_of
 
             leaving = self._app.safeguards.exporting
             spans = Spans(provider_of(sending), leaving.text if leaving else None)
@@ -53,8 +69,8 @@ class Tracing:
             self._begin(stack, settings, spans)
 
     def _begin(self, stack: AsyncExitStack, settings: TraceSettings, spans: Spans | None) -> None:
-        from hookline.observe.trace.store import traces_of
-        from hookline.observe.trace.tracer import Tracer
+        from .store import traces_of
+        from .tracer import Tracer
 
         app = self._app
         redactor, tape = app.safeguards.redactor, app.get_tape_store()
@@ -68,11 +84,11 @@ class Tracing:
         stack.push_async_callback(tracer.close)
         plugins: dict[str, object] = {}
         if settings.level == "full":
-            from hookline.observe.trace.plugin import TracePlugin
+            from .plugin import TracePlugin
 
-            plugins[PLUGIN] = TracePlugin(app, tracer)
+            plugins[FULL] = TracePlugin(app, tracer)
         if spans is not None:
-            from hookline.observe.trace.plugin import SpansPlugin
+            from .plugin import SpansPlugin
 
             plugins[SPANS] = SpansPlugin(app, tracer.epoch, (spans,))
         tracer.pass_over(plugins.values())
@@ -84,13 +100,13 @@ class Tracing:
     @property
     def level(self) -> Level:
         """How much is kept."""
-        from hookline.observe.trace.settings import TraceSettings
+        from .settings import TraceSettings
 
         return self._app.config.settings("trace", TraceSettings).level
 
     async def store(self) -> TraceStore:
         """The trace of the tape, with all that happened so far."""
-        from hookline.observe.trace.store import MemoryTraces, traces_of
+        from .store import MemoryTraces, traces_of
 
         if self.tracer is not None:
             await self.tracer.flush()

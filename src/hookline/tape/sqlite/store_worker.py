@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from .errors import StoreClosed
+from hookline.errors import StoreClosed
 
 T = TypeVar("T")
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from hookline.errors import StoreDamaged, StoreError, StoreLocked, StoreUnavailable
 from hookline.system.private_files import private_file, private_folder
-from hookline.tape.sqlite.schema import meaning_of, transaction
 
-from .errors import StoreDamaged, StoreError, StoreLocked, StoreUnavailable
-from .protocols import StoreHealth
-from .worker import StoreWorker
+from .schema import meaning_of, transaction
+from .store_worker import StoreWorker
 
 T = TypeVar("T")
 Migration = Callable[[sqlite3.Connection], None]
@@ -32,6 +32,16 @@ _KINDS: Final = {  # in the header of the file
     "vector": 0x484B4C56,
     "trigger": 0x484B4C54,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHealth:
+    """Whether a store can be used, how much it holds, and where."""
+
+    ok: bool
+    count: int
+    place: str
+    problem: str = ""
 
 
 class SQLiteFile:

@@ -1,0 +1,7 @@
+"""What is known of the plugin `cli` before it is imported."""
+
+MANIFEST = {
+    "name": "cli",
+    "order": 220,
+    "provides": ["cli"],
+}

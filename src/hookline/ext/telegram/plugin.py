@@ -1,0 +1,22 @@
+"""The plugin `telegram`: a channel of the gateway."""
+
+from __future__ import annotations
+
+from hookline.hooks import hookimpl
+from hookline.runtime.gateway_channel import ChannelSpec, GatewayChannel, GatewayServices
+
+
+class TelegramPlugin:
+    """Brings the channel; what it needs is imported when it is enabled."""
+
+    @hookimpl
+    def register_channels(self) -> list[ChannelSpec]:
+        """The channel `telegram`, which its table `[channels.telegram]` enables."""
+        return [ChannelSpec("telegram", make_channel)]
+
+
+def make_channel(gateway: GatewayServices) -> GatewayChannel:
+    """The channel for a gateway."""
+    from .channel import TelegramChannel
+
+    return TelegramChannel(gateway)

@@ -496,7 +496,8 @@ async def test_the_hooks_of_a_turn_under_the_command_line_fire_in_an_agent(app):
     watch(agent.hooks, "agent")
     await agent.run("hi")
     await agent.close()
-    only_app = {"resolve_session", "resources_discover", "register_skills", "register_cli_commands"}
+    only_app = {"resolve_session", "resources_discover", "resources_loaded"}
+    only_app |= {"register_skills", "register_stores", "register_cli_commands"}
     missing = [name for name in seen["app"] if name not in seen["agent"]]
     assert set(missing) <= only_app
     assert "tool_call" in seen["agent"]

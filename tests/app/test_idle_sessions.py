@@ -9,6 +9,7 @@ import pytest
 
 from hookline.hooks import hookimpl
 from hookline.models.script import Call, Turn
+from hookline.observe.trace.tracing import Tracing
 from hookline.policy import KINDS, Meter, Policy
 from hookline.runtime import sessions
 from hookline.system.recent import Recent
@@ -35,7 +36,7 @@ async def say(app, *numbers):
 
 
 async def settled(app):
-    await app.tracing.store()  # which writes what is still in memory
+    await Tracing.of(app).store()  # which writes what is still in memory
     gc.collect()
 
 

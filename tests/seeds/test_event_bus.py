@@ -36,7 +36,7 @@ from hookline.events import (
     ToolCallEventResult,
     ToolResultEventResult,
 )
-from hookline.ext.voice import VoiceProvider
+from hookline.ext.voice import Voice, VoiceProvider
 from hookline.hookspecs import Hooks
 from hookline.models import ModelFailed, ScriptedModel
 from hookline.models.script import Call, Fault, Turn
@@ -856,7 +856,9 @@ class TestVoice:
         sections = {"stt": {**engine, **stt}, "tts": {**engine, **tts}}
         app = Hookline(home=tmp_path / "home", workspace=tmp_path, overrides=sections, project=False)
         app.load_hooks(packages=False)
-        app.voice.register(VoiceProvider("parrot", lambda *_: self.Parrot(), lambda *_: self.Parrot()))
+        Voice.of(app).register(
+            VoiceProvider("parrot", lambda *_: self.Parrot(), lambda *_: self.Parrot())
+        )
         model = ScriptedModel(["ok"])
         app.models.add(model)
         app.model = model.name

@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from hookline import HooklineError, hookspecs
+from hookline.ext.stores import Stores
 from hookline.ext.triggers import (
     DispatchResult,
     TriggerHookSpec,
@@ -190,7 +191,7 @@ class TestRegistration:
         monkeypatch.setenv("NOTES", "from-the-environment.db")
         add(app, register_stores=lambda: [self.notes("${NOTES}")])
         async with app.running():
-            await app.stores.get("notes").add("c", {"a": 1})
+            await Stores.of(app).get("notes").add("c", {"a": 1})
         assert (app.home / "stores" / "from-the-environment.db").exists()
 
     def test_a_tool_spec_carries_what_is_documented(self):

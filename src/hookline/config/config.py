@@ -376,6 +376,14 @@ class Config:
         """The names that the top of a file may have."""
         return known(self._declared)
 
+    def unread(self) -> list[str]:
+        """The sections that nothing which is loaded declares."""
+        known = self.known()
+        unread = [name for name in self._values if name not in known]
+        if "hooks.commands" not in self._declared and self.get("hooks.commands"):
+            unread.append("hooks.commands")
+        return unread
+
     def problems(self, plugins: Iterable[str] = ()) -> list[str]:
         """Everything that is wrong, one line each; `plugins` are the names of those loaded.
 

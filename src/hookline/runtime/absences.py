@@ -76,6 +76,7 @@ class Absences:
         if not self.enforced:
             return
         self._app.plugins.find_gone()
+        self._check_sections()
         self._check_required()
         self._check_names()
         failures = self.failures
@@ -85,6 +86,15 @@ class Absences:
         self._told.update(fresh)
         for note in fresh:
             self.say(f"going on although {note}")
+
+    def _check_sections(self) -> None:
+        """Refuse settings for a part of Hookline that was removed: they may describe a guard."""
+        missing = self._app.plugins.missing
+        if missing and (unread := self._app.config.unread()):
+            raise LoadFailed(
+                f"[{unread[0]}] of your settings is for a plugin that is not installed "
+                f"({', '.join(missing)}); install Hookline again, or remove the section"
+            )
 
     def _check_required(self) -> None:
         reasons = {failure.plugin: str(failure) for failure in self.failures}

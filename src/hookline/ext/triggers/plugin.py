@@ -23,9 +23,9 @@ class TriggersPlugin:
         """Declare the form of each trigger, by its type, so that a review of the settings checks it."""
         with suppress(ConfigError):  # settings that cannot be read fail where they are used
             config = self._app.config
-            for name, table in config.section("triggers").items():
+            for name in config.section("triggers"):
                 from .settings import KINDS
 
-                kind = table.get("type") if isinstance(table, dict) else None
+                kind = str(config.get(f"triggers.{name}.type"))
                 if kind in KINDS:
                     config.declare(f"triggers.{name}", f"{KINDS[kind]}.form")

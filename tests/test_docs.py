@@ -23,6 +23,7 @@ from hookline.config.schema import (
 from hookline.config.sections import SCALARS, known
 from hookline.hookspecs import CATALOG
 from hookline.runtime.app import Hookline
+from hookline.tape import KINDS
 from hookline.types import HookContext
 
 from . import forks
@@ -164,6 +165,11 @@ def prose(page: Path) -> str:
 def test_the_page_on_configuration_names_every_section():
     page = (ROOT / "docs" / "configuration.md").read_text()
     assert [name for name in known(()) if not re.search(rf"`\[?{name}[`.\]]", page)] == []
+
+
+def test_the_page_on_the_tape_names_every_kind_of_entry():
+    page = (ROOT / "docs" / "tape.md").read_text()
+    assert [kind for kind in sorted(KINDS) if f"`{kind}`" not in page] == []
 
 
 def test_the_page_on_configuration_names_every_key_of_the_sections_that_it_describes():

@@ -171,7 +171,7 @@ async def test_a_replay_is_compared_with_the_original(tmp_path, chromium):
         hooks.mkdir(parents=True, exist_ok=True)
         (hooks / "strict.py").write_text(STRICT)
         await page.click("text=Run it again")
-        await page.wait_for_selector("#compared:has-text('came out otherwise')")
+        await page.wait_for_selector("#compared:has-text('steps differ')")
         card = await page.inner_text(".card[data-state=different]:has-text('read_file')")
         assert "nothing is read any more" in card
         assert "decision" in card

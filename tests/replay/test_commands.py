@@ -47,7 +47,7 @@ def hookline(tmp_path_factory):
 
 def test_a_replay_says_what_came_out_otherwise_and_leaves_with_1(hookline):
     same = hookline("replay", "terminal:local")
-    assert (same.returncode, same.stdout) == (0, "1 item replayed, nothing came out otherwise\n")
+    assert (same.returncode, same.stdout) == (0, "1 item replayed, no differences\n")
     other = hookline("replay", "terminal:local", "--plugin", "no_env.py")
     assert other.returncode == 1
     assert "then  allowed\n  now   denied by no_env.py: secrets stay where they are" in other.stdout
@@ -66,7 +66,7 @@ def test_a_replay_is_printed_as_json(hookline):
 def test_a_backtest_says_what_changes_and_fails_where_that_is_asked_for(hookline):
     done = hookline("backtest", "--plugin", "no_env.py", "--since", "30d")
     assert done.returncode == 0
-    assert "2 recorded calls in 1 session, 1 decided otherwise" in done.stdout
+    assert "2 recorded calls in 1 session, 1 decided differently" in done.stdout
     assert "1  allow → deny   read_file  by no_env.py" in done.stdout
     failing = ["backtest", "--plugin", "no_env.py", "--fail-on"]
     codes = [hookline(*failing, on).returncode for on in ("new-deny", "new-allow", "any")]

@@ -62,7 +62,7 @@ async def test_a_new_rule_shows_as_a_changed_decision_with_who_and_why(record, r
     assert decision.after["reason"] == "not that word"
     assert {d.field for d in comparison.differences} == {"decision", "result"}
     assert {d.item for d in comparison.differences} == {1}
-    assert any("recorded answers were given all the same" in note for note in comparison.notes)
+    assert any("recorded answers were used anyway" in note for note in comparison.notes)
     assert tools.runs == []
 
 
@@ -196,7 +196,7 @@ async def test_another_message_is_put_to_the_recorded_model_or_to_a_real_one(
     await record("go", turns=[calling("one"), "first"])
     recorded = await replaying(message="go elsewhere")
     assert fields(recorded) == [("message", "")]
-    assert any("given all the same" in note for note in recorded.notes)
+    assert any("used anyway" in note for note in recorded.notes)
     script = tmp_path / "turns.toml"
     script.write_text('[[turns]]\ntext = "I would rather not."\n')
     real = await replaying(message="go elsewhere", model=f"scripted:{script}")

@@ -813,6 +813,22 @@ class TestHookFiles:
         await say(app)
         assert capsys.readouterr().out.splitlines() == ["Tool 'todo' finished", "Done: 4 messages"]
 
+    async def test_the_folder_is_that_of_the_active_profile(self, tmp_path):
+        for name in ("default", "work"):
+            folder = tmp_path / "home" / "profiles" / name / "hooks"
+            folder.mkdir(parents=True)
+            keep = f"lambda e: KEPT.append('{name}')"
+            text = f"from tests.seeds import KEPT\nhooks = [('agent_end', {keep})]\n"
+            (folder / "keep.py").write_text(text)
+        (tmp_path / "home").chmod(0o700)
+        app = Hookline(home=tmp_path / "home", workspace=tmp_path, profile="work", project=False)
+        app.load_hooks(packages=False)
+        app.models.add(ScriptedModel(["ok"]))
+        app.model = "scripted"
+        KEPT.clear()
+        await say(app)
+        assert KEPT == ["work"]
+
     async def test_handlers_are_registered_before_a_session_starts(self, app, scripted):
         folder = app.home / "profiles" / "default" / "hooks"
         folder.mkdir(parents=True)

@@ -13,6 +13,8 @@ from hookline import HooklineError, hookspecs
 from hookline.ext.stores import Stores
 from hookline.ext.triggers import (
     DispatchResult,
+    ServeContext,
+    TriggerEvent,
     TriggerHookSpec,
     collect_trigger_routes,
     dispatch_trigger_lifecycle,
@@ -320,8 +322,24 @@ class TestTriggers:
         add(app, **{hook: lambda deps: seen.append(sorted(deps))})
         async with Gateway(app, settings=GatewaySettings(channels=[])).running():
             pass
-        assert len(seen) == 1
-        assert seen[0]
+        assert seen == [["app", "context", "emit"]]
+
+    async def test_a_trigger_is_given_the_serve_context_and_emits_events_that_make_turns(
+        self, app, scripted
+    ):
+        given = {}
+
+        async def trigger_start(deps):
+            await deps["emit"](TriggerEvent("bell", message="somebody is there"))
+
+        add(app, trigger_init=lambda deps: given.update(deps), trigger_start=trigger_start)
+        model = scripted("I am coming.")
+        async with Gateway(app, settings=GatewaySettings(channels=[])).running():
+            async with asyncio.timeout(10):
+                while not model.requests:
+                    await asyncio.sleep(0.001)
+        assert isinstance(given["context"], ServeContext)
+        assert model.requests[0].messages[-1]["content"] == "somebody is there"
 
     async def test_the_order_of_the_lifecycle(self, app):
         seen = []

@@ -12,6 +12,7 @@ from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
 from hookline.serve import Gateway
 from hookline.tape import MemoryTapeStore, TapeContext
+from hookline.tape.synchronous import METHODS
 from hookline.testing import RecordingChannel
 
 from .. import commandline
@@ -381,6 +382,32 @@ class TestTheTapeStore:
                 await app.process({"content": "hello", "session_id": "s"})
         assert len(made) == 1
         assert len([e for e in await made[0].entries("s") if e.kind == "message"]) == 6
+
+    async def test_a_store_may_have_synchronous_methods(self, app, scripted):
+        class Plain:
+            """A store that forwards to one in memory, without awaiting."""
+
+            def __init__(self):
+                self.kept = MemoryTapeStore()
+
+        def forward(name):
+            def call(self, *args, **kwargs):
+                coroutine = getattr(self.kept, name)(*args, **kwargs)
+                try:
+                    coroutine.send(None)
+                except StopIteration as ended:
+                    return ended.value
+                raise AssertionError("it waits for something")
+
+            return call
+
+        for name in METHODS:
+            setattr(Plain, name, forward(name))
+        store = Plain()
+        add(app, provide_tape_store=lambda: store)
+        scripted("ok")
+        await say(app, session_id="s")
+        assert [e for e in await store.kept.entries("s") if e.kind == "message"]
 
     async def test_there_is_none_outside_the_scope(self, app, scripted):
         assert app.get_tape_store() is None

@@ -103,7 +103,7 @@ def supplied(results: Sequence[str]) -> dict[str, str]:
 
 
 def show_comparison(comparison: Comparison) -> None:
-    """Print what came out otherwise."""
+    """Print the differences."""
     for note in comparison.notes:
         typer.echo(f"note: {note}", err=True)
     for difference in comparison.differences:
@@ -119,7 +119,7 @@ def show_comparison(comparison: Comparison) -> None:
     many = len(comparison.pairs)
     what = f"{many} item{'' if many == 1 else 's'} replayed"
     if comparison.same:
-        typer.echo(f"{what}, nothing came out otherwise")
+        typer.echo(f"{what}, no differences")
     else:
         found = len(comparison.differences)
         typer.echo(f"{what}, {found} difference{'' if found == 1 else 's'}")
@@ -288,7 +288,7 @@ def show_report(report: BacktestReport) -> None:
     changed = sum(report.changes.values())
     many = f"{report.sessions:,} session{'' if report.sessions == 1 else 's'}"
     judged = f"{report.calls:,} recorded call{'' if report.calls == 1 else 's'} in {many}"
-    typer.echo(f"{judged}, {changed:,} decided otherwise")
+    typer.echo(f"{judged}, {changed:,} decided differently")
     for (kind, tool, party), number in report.changes.most_common(20):
         typer.echo(f"  {number:>8,}  {kind:<14} {tool}  by {printable(party)}")
     for change in report.examples[:10]:

@@ -21,7 +21,7 @@ Key: TypeAlias = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that came out otherwise."""
+    """One difference between a recording and its replay."""
 
     item: int
     """Which item of the session, counted from 0."""

@@ -52,7 +52,7 @@ def html_page(report: BacktestReport, title: str = "Backtest") -> str:
 <main>
 <h1>{escape(title)}</h1>
 <p><strong>{changed:,}</strong> of {counted(report.calls, "recorded call")} in
-{counted(report.sessions, "session")} would be decided otherwise.</p>
+{counted(report.sessions, "session")} would be decided differently.</p>
 <p class=dim>Half of the calls were judged within {report.percentile(0.5):.0f} µs, 95 % within
 {report.percentile(0.95):.0f} µs.</p>
 {notes}

@@ -1,4 +1,4 @@
-"""Replaying: a recorded session once more, through today's plugins, and what came out otherwise.
+"""Replaying: a recorded session once more, through today's plugins, and what differs.
 
     comparison = await replay(app.store(), "terminal:local", lambda: loaded(app))
 
@@ -283,7 +283,7 @@ async def play(
             if model.stale is not None:
                 comparison.notes.append(
                     f"item {recording.first + number}: from answer {model.stale + 1} on the model was "
-                    "shown something else than then, and its recorded answers were given all the same"
+                    "shown a different conversation; its recorded answers were used anyway"
                 )
                 model.stale = None
             pairs.append(Pair(recording.first + number, item, made))

@@ -38,7 +38,7 @@ export async function compareScreen({ place, rest, signal, failed }) {
 }
 
 function compared({ same, diverged, stopped, notes, different, random, steps }, id, onlyDifferent) {
-  const counted = [`${different} of ${steps.length} steps came out otherwise`];
+  const counted = [`${different} of ${steps.length} steps differ`];
   if (random) counted.push(`${random} are not deterministic`);
   const said = same ? "Everything came out as it was." : `${counted.join("; ")}.`;
   const parts = [element("p", { className: `verdict ${same ? "ok" : "bad"}`, id: "compared", textContent: said })];

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.errors import BadSetting, UnknownModel
 
+from .anthropic.provider import anthropic_provider
 from .model import Model
 from .openai.providers import openai_providers
 from .registry import ModelProvider
@@ -41,6 +42,7 @@ def builtin_providers(
             "scripted", _make_scripted, "plays a conversation from a TOML or Python file", names=_files
         ),
         *openai_providers(),
+        anthropic_provider(),
         ModelProvider(
             "any", _make_any, "many more, through any-llm-sdk: any:PROVIDER/MODEL", _any_problem
         ),

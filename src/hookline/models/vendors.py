@@ -9,7 +9,7 @@ from typing import Final
 FAMILIES: Final = {
     r"gpt-oss|llama|qwen|phi|gemma": "ollama:",
     r"gpt|chatgpt|codex|o[0-9]": "openai:",
-    r"claude": "any:anthropic/",
+    r"claude": "anthropic:",
     r"gemini": "any:gemini/",
     r"(open-)?mi[sx]tral|codestral|ministral|magistral|devstral|pixtral": "any:mistral/",
     r"grok": "any:xai/",

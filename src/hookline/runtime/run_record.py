@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from hookline.hooks import Decision, Verdict
@@ -29,7 +29,7 @@ class MadeToolCall:
     id: str
     name: str
     arguments: Any
-    """A dictionary; the text of the arguments if they are not valid JSON."""
+    """A dictionary; empty if the model wrote no valid JSON."""
     result: Any = None
     is_error: bool = False
 
@@ -164,21 +164,16 @@ def tool_calls_of(messages: Sequence[Message], ids: Collection[str]) -> list[Mad
         return []
     from hookline.agent.model_call import parsed_call
 
-    results = {m["tool_call_id"]: m for m in messages if m["role"] == "tool"}
     found: list[MadeToolCall] = []
+    waiting: dict[str, int] = {}  # by id, which a later model call may use again
     for message in messages:
         for call in message.get("tool_calls", ()):
-            if call["id"] not in ids:
-                continue
-            answer = results.get(call["id"], {})
-            arguments = dict(parsed_call(call).arguments)
-            found.append(
-                MadeToolCall(
-                    call["id"],
-                    call["name"],
-                    arguments,
-                    answer.get("content"),
-                    bool(answer.get("is_error")),
-                )
-            )
+            if call["id"] in ids:
+                waiting[call["id"]] = len(found)
+                arguments = dict(parsed_call(call).arguments)
+                found.append(MadeToolCall(call["id"], call["name"], arguments))
+        place = waiting.pop(message.get("tool_call_id", ""), None)
+        if place is not None:
+            is_error = bool(message.get("is_error"))
+            found[place] = replace(found[place], result=message["content"], is_error=is_error)
     return found

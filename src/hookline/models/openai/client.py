@@ -25,7 +25,7 @@ from .failures import CONNECT, Failures
 from .request import RequestWriter
 from .settings import Endpoint
 from .sse import EventReader
-from .wire import StreamedReply, ToolNames, usage
+from .wire import StreamedReply, ToolNames
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientTimeout
@@ -46,6 +46,9 @@ _HEADERS = {
 class OpenAIModel:
     """Asks one model of one endpoint. Connections are kept for the next request until `close`."""
 
+    offer = "chat completions"
+    """What the endpoint is asked for, in error messages."""
+
     def __init__(
         self,
         model: str,
@@ -61,7 +64,7 @@ class OpenAIModel:
         self._endpoint = endpoint
         self._connections = connections or Connections()
         self._writer = RequestWriter(model, endpoint)
-        self._failures = Failures(endpoint, self.name, model)
+        self._failures = Failures(endpoint, self.name, model, self.offer)
         self._proxy = proxy_of(endpoint.url)
 
     def __repr__(self) -> str:
@@ -70,7 +73,7 @@ class OpenAIModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Answer piece by piece. Closing the stream closes its connection, which stops the model."""
         payload, names = self._payload(request)
-        reply = StreamedReply(names)
+        reply = self._reply(names)
         reader = EventReader()
         response = await self._post(payload)
         try:
@@ -85,18 +88,21 @@ class OpenAIModel:
                     chunk = self._chunk(payload)
                     for event in reply.take(chunk):
                         yield event
+                    if reply.done:
+                        done = True
+                        break
                 if not data:
                     break
             self._check_end(reply, done)
             for event in reply.end():
                 yield event
             if reply.counts:
-                yield StreamEvent("usage", self._usage(reply.counts))
+                yield StreamEvent("usage", self._usage(reply.usage))
             if done:
                 await _drain(response)
             yield StreamEvent("final", {"finish_reason": reply.finish_reason})
         except BadResponse as error:
-            raise self._failures.broken(f"sent {error}: is it OpenAI-compatible?") from error
+            raise self._failures.broken(f"sent {error}: does it offer {self.offer}?") from error
         except ModelError:
             raise
         except Exception as error:
@@ -120,10 +126,7 @@ class OpenAIModel:
     async def _post(self, payload: bytes) -> ClientResponse:
         """Send the request; give the response when it is a stream of events."""
         endpoint = self._endpoint
-        headers = dict(_HEADERS)
-        if key := endpoint.key():
-            headers["Authorization"] = f"Bearer {key}"
-        headers.update(endpoint.settings.headers)
+        headers = {**_HEADERS, **self._authorization(endpoint.key()), **endpoint.settings.headers}
         session = await self._connections.session(endpoint.base_url, self)
         try:
             response: ClientResponse | ModelError = await session.post(
@@ -149,13 +152,22 @@ class OpenAIModel:
 
     def _payload(self, request: ModelRequest) -> tuple[bytes, ToolNames]:
         try:
-            return self._writer.write(request)
+            return self._write(request)
         except BadSetting:
             raise
         except (TypeError, ValueError, RecursionError) as error:
             raise BadSetting(
                 f"the request to {self.name} cannot be written as JSON: {error}"
             ) from error
+
+    def _authorization(self, key: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def _write(self, request: ModelRequest) -> tuple[bytes, ToolNames]:
+        return self._writer.write(request)
+
+    def _reply(self, names: ToolNames) -> StreamedReply:
+        return StreamedReply(names)
 
     def _chunk(self, payload: bytes) -> dict[str, Any]:
         try:
@@ -183,8 +195,7 @@ class OpenAIModel:
         if not reply.reason and not reply.spoken:
             raise self._failures.broken("ended without an answer", transient=True)
 
-    def _usage(self, counts: dict[str, Any]) -> dict[str, Any]:
-        found = usage(counts)
+    def _usage(self, found: dict[str, Any]) -> dict[str, Any]:
         prices = self._endpoint.settings.prices.get(self._model)
         if prices is not None and "cost" not in found:
             found["cost"] = cost(found, prices)

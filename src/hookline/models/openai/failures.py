@@ -33,7 +33,7 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 _NO_MODEL = re.compile(
-    r"model[_ ]not[_ ]found|not a valid model|unknown model|model\b.{0,200}?"
+    r"model[_ ]not[_ ]found|not_found_error model|not a valid model|unknown model|model\b.{0,200}?"
     r"(does not exist|not found|not exist|not supported|is not available)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -42,6 +42,8 @@ _WINDOW = re.compile(r"(?:maximum )?context (?:length|window|size)[^\d]{0,40}(\d
 _NEEDED = re.compile(r"(?:resulted in|requested|however[^\d]{0,60}?) (\d+) tokens", re.IGNORECASE)
 
 # A retry of these can succeed; among the 5xx, "not implemented" never does.
+_STATUS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500}
+"""What errors of these types inside a stream would have as their status."""
 _TRANSIENT = {408, 409, 425, 429}
 _LASTING = {501, 505}
 
@@ -69,6 +71,7 @@ class Failures:
         details = _details_of(error)
         code = details.get("code")
         status = code if isinstance(code, int) and 400 <= code < 600 else 0
+        status = status or _STATUS.get(str(details.get("type")), 0)
         return self._judge(status, details, None)
 
     def unreachable(self, why: str) -> ModelUnavailable:
@@ -133,8 +136,8 @@ class Failures:
             return UnknownModel(self._name, [], f"; {self._where} does not have it{says}")
         if status == 404:
             return ModelFailed(
-                f"{self._where} has no {self._offer} (404){says}; check base_url, "
-                "which mostly ends in /v1"
+                f"{self._where} has no {self._offer} (404){says}; check base_url"
+                f"{', which mostly ends in /v1' if 'v1' not in self._endpoint.service.path else ''}"
             )
         if status == 402 or (status == 429 and _QUOTA.search(known)):
             return ModelFailed(f"{self._where} wants to be paid ({status}){says}; check the account")

@@ -30,6 +30,7 @@ class OpenAIService:
 
     name: str
     base_url: str = ""
+    path: str = "/chat/completions"
     url_env: str = ""
     key_env: str = ""
     needs_key: bool = False
@@ -108,12 +109,12 @@ class Endpoint:
                 f"{service.name} needs a base URL: name the model {service.name}:URL#MODEL, "
                 f"or set base_url in the settings of {service.name}"
             )
-        return cls(service, settings, f"{check_url(base, service.name)}/chat/completions")
+        return cls(service, settings, f"{check_url(base, service.name)}{service.path}")
 
     @property
     def base_url(self) -> str:
         """Where the service is, as shown in messages."""
-        return self.url.removesuffix("/chat/completions")
+        return self.url.removesuffix(self.service.path)
 
     @property
     def key_source(self) -> str:

@@ -169,6 +169,9 @@ class StreamedReply:
 
     __slots__ = ("_calls", "_names", "_size", "counts", "reason", "spoken")
 
+    done = False
+    """Whether the answer itself said that it is over; `[DONE]` says it for chat completions."""
+
     def __init__(self, names: ToolNames) -> None:
         self._names = names
         self._calls: dict[object, _Call] = {}
@@ -208,6 +211,11 @@ class StreamedReply:
         """The tool calls, when everything has come in."""
         calls = sorted(self._calls.values(), key=lambda call: call.place)
         return [StreamEvent("tool_call", call.data(self._names)) for call in calls]
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """What was counted, under the names that all models use."""
+        return usage(self.counts or {})
 
     @property
     def finish_reason(self) -> str:

@@ -1,0 +1,1 @@
+"""Models of Anthropic, over the Messages API: `provider` names them, `client` talks to them."""

@@ -263,25 +263,28 @@ class ModelCall:
         self, stream: AsyncIterable[StreamEvent], answer: ModelAnswer, ctx: HookContext, emit: Emit
     ) -> ModelAnswer:
         """Put the answer together while it comes in, and hand each piece on."""
-        text, reasoning = list[str](), list[str]()
+        text, reasoning, update = list[str](), list[str](), self._update
         begun = False
         async with closing(stream):
             async for event in stream:
+                kind = event.kind
                 if not begun:
                     begun = True
                     if self._start.live:
                         message = {"role": "assistant", "content": ""}
                         await self._start.fire(MessageStartEvent(message), ctx)
-                call = collect(answer, text, event)
-                if call is not None:
+                if kind == "text":
+                    delta = event.data["delta"]
+                    text.append(delta)
+                    if update.live:
+                        piece = MessageUpdateEvent({"role": "assistant", "content": delta})
+                        await update.fire(piece, ctx)
+                elif (call := collect(answer, text, event)) is not None:
                     event = StreamEvent("tool_call", call)
-                elif event.kind == "text" and self._update.live:
-                    delta = {"role": "assistant", "content": event.data["delta"]}
-                    await self._update.fire(MessageUpdateEvent(delta), ctx)
-                elif event.kind == "reasoning":
+                elif kind == "reasoning":
                     reasoning.append(event.data["delta"])
                     answer.signature = event.data.get("signature") or answer.signature
-                if event.kind != "final":
+                if kind != "final":
                     await emit(event)
         answer.text, answer.reasoning = "".join(text), "".join(reasoning)
         if not answer.finish_reason:

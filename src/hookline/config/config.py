@@ -220,7 +220,8 @@ class Config:
 
     def get(self, dotted: str, default: Any = None) -> Any:
         """One setting as written, such as `limits.steps`."""
-        return deepcopy(find(self._values, dotted, default))
+        found = find(self._values, dotted, default)
+        return found if type(found) in (str, int, bool, type(None)) else deepcopy(found)
 
     def section(self, name: str) -> dict[str, Any]:
         """A table as it is written, merged from all places; empty when there is none.

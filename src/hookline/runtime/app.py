@@ -479,10 +479,12 @@ class Hookline:
 
     async def tape(self, session_id: str) -> Tape:
         """Return a session's tape: that of its running agent, or one that is opened now."""
+        run = self.sessions.run(session_id)
+        if run is not None:
+            return run.tape
         from hookline.tape import Tape
 
-        run = self.sessions.run(session_id)
-        return await Tape.open(self.store(), session_id) if run is None else run.tape
+        return await Tape.open(self.store(), session_id)
 
     def context(
         self, session_id: str, identity: Identity | None = None, channel: Channel | None = None

@@ -181,7 +181,12 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 
 def _check_names(entry: Entry) -> None:
-    if not (_is_name(entry.id) and _is_name(entry.session_id) and _is_name(entry.kind)):
+    names: Any = (entry.id, entry.session_id, entry.kind)
+    try:  # the usual case in one look
+        usual = all(names) and (joined := "".join(names)).isascii() and "\0" not in joined
+    except TypeError:
+        usual = False
+    if not (usual or all(map(_is_name, names))):
         raise _bad_name(entry)
     parent: Any = entry.parent_id
     if parent is not None and (not isinstance(parent, str) or parent == entry.id):

@@ -15,8 +15,8 @@ from typing import Any, Final
 from hookline.errors import BadCompaction
 from hookline.events import CompactionResult
 from hookline.tape import ANCHOR, MESSAGE, TOOL_CALL, TOOL_RESULT, Entry, Tape
+from hookline.tape.entry import TURN
 
-from .journal import TURN
 from .summary import branch_request, summary_request
 from .tokens import Estimate, calls_of, context_tokens, estimate_messages, estimate_tokens, role_of
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from hookline.hooks import Ruling
 from hookline.tape import FORK, IMPORT, SWITCH, Entry, Tape
+from hookline.tape.entry import MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
 from hookline.types import (
     NOBODY,
     Content,
@@ -29,12 +30,6 @@ from hookline.types import (
     ToolResultContent,
     field_of,
 )
-
-TURN = "turn"
-MESSAGE = "message"
-TOOL_CALL = "tool_call"
-TOOL_RESULT = "tool_result"
-INBOUND = "inbound"
 
 KEPT_BYTES = 5_000_000
 """What a picture or sound may have to be kept on the tape, and so be seen again by the model."""

@@ -11,10 +11,10 @@ from hookline.errors import PolicyError
 from .pack import Pack, load_pack, shipped_packs
 from .policy import Policy, PolicyStep, strictest
 from .settings import PolicySettings
-from .spending import KINDS, Meter
+from .spending import METERED, Meter
 
 __all__ = [
-    "KINDS",
+    "METERED",
     "Meter",
     "Pack",
     "Policy",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hookline.system.recent import Recent
+from hookline.tape.entry import MESSAGE, TOOL_CALL, TURN
 
-KINDS = ("message", "tool_call", "turn")
+METERED: Final = (MESSAGE, TOOL_CALL, TURN)
+"""The kinds of entries that count."""
 
 ReadEntries: TypeAlias = Callable[[str, str | None], Awaitable[Sequence[Any]]]
 """Gives a session's entries of these kinds, those after the named one."""

@@ -275,10 +275,10 @@ class Hookline:
     @cached_property
     def policy(self) -> Policy:
         """What decides on a tool call where no plugin does, and what no plugin can loosen."""
-        from hookline.policy import KINDS, Meter, Policy
+        from hookline.policy import METERED, Meter, Policy
 
         async def entries(session_id: str, after: str | None) -> list[Entry]:
-            return await self.store().entries(session_id, kinds=KINDS, after=after)
+            return await self.store().entries(session_id, kinds=METERED, after=after)
 
         return self.given_policy or Policy.load(
             self.config.own("policy"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hookline.hooks import hookimpl
 from hookline.system.recent import Recent
+from hookline.tape.entry import STATE
 from hookline.types import AsyncStreamEvents, Envelope, Prompt, State, TextPart, address_of, field_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("hookline")
 
-STATE = "state"
 REMEMBERED = ("file_stamps", "todo")
 """What the builtin tools keep in a session's state."""
 

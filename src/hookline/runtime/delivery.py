@@ -19,7 +19,7 @@ async def session_address(app: Hookline, session_id: str) -> tuple[str, str] | N
 
     A session without one yet may be named after them, as `resolve_session` does by default.
     """
-    from hookline.agent.journal import TURN
+    from hookline.tape.entry import TURN
 
     for entry in reversed(await app.store().entries(session_id, kinds={TURN})):
         address = address_of(entry.payload.get("envelope") or {})

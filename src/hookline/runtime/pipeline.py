@@ -205,7 +205,8 @@ class Pipeline:
 
     async def _unanswered(self, turn: ActiveTurn, outcome: Outcome, reason: str | None) -> TurnResult:
         """Record the outcome of a message that gets no agent run."""
-        from hookline.agent.journal import INBOUND, plain_envelope
+        from hookline.agent.journal import plain_envelope
+        from hookline.tape.entry import INBOUND
 
         tape = await self._app.tape(turn.session_id)
         noted = {"envelope": plain_envelope(turn.message), "outcome": outcome, "reason": reason}

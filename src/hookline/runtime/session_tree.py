@@ -20,8 +20,9 @@ from hookline.events import (
     SessionTreeEvent,
 )
 from hookline.hooks import HooklineError
+from hookline.tape.entry import MODEL, THINKING
 
-from .sessions import MODEL, THINKING, OpenSessions
+from .sessions import OpenSessions
 
 if TYPE_CHECKING:
     from hookline.tape import Entry, Tape

@@ -24,6 +24,7 @@ from hookline.events import (
     ShutdownReason,
     ThinkingLevelSelectEvent,
 )
+from hookline.tape.entry import IMPORT, MODEL, THINKING
 from hookline.turn_context import TurnContext, at
 
 from .session_index import SessionIndex
@@ -40,9 +41,6 @@ log = logging.getLogger("hookline.runtime.sessions")
 
 MOST_OPEN = 256
 """How many sessions stay open while they are idle."""
-MODEL = "model"
-IMPORT = "import"
-THINKING = "thinking"
 
 
 @dataclass(slots=True)

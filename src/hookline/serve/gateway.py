@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from hookline.agent.journal import TURN, CutOffTurn, cut_off_turn
+from hookline.agent.journal import CutOffTurn, cut_off_turn
 from hookline.channel import NOWHERE, Channel, Note, Question, finished
 from hookline.errors import ConfigError, GatewayError, GatewayStopping
 from hookline.events import (
@@ -25,6 +25,7 @@ from hookline.hooks.errors import suggestion
 from hookline.runtime.delivery import to_session
 from hookline.runtime.gateway_channel import ChannelSpec, GatewayChannel, WholeAnswers, channel_spec
 from hookline.runtime.inbox import Fate, Inbox, fates_of, key_of
+from hookline.tape.entry import TURN
 from hookline.tape.open import postgres_of
 from hookline.types import Envelope, address_of, check_envelope
 

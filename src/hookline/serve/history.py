@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from hookline.agent.journal import INBOUND, MESSAGE, TOOL_RESULT, TURN
+from hookline.tape.entry import INBOUND, MESSAGE, TOOL_RESULT, TURN
 
 if TYPE_CHECKING:
     from hookline.tape import Entry

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from hookline.agent.journal import MESSAGE, TURN, TapeJournal, cut_off_turn
+from hookline.agent.journal import TapeJournal, cut_off_turn
 from hookline.channel import Channel, finished
 from hookline.runtime.inbox import key_of, keys_of
 from hookline.runtime.turn import Outcome, TurnResult, echo, with_delivery_ids
 from hookline.tape import Entry, Tape, TapeStore
+from hookline.tape.entry import MESSAGE, TURN
 from hookline.types import Envelope, StreamEvent, field_of
 
 _LOOK_BACK = 1000

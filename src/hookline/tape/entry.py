@@ -9,38 +9,52 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from json import JSONDecoder, JSONEncoder, encoder
 from math import isfinite
-from typing import Any, Final, TypeAlias
+from operator import itemgetter
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from hookline.errors import BadEntry
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""
 
-# kind                        payload
-MESSAGE: Final = "message"  # message: a model message (role, content, tool_calls)
-TOOL_CALL: Final = "tool_call"  # id, name, arguments: written before the tool runs
-TOOL_RESULT: Final = "tool_result"  # tool_call_id, name, content, is_error
-ANCHOR: Final = "anchor"  # name, state, summary, keep_from: where context starts
-SWITCH: Final = "switch"  # entry_id, from_id, summary: the session goes on from that entry
-FORK: Final = "fork"  # session_id, entry_id, position: the first entry of a forked session
-MERGE: Final = "merge"  # session_id, entry_id, count: a fork's entries were copied here
-LABEL: Final = "label"  # entry_id (None takes the label away), name
-NAME: Final = "name"  # name: what the session is called from now on
-MODEL: Final = "model"  # the model chosen from here on
-STATE: Final = "state"  # what a turn leaves for the next one
-DECISION: Final = "decision"  # what a gate decided, about what, and why
-INBOUND: Final = "inbound"  # an envelope that came in
-OUTBOUND: Final = "outbound"  # an envelope that went out
-IMPORT: Final = "import"  # entries: how many of the entries before it came from a file
-NOTE: Final = "note"  # anything else worth keeping
+EntryKind: TypeAlias = Literal[
+    "message",  # message: a model message (role, content, tool_calls)
+    "tool_call",  # id, name, arguments: written before the tool runs
+    "tool_result",  # tool_call_id, name, content, is_error
+    "turn",  # status, message_id: where a turn starts and how it ends
+    "anchor",  # name, state, summary, keep_from: where context starts
+    "switch",  # entry_id, from_id, summary: the session goes on from that entry
+    "fork",  # session_id, entry_id, position: the first entry of a forked session
+    "merge",  # session_id, entry_id, count: a fork's entries were copied here
+    "label",  # entry_id (None takes the label away), name
+    "name",  # name: what the session is called from now on
+    "model",  # the model chosen from here on
+    "thinking",  # how long models think from here on
+    "state",  # what a turn leaves for the next one
+    "decision",  # hook, decision, reason: what a gate decided outside of a tool call
+    "inbound",  # an envelope that came in
+    "import",  # entries: how many of the entries before it came from a file
+]
+"""The kinds of entries that Hookline writes, with their payloads. Others are legal, stored and kept."""
 
-KINDS: Final = frozenset(
-    {
-        MESSAGE, TOOL_CALL, TOOL_RESULT, ANCHOR, SWITCH, FORK, MERGE, LABEL, NAME, MODEL, STATE,
-        DECISION, INBOUND, OUTBOUND, IMPORT, NOTE,
-    }
-)  # fmt: skip
-"""The kinds that Hookline writes. Others are legal, stored and kept."""
+KINDS: Final[frozenset[EntryKind]] = frozenset(get_args(EntryKind))
+
+MESSAGE: Final[EntryKind] = "message"
+TOOL_CALL: Final[EntryKind] = "tool_call"
+TOOL_RESULT: Final[EntryKind] = "tool_result"
+TURN: Final[EntryKind] = "turn"
+ANCHOR: Final[EntryKind] = "anchor"
+SWITCH: Final[EntryKind] = "switch"
+FORK: Final[EntryKind] = "fork"
+MERGE: Final[EntryKind] = "merge"
+LABEL: Final[EntryKind] = "label"
+NAME: Final[EntryKind] = "name"
+MODEL: Final[EntryKind] = "model"
+THINKING: Final[EntryKind] = "thinking"
+STATE: Final[EntryKind] = "state"
+DECISION: Final[EntryKind] = "decision"
+INBOUND: Final[EntryKind] = "inbound"
+IMPORT: Final[EntryKind] = "import"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,21 +172,53 @@ _NUMBER = (float, int)
 DEEPEST: Final = 200
 """How many lists and dicts may stand in each other: more could be written, but not surely read."""
 
-Row: TypeAlias = tuple[str, str, str | None, str, float, str, str]
-"""An entry as stores keep it: id, session_id, parent_id, kind, time, meta and payload as JSON."""
+
+class EntryRow(NamedTuple):
+    """An entry as stores keep it: the columns that both databases write and read by name."""
+
+    id: str
+    session_id: str
+    parent_id: str | None
+    kind: str
+    time: float
+    meta: str
+    """JSON."""
+    payload: str
+    """JSON."""
 
 
-def row_of(entry: Entry) -> Row:
+STORED: Final = tuple(name for name in EntryRow._fields if name != "session_id")
+"""The columns of the table of entries; sessions have a table of their own."""
+stored_values: Callable[[EntryRow], tuple[Any, ...]] = itemgetter(*map(EntryRow._fields.index, STORED))
+"""The values of a row for the columns `STORED`."""
+
+
+def columns(entries: str = "e", sessions: str = "s") -> str:
+    """The columns of an `EntryRow` in SQL, of the tables with these names."""
+    return ", ".join(
+        f"{sessions}.id" if name == "session_id" else f"{entries}.{name}" for name in EntryRow._fields
+    )
+
+
+WIDTH: Final = len(EntryRow._fields)
+
+
+def row_of(entry: Entry) -> EntryRow:
     """The entry as stores keep it; refuse what could not be read back."""
     _check_names(entry)
     meta = _text_of(entry, "meta", entry.meta) if entry.meta else "{}"
     payload = _text_of(entry, "payload", entry.payload)
-    return entry.id, entry.session_id, entry.parent_id, entry.kind, entry.time, meta, payload
+    return EntryRow(
+        entry.id, entry.session_id, entry.parent_id, entry.kind, float(entry.time), meta, payload
+    )
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
-    """The entry that a row was made from; `ValueError` when it is not JSON any more."""
-    entry_id, session_id, parent_id, kind, time, meta, payload = row
+    """The entry of a row, which may have more values after its columns.
+
+    Raises `ValueError` if the row is not JSON any more.
+    """
+    entry_id, session_id, parent_id, kind, time, meta, payload = row[:WIDTH]
     content, end = _decode(payload)
     if end != len(payload):
         raise ValueError("more text after the payload")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hookline.errors import DuplicateEntry, TapeClosed, TapeConflict, UnknownEntry
 
-from .entry import NAME, Entry, Row, entry_of, row_of
+from .entry import NAME, Entry, EntryRow, entry_of, row_of
 from .outline import HEAD, OutlineEntry
 from .store import OPENING, Hit, SessionInfo
 from .text import matches, phrases_of, text_of, words_of
@@ -20,7 +20,7 @@ class MemoryTapeStore:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, EntryRow] = {}
         self._next = 0
         self._numbers: dict[str, int] = {}
         self._sessions: dict[str, list[int]] = {}
@@ -38,19 +38,20 @@ class MemoryTapeStore:
             if leaf != expected:
                 raise TapeConflict(session_id, expected, leaf)
         new: set[str] = set()
-        for entry_id, _, parent, *_ in rows:
-            if entry_id in self._numbers or entry_id in new:
-                raise DuplicateEntry(entry_id)
+        for row in rows:
+            if row.id in self._numbers or row.id in new:
+                raise DuplicateEntry(row.id)
+            parent = row.parent_id
             if parent is not None and parent not in self._numbers and parent not in new:
-                raise UnknownEntry(parent, parent_of=entry_id)
-            new.add(entry_id)
+                raise UnknownEntry(parent, parent_of=row.id)
+            new.add(row.id)
         for row in rows:
             number, self._next = self._next, self._next + 1
             self._rows[number] = row
-            self._numbers[row[0]] = number
-            self._sessions.setdefault(row[1], []).append(number)
-            if row[2] is not None:
-                self._children.setdefault(row[2], []).append(number)
+            self._numbers[row.id] = number
+            self._sessions.setdefault(row.session_id, []).append(number)
+            if row.parent_id is not None:
+                self._children.setdefault(row.parent_id, []).append(number)
 
     async def get(self, entry_id: str) -> Entry | None:
         """The entry with this id."""
@@ -217,8 +218,10 @@ class MemoryTapeStore:
         )
 
     def _outlined(self, number: int) -> OutlineEntry:
-        entry_id, session_id, parent_id, kind, time, _, payload = self._rows[number]
-        return OutlineEntry(entry_id, session_id, parent_id, kind, time, payload[:HEAD])
+        row = self._rows[number]
+        return OutlineEntry(
+            row.id, row.session_id, row.parent_id, row.kind, row.time, row.payload[:HEAD]
+        )
 
     def _entry(self, number: int) -> Entry:
         return entry_of(self._rows[number])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hookline.agent.journal import TOOL_CALL, TOOL_RESULT
+from hookline.tape.entry import TOOL_CALL, TOOL_RESULT
 
 from ..trace.turns import call_id_of, identity_of, requested
 from .decisions import decision_of

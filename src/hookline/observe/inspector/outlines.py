@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from hookline.agent.journal import TURN
 from hookline.tape import TOOL_RESULT, Tape
+from hookline.tape.entry import TURN
 from hookline.tape.outline import opened
 from hookline.tape.tree import Tree
 

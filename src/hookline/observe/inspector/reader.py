@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fastapi import HTTPException
 
-from hookline.agent.journal import TOOL_CALL, TOOL_RESULT, TURN
 from hookline.observe.trace.tracing import Tracing
 from hookline.tape import SQLiteStore
+from hookline.tape.entry import TOOL_CALL, TOOL_RESULT, TURN
 
 from .outlines import Outline, Outlines, OutlineTurn
 from .tail import Tail

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from hookline.agent.journal import MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
+from hookline.tape.entry import MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
 from hookline.tape.outline import preview_of
 
 from ..trace.turns import interval, message_of, requested

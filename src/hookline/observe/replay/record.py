@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
-from hookline.agent.journal import INBOUND, MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
 from hookline.tape import ANCHOR, SWITCH, Entry
+from hookline.tape.entry import INBOUND, MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
 from hookline.tools.arguments import parse
 from hookline.types import NOBODY, AudioPart, Identity, ImagePart, TextPart
 

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from hookline.agent.journal import MESSAGE, TOOL_CALL, TOOL_RESULT, TapeJournal
+from hookline.agent.journal import TapeJournal
 from hookline.errors import Diverged, ReplayError, ReplayStopped, UnknownRecording
 from hookline.hooks.errors import HooklineError, error_text
 from hookline.tape import FORK, Entry, TapeStore, new_id
+from hookline.tape.entry import MESSAGE, TOOL_CALL, TOOL_RESULT
 from hookline.tools.arguments import parse
 from hookline.tools.runner import Requested, ToolCaller
 from hookline.types import Identity

@@ -198,9 +198,9 @@ class StoredTraffic:
             row = row_of(entry)
             if entry.kind == "message":
                 if usage:
-                    yield entry.kind, entry.id, entry.time, row[5], "{}"
-            elif entry.kind != "tool_result" or REFUSED in row[6]:
-                yield entry.kind, entry.id, entry.time, row[5], row[6]
+                    yield entry.kind, entry.id, entry.time, row.meta, "{}"
+            elif entry.kind != "tool_result" or REFUSED in row.payload:
+                yield entry.kind, entry.id, entry.time, row.meta, row.payload
 
     def asked(self, session_id: str) -> Iterator[tuple[str, str]]:
         """The messages: id and payload."""
@@ -208,4 +208,4 @@ class StoredTraffic:
 
         for entry in self._entries.get(session_id, ()):
             if entry.kind == "message":
-                yield entry.id, row_of(entry)[6]
+                yield entry.id, row_of(entry).payload

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
-from hookline.agent.journal import INBOUND, MESSAGE, TURN
 from hookline.tape import Entry, TapeStore
+from hookline.tape.entry import INBOUND, MESSAGE, TURN
 
 from .inbox import JOINED
 

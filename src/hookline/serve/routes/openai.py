@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from hookline.agent.journal import MESSAGE
+from hookline.tape.entry import MESSAGE
 
 from ..completions import ChunkOutbox, CompletionRequest, completion
 from ..frames import SessionId

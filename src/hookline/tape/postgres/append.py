@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, get_type_hints
 
 from psycopg import errors
 
@@ -12,28 +12,26 @@ from hookline.errors import DuplicateEntry, TapeConflict, TapeLocked, UnknownEnt
 from hookline.system.recent import Recent
 from hookline.system.retry import RetryPolicy
 
-from ..entry import Row
+from ..entry import STORED, EntryRow, columns, stored_values
 from .connection import Connection
 from .tables import PLACES, within
 
-_COLUMNS = "id, parent_id, kind, time, meta, payload, seq, jump"
-_INSERT = f"INSERT INTO {{schema}}.entries ({_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
-_INSERT_MANY = f"""
-    INSERT INTO {{schema}}.entries ({_COLUMNS}) SELECT * FROM unnest(
-        %s::text[], %s::text[], %s::text[], %s::float8[], %s::text[], %s::text[],
-        %s::bigint[], %s::boolean[]
-    )
+_TYPES = {float: "float8", int: "bigint", bool: "boolean"}
+_HINTS = {**get_type_hints(EntryRow), "seq": int, "jump": bool}
+_NAMES = (*STORED, "seq", "jump")
+_COLUMNS = ", ".join(_NAMES)
+_ARRAYS = ", ".join(f"%s::{_TYPES.get(_HINTS[name], 'text')}[]" for name in _NAMES)
+_INSERT = f"""
+    INSERT INTO {{schema}}.entries ({_COLUMNS}) VALUES ({", ".join(["%s"] * len(_NAMES))})
 """
+_INSERT_MANY = f"INSERT INTO {{schema}}.entries ({_COLUMNS}) SELECT * FROM unnest({_ARRAYS})"
 _INSERT_FIRST = f"""
     WITH begun AS (
         INSERT INTO {{schema}}.sessions (id) VALUES (%s) ON CONFLICT (id) DO NOTHING RETURNING number
     )
     INSERT INTO {{schema}}.entries ({_COLUMNS})
-    SELECT e.id, parent_id, kind, time, meta, payload, number * {PLACES} + place, jump
-    FROM begun CROSS JOIN unnest(
-        %s::text[], %s::text[], %s::text[], %s::float8[], %s::text[], %s::text[],
-        %s::bigint[], %s::boolean[]
-    ) e (id, parent_id, kind, time, meta, payload, place, jump)
+    SELECT {", ".join(f"e.{name}" for name in STORED)}, number * {PLACES} + e.seq, e.jump
+    FROM begun CROSS JOIN unnest({_ARRAYS}) e ({_COLUMNS})
     RETURNING seq
 """
 _BEGIN = """
@@ -48,7 +46,7 @@ _LEAVES = f"""
 """
 _KNOWN = "SELECT id FROM {schema}.entries WHERE id = ANY(%s::text[])"
 _KEPT = f"""
-    SELECT e.id, s.id, parent_id, kind, time, meta, payload FROM {{schema}}.entries e
+    SELECT {columns()} FROM {{schema}}.entries e
     JOIN {{schema}}.sessions s ON s.number = e.seq / {PLACES} WHERE e.id = ANY(%s::text[])
 """
 _MOST_LEAVES: Final = 1_000
@@ -72,7 +70,7 @@ NO_LEAF: Final = Leaf(None, 0)
 class Appending:
     """One append, which may be tried on several connections until its outcome is known."""
 
-    def __init__(self, appender: PostgresAppender, rows: Sequence[Row], expect: Expected) -> None:
+    def __init__(self, appender: PostgresAppender, rows: Sequence[EntryRow], expect: Expected) -> None:
         self._appender = appender
         self._rows = rows
         self._expect = expect
@@ -124,53 +122,53 @@ class PostgresAppender:
         """Forget the leaves: another server may not have them."""
         self._leaves.clear()
 
-    async def append(self, connection: Connection, rows: Sequence[Row], expect: Expected) -> None:
+    async def append(self, connection: Connection, rows: Sequence[EntryRow], expect: Expected) -> None:
         """Append all or none: to one session whose leaf is known by one statement.
 
         The leaf remembered may be old. Then its next place is taken, the database refuses the
         statement, and the leaf is read in a transaction: so that most appends need not read first.
         """
-        session_id = rows[0][1] if rows else ""
+        session_id = rows[0].session_id if rows else ""
         leaf = self._leaves.get(session_id)
         if leaf is not None and _only(session_id, leaf, rows, expect):
             leaves = {session_id: leaf}
             placed, foreign = _placed(rows, leaves)
-            if not foreign and await self._append_quickly(connection, session_id, leaf, placed):
+            if not foreign and await self._append_quickly(connection, rows[-1], leaf, placed):
                 if leaf is not NO_LEAF:
                     self._remember(leaves)
                 return
         await self._append_slowly(connection, rows, expect)
 
-    async def kept(self, connection: Connection, rows: Sequence[Row]) -> bool:
+    async def kept(self, connection: Connection, rows: Sequence[EntryRow]) -> bool:
         """Whether all these are on the tape already, as they are."""
-        found = await connection.execute(self._kept, ([row[0] for row in rows],))
-        stored = {row[0]: row for row in await found.fetchall()}
-        return bool(rows) and all(stored.get(row[0]) == row for row in rows)
+        found = await connection.execute(self._kept, ([row.id for row in rows],))
+        stored = {row.id: row for row in map(EntryRow._make, await found.fetchall())}
+        return bool(rows) and all(stored.get(row.id) == row for row in rows)
 
     def _remember(self, leaves: Mapping[str, Leaf]) -> None:
         for session_id, leaf in leaves.items():
             self.remember(session_id, leaf.id, leaf.next_seq - 1)
 
     async def _append_quickly(
-        self, connection: Connection, session_id: str, leaf: Leaf, placed: Sequence[tuple[Any, ...]]
+        self, connection: Connection, last: EntryRow, leaf: Leaf, placed: Sequence[tuple[Any, ...]]
     ) -> bool:
         """Append by one statement, and say whether that could be: the leaf may be an old one."""
         try:
             if leaf is not NO_LEAF:
                 await self._write(connection, placed)
                 return True
-            columns = [list(column) for column in zip(*placed, strict=True)]
-            done = await connection.execute(self._insert_first, (session_id, *columns))
+            arrays = [list(column) for column in zip(*placed, strict=True)]
+            done = await connection.execute(self._insert_first, (last.session_id, *arrays))
             places = [seq for (seq,) in await done.fetchall()]
         except (errors.UniqueViolation, errors.CheckViolation):  # the leaf is another one by now
             places = []
-        self._leaves.pop(session_id, None)
+        self._leaves.pop(last.session_id, None)
         if places:
-            self.remember(session_id, placed[-1][0], max(places))
+            self.remember(last.session_id, last.id, max(places))
         return bool(places)
 
     async def _append_slowly(
-        self, connection: Connection, rows: Sequence[Row], expect: Expected
+        self, connection: Connection, rows: Sequence[EntryRow], expect: Expected
     ) -> None:
         """Append in one transaction, in which the leaves are read; again when another was faster."""
         failures = 0
@@ -189,12 +187,14 @@ class PostgresAppender:
                 return
             failures += 1
             await asyncio.sleep(_RETRY.delay(failures))
-        raise TapeLocked(f"cannot append to {rows[0][1]!r}: other writers were faster; try again")
+        raise TapeLocked(
+            f"cannot append to {rows[0].session_id!r}: other writers were faster; try again"
+        )
 
     async def _append_once(
-        self, connection: Connection, rows: Sequence[Row], expect: Expected
+        self, connection: Connection, rows: Sequence[EntryRow], expect: Expected
     ) -> dict[str, Leaf]:
-        sessions = {row[1] for row in rows}
+        sessions = {row.session_id for row in rows}
         leaves = await self._leaves_of(connection, sessions.union(expect))
         for session_id, expected in expect.items():
             leaf = leaves.get(session_id)
@@ -226,29 +226,29 @@ class PostgresAppender:
         if len(placed) == 1:
             await connection.execute(self._insert, placed[0])
         elif placed:
-            columns = [list(column) for column in zip(*placed, strict=True)]
-            await connection.execute(self._insert_many, columns)
+            arrays = [list(column) for column in zip(*placed, strict=True)]
+            await connection.execute(self._insert_many, arrays)
 
-    async def _first_duplicate(self, connection: Connection, rows: Sequence[Row]) -> str:
-        found = await connection.execute(self._known, ([row[0] for row in rows],))
+    async def _first_duplicate(self, connection: Connection, rows: Sequence[EntryRow]) -> str:
+        found = await connection.execute(self._known, ([row.id for row in rows],))
         seen = {entry_id for (entry_id,) in await found.fetchall()}
-        for entry_id, *_ in rows:
-            if entry_id in seen:
-                return entry_id
-            seen.add(entry_id)
-        return rows[0][0]
+        for row in rows:
+            if row.id in seen:
+                return row.id
+            seen.add(row.id)
+        return rows[0].id
 
 
-def _only(session_id: str, leaf: Leaf, rows: Sequence[Row], expect: Expected) -> bool:
+def _only(session_id: str, leaf: Leaf, rows: Sequence[EntryRow], expect: Expected) -> bool:
     """Whether this is about one session alone, and its leaf is the expected one."""
     for expected_of, leaf_id in expect.items():
         if expected_of != session_id or leaf_id != leaf.id:
             return False
-    return len(rows) == 1 or all(row[1] == session_id for row in rows)
+    return len(rows) == 1 or all(row.session_id == session_id for row in rows)
 
 
 def _placed(
-    rows: Sequence[Row], leaves: dict[str, Leaf]
+    rows: Sequence[EntryRow], leaves: dict[str, Leaf]
 ) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
     """The rows with their places, and the parents that must be on a tape already, by their children.
 
@@ -257,19 +257,19 @@ def _placed(
     placed: list[tuple[Any, ...]] = []
     foreign: dict[str, str] = {}
     new: set[str] = set()
-    for entry_id, session_id, parent_id, kind, time, meta, payload in rows:
-        leaf_id, seq = leaves[session_id]
-        jump = parent_id != leaf_id
-        if jump and parent_id is not None and parent_id not in new:
-            foreign[entry_id] = parent_id
-        placed.append((entry_id, parent_id, kind, float(time), meta, payload, seq, jump))
-        new.add(entry_id)
-        leaves[session_id] = Leaf(entry_id, seq + 1)
+    for row in rows:
+        leaf_id, seq = leaves[row.session_id]
+        jump = row.parent_id != leaf_id
+        if jump and row.parent_id is not None and row.parent_id not in new:
+            foreign[row.id] = row.parent_id
+        placed.append((*stored_values(row), seq, jump))
+        new.add(row.id)
+        leaves[row.session_id] = Leaf(row.id, seq + 1)
     return placed, foreign
 
 
 def _seq(placed: tuple[Any, ...]) -> int:
-    return placed[6]
+    return placed[-2]
 
 
 def storable(name: str) -> bool:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Final, NamedTuple
 
+from ..entry import columns
 from ..outline import HEAD
 from ..store import OPENING
 from .tables import PLACES, within
 
 _FROM: Final = f"FROM {{schema}}.entries e JOIN {{schema}}.sessions s ON s.number = e.seq / {PLACES}"
-_COLUMNS: Final = "e.id, s.id, e.parent_id, e.kind, e.time, e.meta, e.payload"
-_SELECT: Final = f"SELECT {_COLUMNS}, e.seq {_FROM}"
+_SELECT: Final = f"SELECT {columns()}, e.seq {_FROM}"
 _SHAPE: Final = f"e.id, s.id, e.parent_id, e.kind, e.time, left(e.payload, {HEAD})"
 
 _LEAF: Final = f"""
-    SELECT {_COLUMNS}, e.seq FROM {{schema}}.sessions s CROSS JOIN LATERAL (
+    SELECT {columns()}, e.seq FROM {{schema}}.sessions s CROSS JOIN LATERAL (
         SELECT * FROM {{schema}}.entries
         WHERE seq BETWEEN s.number * {PLACES} AND s.number * {PLACES} + {PLACES - 1}
         ORDER BY seq DESC LIMIT 1
@@ -78,8 +78,7 @@ _CHILDREN: Final = f"""
 
 _SESSIONS: Final = f"""
     SELECT listed.number, listed.seq, listed.time,
-        first.id, listed.id, first.parent_id, first.kind, first.time, first.meta, first.payload,
-        name.id, listed.id, name.parent_id, name.kind, name.time, name.meta, name.payload
+        {columns("first", "listed")}, name.id IS NOT NULL, {columns("name", "listed")}
     FROM (
         SELECT s.number, s.id, leaf.seq, leaf.time, leaf.id AS leaf_id
         FROM {{schema}}.sessions s CROSS JOIN LATERAL (
@@ -133,7 +132,7 @@ class Queries:
         self.number = made("SELECT number FROM {schema}.sessions WHERE id = %s")
         self.leaf = made(_LEAF)
         self.runs = made(f"{runs} SELECT low, high, stop FROM runs ORDER BY depth")
-        self.branch = made(f"{runs} SELECT {_COLUMNS} {_ON_BRANCH}")
+        self.branch = made(f"{runs} SELECT {columns()} {_ON_BRANCH}")
         self.outline = made(f"SELECT {_SHAPE} {_FROM} WHERE e.seq BETWEEN %s AND %s ORDER BY e.seq")
         self.outline_branch = made(f"{runs} SELECT {_SHAPE} {_ON_BRANCH}")
         self.children = made(_CHILDREN)
@@ -161,7 +160,7 @@ class Queries:
             """
         return self._made(
             f"""
-            SELECT {_COLUMNS} FROM {{schema}}.sessions s CROSS JOIN LATERAL ({chosen}) e
+            SELECT {columns()} FROM {{schema}}.sessions s CROSS JOIN LATERAL ({chosen}) e
             WHERE s.id = %(session)s ORDER BY e.seq {order}
             """
         )

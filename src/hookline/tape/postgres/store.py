@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from hookline.errors import TapeClosed, TapeCorrupt, TapeFull, TapeReadOnly, UnknownEntry
 from hookline.system.retry import RetryPolicy
 
-from ..entry import Entry, entry_of, row_of
+from ..entry import WIDTH, Entry, EntryRow, entry_of, row_of
 from ..outline import OutlineEntry
 from ..sqlite.group_commit import cancel_later
 from ..store import Hit, SessionInfo
@@ -127,8 +127,9 @@ class PostgresStore:
         if not rows:
             self._appender.remember_none(session_id)
             return None
-        self._appender.remember(session_id, rows[0][0], rows[0][7])
-        return self._entry(rows[0])
+        leaf = self._entry(rows[0])
+        self._appender.remember(session_id, leaf.id, rows[0][-1])
+        return leaf
 
     async def branch(
         self, entry_id: str, *, stop_at: Collection[str] = frozenset(), until: str | None = None
@@ -188,7 +189,7 @@ class PostgresStore:
         for run in await self._runs(first_id):
             if run.low in second:  # where two paths share a run, they share its start
                 seq = min(run.high, second[run.low])
-                return (await self._fetch(self._queries.at, (seq,)))[0][0]
+                return self._entry((await self._fetch(self._queries.at, (seq,)))[0]).id
         return None
 
     async def children(self, entry_id: str) -> list[Entry]:
@@ -205,19 +206,14 @@ class PostgresStore:
             return []
         rows = await self._fetch(self._queries.sessions, {"prefix": prefix or "", "limit": limit})
         said: dict[int, list[OutlineEntry]] = {}
-        numbers = [row[0] for row in rows]
-        for number, *shape in await self._fetch(self._queries.openings, (numbers,)):
+        for number, *shape in await self._fetch(self._queries.openings, ([row[0] for row in rows],)):
             said.setdefault(number, []).append(OutlineEntry(*shape))
-        return [
-            SessionInfo.of(
-                self._entry(row[3:10]),
-                row[2],
-                row[1] % PLACES + 1,
-                None if row[10] is None else self._entry(row[10:17]),
-                said.get(row[0], ()),
-            )
-            for row in rows
-        ]
+        infos: list[SessionInfo] = []
+        for number, last, updated, *entries in rows:
+            first, (is_named, *name) = self._entry(entries), entries[WIDTH:]
+            named = self._entry(name) if is_named else None
+            infos.append(SessionInfo.of(first, updated, last % PLACES + 1, named, said.get(number, ())))
+        return infos
 
     async def search(
         self,
@@ -260,7 +256,8 @@ class PostgresStore:
                 return await self._index.find_unindexed(connection, phrases, places, wanted, limit)
 
             rows = await self._fetch(self._queries.at_all, (await self._run("search", rest),))
-            hits += [Hit.of(self._entry(row), phrases) for row in rows if row[0] not in known]
+            others = [entry for entry in map(self._entry, rows) if entry.id not in known]
+            hits += [Hit.of(entry, phrases) for entry in others]
             hits.sort(key=lambda hit: (hit.entry.time, hit.entry.id), reverse=True)
         return hits[: max(0, limit)]
 
@@ -331,10 +328,11 @@ class PostgresStore:
 
     def _entry(self, row: Sequence[Any]) -> Entry:
         try:
-            return entry_of(row[:7])
+            return entry_of(row)
         except ValueError as error:
+            damaged = EntryRow._make(row[:WIDTH]).id
             raise TapeCorrupt(
-                f"{self.place} is damaged: entry {row[0]!r} is not JSON ({error}); restore a copy"
+                f"{self.place} is damaged: entry {damaged!r} is not JSON ({error}); restore a copy"
             ) from error
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from hookline.errors import DuplicateEntry, TapeConflict, UnknownEntry
 from hookline.system.recent import Recent
 
-from ..entry import Row
+from ..entry import STORED, EntryRow, stored_values
 from .schema import PLACES, transaction
 
 SEQ: Final = "SELECT seq FROM entries WHERE id = ?"
@@ -18,12 +18,11 @@ SEQ: Final = "SELECT seq FROM entries WHERE id = ?"
 _NUMBER = "SELECT number FROM sessions WHERE id = ?"
 _BEGIN = "INSERT INTO sessions (id) VALUES (?)"
 _LEAF = "SELECT id, seq FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT 1"
-_INSERT = (
-    "INSERT INTO entries (id, parent_id, kind, time, meta, payload, seq, jump) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_COLUMNS = (*STORED, "seq", "jump")
+_VALUES = f"({', '.join('?' * len(_COLUMNS))})"
+_INSERT = f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES {_VALUES}"
 _FEW = 8
-_INSERT_FEW = [_INSERT + ", (?, ?, ?, ?, ?, ?, ?, ?)" * more for more in range(_FEW)]
+_INSERT_FEW = [_INSERT + f", {_VALUES}" * more for more in range(_FEW)]
 _MOST_LEAVES = 1_000  # remembered; others are read again when they are needed
 
 Expected: TypeAlias = Mapping[str, str | None]
@@ -42,13 +41,13 @@ class Appender:
     def __init__(self) -> None:
         self._leaves: Recent[str, Leaf] = Recent(_MOST_LEAVES)
 
-    def append(self, db: sqlite3.Connection, rows: Sequence[Row], expect: Expected) -> None:
+    def append(self, db: sqlite3.Connection, rows: Sequence[EntryRow], expect: Expected) -> None:
         """Append all or none: a few of one session by one statement, which is its own transaction.
 
         The leaf remembered may be old. Then its next place is taken, the database refuses the
         statement, and the leaf is read in a transaction: so that most appends need not read first.
         """
-        session_id = rows[0][1] if rows else ""
+        session_id = rows[0].session_id if rows else ""
         leaf = self._leaves.get(session_id)
         if leaf is None or len(rows) > _FEW or not _only(session_id, leaf, rows, expect):
             return self._append_slowly(db, rows, expect)
@@ -65,10 +64,12 @@ class Appender:
         """Forget the leaves: what was appended last was taken back."""
         self._leaves.clear()
 
-    def _append_slowly(self, db: sqlite3.Connection, rows: Sequence[Row], expect: Expected) -> None:
+    def _append_slowly(
+        self, db: sqlite3.Connection, rows: Sequence[EntryRow], expect: Expected
+    ) -> None:
         """Append in one transaction, in which the leaves are read."""
         leaves: dict[str, Leaf] = {}
-        sessions = {row[1] for row in rows}
+        sessions = {row.session_id for row in rows}
         try:
             with transaction(db):
                 for session_id in sessions.union(expect):
@@ -85,38 +86,39 @@ class Appender:
             self._leaves[session_id] = leaf
 
 
-def _only(session_id: str, leaf: Leaf, rows: Sequence[Row], expect: Expected) -> bool:
+def _only(session_id: str, leaf: Leaf, rows: Sequence[EntryRow], expect: Expected) -> bool:
     """Whether this is about one session alone, and its leaf is the expected one."""
     for expected_of, leaf_id in expect.items():
         if expected_of != session_id or leaf_id != leaf.id:
             return False
-    return len(rows) == 1 or all(row[1] == session_id for row in rows)
+    return len(rows) == 1 or all(row.session_id == session_id for row in rows)
 
 
 def _placed(
-    db: sqlite3.Connection, rows: Sequence[Row], leaves: dict[str, Leaf]
+    db: sqlite3.Connection, rows: Sequence[EntryRow], leaves: dict[str, Leaf]
 ) -> list[tuple[Any, ...]]:
     """The rows with their places; afterwards `leaves` are the new ones."""
     placed: list[tuple[Any, ...]] = []
     new: set[str] = set()
-    for entry_id, session_id, parent_id, kind, time, meta, payload in rows:
-        leaf_id, seq = leaves[session_id]
+    for row in rows:
+        leaf_id, seq = leaves[row.session_id]
+        parent_id = row.parent_id
         jump = parent_id != leaf_id
         if jump and parent_id is not None and parent_id not in new and not _has(db, parent_id):
-            raise UnknownEntry(parent_id, parent_of=entry_id)
-        placed.append((entry_id, parent_id, kind, time, meta, payload, seq, jump))
-        new.add(entry_id)
-        leaves[session_id] = Leaf(entry_id, seq + 1)
+            raise UnknownEntry(parent_id, parent_of=row.id)
+        placed.append((*stored_values(row), seq, jump))
+        new.add(row.id)
+        leaves[row.session_id] = Leaf(row.id, seq + 1)
     return placed
 
 
-def _first_duplicate(db: sqlite3.Connection, rows: Sequence[Row]) -> str:
+def _first_duplicate(db: sqlite3.Connection, rows: Sequence[EntryRow]) -> str:
     seen: set[str] = set()
-    for entry_id, *_ in rows:
-        if entry_id in seen or _has(db, entry_id):
-            return entry_id
-        seen.add(entry_id)
-    return rows[0][0]
+    for row in rows:
+        if row.id in seen or _has(db, row.id):
+            return row.id
+        seen.add(row.id)
+    return rows[0].id
 
 
 def _leaf(db: sqlite3.Connection, session_id: str, *, begin: bool = False) -> Leaf:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from hookline.errors import TapeError
 
-from ..entry import Row
+from ..entry import EntryRow
 from .append import Appender, Expected
 from .schema import transaction
 
@@ -26,7 +26,7 @@ class _Waiting:
 
     __slots__ = ("done", "error", "expect", "rows")
 
-    def __init__(self, rows: Sequence[Row], expect: Expected, done: asyncio.Future[None]) -> None:
+    def __init__(self, rows: Sequence[EntryRow], expect: Expected, done: asyncio.Future[None]) -> None:
         self.rows = rows
         self.expect = expect
         self.done = done
@@ -59,7 +59,7 @@ class Writers:
         self._group: _Group | None = None
         self._crowded = False
 
-    async def append(self, rows: Sequence[Row], expect: Expected) -> None:
+    async def append(self, rows: Sequence[EntryRow], expect: Expected) -> None:
         """Append all of these or none. Cancelled, it has appended nothing."""
         if self._crowded:
             return await self._with_others(rows, expect)
@@ -72,7 +72,7 @@ class Writers:
             first.append(task)
         return await self._run("append to", lambda db: self._appender.append(db, rows, expect))
 
-    async def _with_others(self, rows: Sequence[Row], expect: Expected) -> None:
+    async def _with_others(self, rows: Sequence[EntryRow], expect: Expected) -> None:
         loop = asyncio.get_running_loop()
         group = self._group
         if group is None or group.loop is not loop:

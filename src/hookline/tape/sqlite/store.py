@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 from hookline.errors import TapeCorrupt, UnknownEntry
 from hookline.system.retry import RetryPolicy
 
-from ..entry import Entry, entry_of, row_of
+from ..entry import Entry, EntryRow, columns, entry_of, row_of
 from ..outline import HEAD, OutlineEntry
 from ..store import OPENING, Hit, SessionInfo
 from ..text import phrases_of
@@ -28,8 +28,9 @@ T = TypeVar("T")
 _BUSY = RetryPolicy(first=0.0005, max=0.05)
 """The delays while another process writes."""
 _FROM = f"FROM entries e CROSS JOIN sessions s ON s.number = e.seq / {PLACES}"
-_SELECT = f"SELECT e.id, s.id, parent_id, kind, time, meta, payload, jump {_FROM}"
-_OUTLINE = f"SELECT e.id, s.id, parent_id, kind, jump {_FROM}"
+_SELECT = f"SELECT {columns()} {_FROM}"
+_STEPS = "SELECT e.id, e.parent_id, e.kind, e.jump"
+_STEP_ENTRIES = f"{_STEPS}, {columns()} {_FROM}"
 _SHAPES = f"""
     SELECT id, ?, parent_id, kind, time, substr(payload, 1, {HEAD}) FROM entries
     WHERE seq BETWEEN ? AND ? ORDER BY seq
@@ -122,9 +123,9 @@ class SQLiteStore:
 
         def walk(db: sqlite3.Connection) -> list[Entry]:
             path: list[Entry] = []
-            for row in self._path(db, entry_id, _SELECT):
+            for step_id, kind, row in self._path(db, entry_id, _STEP_ENTRIES):
                 path.append(self._entry(row))
-                if row[3] in stop_at or row[0] == until:
+                if kind in stop_at or step_id == until:
                     break
             path.reverse()
             return path
@@ -135,21 +136,28 @@ class SQLiteStore:
         """The nearest entry of one of these kinds on the path to the root."""
 
         def walk(db: sqlite3.Connection) -> str | None:
-            return next((row[0] for row in self._path(db, entry_id, _OUTLINE) if row[3] in kinds), None)
+            steps = self._path(db, entry_id, f"{_STEPS} FROM entries e")
+            return next((step_id for step_id, kind, _ in steps if kind in kinds), None)
 
         found = await self._run("read", walk)
         return None if found is None else await self.get(found)
 
-    def _path(self, db: sqlite3.Connection, entry_id: str, select: str) -> Iterator[tuple[Any, ...]]:
-        """The rows from this entry to the root: from each jump to the one before, a range of places."""
+    def _path(
+        self, db: sqlite3.Connection, entry_id: str, select: str
+    ) -> Iterator[tuple[str, str, list[Any]]]:
+        """Walk from this entry to the root, and yield ids, kinds and what else was selected.
+
+        From each jump to the one before, it is a range of places.
+        """
         next_id: str | None = entry_id
         while next_id is not None:
             seq = self._seq(db, next_id)
             next_id = None
-            for row in db.execute(f"{select} {_BACK}", (seq - seq % PLACES, seq)):
-                yield row
-                if row[-1]:
-                    next_id = row[2]
+            steps = db.execute(f"{select} {_BACK}", (seq - seq % PLACES, seq))
+            for step_id, parent_id, kind, jump, *row in steps:
+                yield step_id, kind, row
+                if jump:
+                    next_id = parent_id
                     break
 
     async def entries(
@@ -317,12 +325,13 @@ class SQLiteStore:
         row = rows.fetchone()
         return None if row is None else self._entry(row)
 
-    def _entry(self, row: tuple[Any, ...]) -> Entry:
+    def _entry(self, row: Sequence[Any]) -> Entry:
         try:
-            return entry_of(row[:7])
+            return entry_of(row)
         except ValueError as error:
+            damaged = EntryRow._make(row).id
             raise TapeCorrupt(
-                f"{self.path} is damaged: entry {row[0]!r} is not JSON ({error}); restore a copy"
+                f"{self.path} is damaged: entry {damaged!r} is not JSON ({error}); restore a copy"
             ) from error
 
 

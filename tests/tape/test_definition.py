@@ -95,7 +95,7 @@ def test_a_row_has_the_fields_of_an_entry() -> None:
 
 
 def test_every_kind_has_a_constant_and_every_constant_is_a_kind() -> None:
-    constants = {v for k, v in vars(definition).items() if k.isupper() and isinstance(v, str)}
+    constants = {v for k, v in vars(definition).items() if isinstance(v, str) and k.lower() == v}
     assert constants == KINDS
 
 

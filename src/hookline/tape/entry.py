@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time as clock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from json import JSONDecoder, JSONEncoder, encoder
 from math import isfinite
@@ -193,11 +193,15 @@ stored_values: Callable[[EntryRow], tuple[Any, ...]] = itemgetter(*map(EntryRow.
 """The values of a row for the columns `STORED`."""
 
 
-def columns(entries: str = "e", sessions: str = "s") -> str:
-    """The columns of an `EntryRow` in SQL, of the tables with these names."""
-    return ", ".join(
-        f"{sessions}.id" if name == "session_id" else f"{entries}.{name}" for name in EntryRow._fields
-    )
+def columns(entries: str = "e", sessions: str = "s", *, unread: Collection[str] = ()) -> str:
+    """The columns of an `EntryRow` in SQL, of the tables with these names; NULL for the unread ones."""
+
+    def column(name: str) -> str:
+        if name in unread:
+            return "NULL"
+        return f"{sessions}.id" if name == "session_id" else f"{entries}.{name}"
+
+    return ", ".join(map(column, EntryRow._fields))
 
 
 WIDTH: Final = len(EntryRow._fields)

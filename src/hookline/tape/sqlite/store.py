@@ -28,9 +28,9 @@ T = TypeVar("T")
 _BUSY = RetryPolicy(first=0.0005, max=0.05)
 """The delays while another process writes."""
 _FROM = f"FROM entries e CROSS JOIN sessions s ON s.number = e.seq / {PLACES}"
-_SELECT = f"SELECT {columns()} {_FROM}"
-_STEPS = "SELECT e.id, e.parent_id, e.kind, e.jump"
-_STEP_ENTRIES = f"{_STEPS}, {columns()} {_FROM}"
+_SELECT = f"SELECT {columns()}, jump {_FROM}"
+_OUTLINE = f"SELECT {columns(unread=('meta', 'payload'))}, jump {_FROM}"
+_ID, _PARENT, _KIND = map(EntryRow._fields.index, ("id", "parent_id", "kind"))
 _SHAPES = f"""
     SELECT id, ?, parent_id, kind, time, substr(payload, 1, {HEAD}) FROM entries
     WHERE seq BETWEEN ? AND ? ORDER BY seq
@@ -123,9 +123,9 @@ class SQLiteStore:
 
         def walk(db: sqlite3.Connection) -> list[Entry]:
             path: list[Entry] = []
-            for step_id, kind, row in self._path(db, entry_id, _STEP_ENTRIES):
+            for row in self._path(db, entry_id, _SELECT):
                 path.append(self._entry(row))
-                if kind in stop_at or step_id == until:
+                if row[_KIND] in stop_at or row[_ID] == until:
                     break
             path.reverse()
             return path
@@ -136,28 +136,22 @@ class SQLiteStore:
         """The nearest entry of one of these kinds on the path to the root."""
 
         def walk(db: sqlite3.Connection) -> str | None:
-            steps = self._path(db, entry_id, f"{_STEPS} FROM entries e")
-            return next((step_id for step_id, kind, _ in steps if kind in kinds), None)
+            steps = self._path(db, entry_id, _OUTLINE)
+            return next((row[_ID] for row in steps if row[_KIND] in kinds), None)
 
         found = await self._run("read", walk)
         return None if found is None else await self.get(found)
 
-    def _path(
-        self, db: sqlite3.Connection, entry_id: str, select: str
-    ) -> Iterator[tuple[str, str, list[Any]]]:
-        """Walk from this entry to the root, and yield ids, kinds and what else was selected.
-
-        From each jump to the one before, it is a range of places.
-        """
+    def _path(self, db: sqlite3.Connection, entry_id: str, select: str) -> Iterator[tuple[Any, ...]]:
+        """The rows from this entry to the root: from each jump to the one before, a range of places."""
         next_id: str | None = entry_id
         while next_id is not None:
             seq = self._seq(db, next_id)
             next_id = None
-            steps = db.execute(f"{select} {_BACK}", (seq - seq % PLACES, seq))
-            for step_id, parent_id, kind, jump, *row in steps:
-                yield step_id, kind, row
-                if jump:
-                    next_id = parent_id
+            for row in db.execute(f"{select} {_BACK}", (seq - seq % PLACES, seq)):
+                yield row
+                if row[-1]:
+                    next_id = row[_PARENT]
                     break
 
     async def entries(
@@ -329,7 +323,7 @@ class SQLiteStore:
         try:
             return entry_of(row)
         except ValueError as error:
-            damaged = EntryRow._make(row).id
+            damaged = row[_ID]
             raise TapeCorrupt(
                 f"{self.path} is damaged: entry {damaged!r} is not JSON ({error}); restore a copy"
             ) from error

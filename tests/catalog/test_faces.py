@@ -97,5 +97,7 @@ def test_an_event_class_finds_the_hook_of_its_name():
     assert all(hooks[spec.event] is hooks[spec.name] for spec in EVENT_SPECS)
     with pytest.raises(UnknownHook, match="unknown hook 'MessageReceiveResult'; did you mean"):
         _ = hooks[MessageReceiveResult]  # type: ignore[index]
+    with pytest.raises(TypeError, match="takes an event or a function, and MessageReceiveResult"):
+        hookimpl(MessageReceiveResult)
     with pytest.raises(TypeError, match="no option 'gaurd'"):
         hookimpl(MessageReceiveEvent, gaurd=True)  # type: ignore[call-overload]

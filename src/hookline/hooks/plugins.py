@@ -83,8 +83,10 @@ def hookimpl(hook: Any = None, /, **options: Unpack[MarkOptions]) -> Any:
     The hook is the one of the same name. `@hookimpl(ToolCallEvent)` names the event instead: the method
     may have any name, and a type checker knows what it takes and returns.
     """
-    spec = getattr(hook, SPEC, None)
-    if isinstance(hook, type) and isinstance(spec, HookSpec):
+    if isinstance(hook, type):
+        spec = getattr(hook, SPEC, None)
+        if not isinstance(spec, HookSpec):
+            raise TypeError(f"hookimpl() takes an event or a function, and {hook.__name__} is neither")
         return hookimpl(**{**options, "specname": spec.name})
     for option in set(options).difference(MarkOptions.__annotations__):
         raise TypeError(f"hookimpl() has no option {option!r}")

@@ -227,7 +227,7 @@ class SessionBeforeSwitchResult(Cancelling):
 
     cancel: bool = False
     reason: str | None = None
-    """Why it is cancelled; the person sees it."""
+    """Why it is cancelled; the user sees it."""
 
 
 @event(
@@ -252,7 +252,7 @@ class SessionBeforeForkResult(Cancelling):
 
     cancel: bool = False
     reason: str | None = None
-    """Why it is cancelled; the person sees it."""
+    """Why it is cancelled; the user sees it."""
 
 
 @event(gate, family="session", fires="before a session is forked from an entry")
@@ -287,7 +287,7 @@ class SessionBeforeCompactResult(Cancelling):
     cancel: bool = False
     compaction: CompactionResult | None = None
     reason: str | None = None
-    """Why it is cancelled; the person sees it."""
+    """Why it is cancelled; the user sees it."""
 
 
 @event(gate, family="session", fires="before a branch is compacted")
@@ -329,7 +329,7 @@ class SessionBeforeTreeResult(Cancelling):
     custom_instructions: str | None = None
     label: str | None = None
     reason: str | None = None
-    """Why it is cancelled; the person sees it."""
+    """Why it is cancelled; the user sees it."""
 
 
 @event(gate, family="session", fires="before the leaf moves to another branch")
@@ -912,7 +912,7 @@ class UserBashResult(Blocking):
     command: str | None = None
     """Runs in its place."""
     output: str | None = None
-    """What the command came to, because the handler ran it; nothing else runs."""
+    """The output of the command, which the handler ran itself; nothing else runs."""
     is_error: bool | None = None
     """Whether that is the output of a failure."""
 
@@ -937,7 +937,7 @@ class UserBashEvent(Event[UserBashResult]):
         return UserBashResult(command=command)
 
     def handled(self, output: str, *, is_error: bool = False) -> UserBashResult:
-        """Say what the command came to; nothing else runs."""
+        """Give the output of the command; nothing else runs."""
         return UserBashResult(output=output, is_error=is_error)
 
 

@@ -46,7 +46,7 @@ AdmissionAction: TypeAlias = Literal["process", "drop", "follow_up", "steer"]
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What becomes of a message that arrives, and why."""
+    """What to do with a message that arrives, and why."""
 
     action: AdmissionAction
     reason: str | None = None
@@ -256,7 +256,7 @@ API_VERSION = "1"
 Approval: TypeAlias = Literal["approve", "reject"]
 
 lifecycle = partial(hookspec, outcomes, order=OLDEST, errors=CAPTURE)
-"""One outcome for each plugin: whoever fails is reported, the others go on."""
+"""One outcome for each plugin: a plugin that fails is reported, and the others go on."""
 bootstrap = partial(lifecycle, sync=True)
 
 

@@ -587,7 +587,7 @@ class TestDeclarations:
             (first, {"timeout": 0}, str, "timeout must be above zero"),
             (first, {"scope": "y"}, str, "scope='y' names no parameter"),
             (first, {"match": "y"}, str, "match='y' names no parameter"),
-            (first, {}, asyncio.Future, "itself awaitable"),
+            (first, {}, asyncio.Future, "must not be awaitable"),
         ],
     )
     def test_a_declaration_that_means_nothing_is_refused(self, reducer, options, annotation, reason):

@@ -183,7 +183,7 @@ class HookSpec:
         if self.match is not None and self.match.partition(".")[0] not in fields:
             return f"match={self.match!r} names no parameter or field of the hook"
         if any(hasattr(c, "__await__") for c in self.classes or ()):
-            return "a result that is itself awaitable cannot be told from a promise"
+            return "a result must not be awaitable itself: it would be awaited"
         return None
 
 

@@ -349,6 +349,7 @@ def test_nothing_is_read_from_or_written_to_disk(tmp_path):
     (project / ".hookline" / "hooks" / "own.py").write_text("raise SystemExit('loaded')")
     source = f"""
 import os, sys
+sys.dont_write_bytecode = True
 os.chdir({str(project)!r})
 from hookline import Agent
 from hookline.models import Call, ScriptedModel, Turn

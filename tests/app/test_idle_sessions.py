@@ -82,7 +82,7 @@ async def test_many_idle_sessions_leave_no_more_than_a_few(bounds, app, scripted
         assert len(held_sessions()) <= 2 * MOST
         assert (after - before) / (MANY - FEW) < 250, "bytes of each session stay"
         assert asyncio.all_tasks() == tasks
-        assert {*Path("/proc/self/fd").iterdir()} == files
+        assert {*Path("/proc/self/fd").iterdir()} <= files  # garbage of other tests may be closed
 
 
 async def test_an_idle_session_is_closed_and_its_next_message_opens_it_again(bounds, app, scripted):

@@ -20,8 +20,8 @@ SUITE = Path(__file__).parents[2] / "benchmarks" / "crash.py"
 
 @pytest.mark.slow
 def test_random_kills_of_workers_and_gateways_lose_nothing_and_repeat_nothing():
-    asked = [str(SUITE), "--postgres", "--workers", "2", "--kills", str(3 * EFFORT), "--sessions", "3"]
-    asked += ["--messages", "8", "--seed", "1"]
+    asked = [str(SUITE), "--postgres", "--workers", "2", "--kills", str(3 * EFFORT), "--sessions", "2"]
+    asked += ["--messages", "4", "--seed", "1"]
     done = subprocess.run([sys.executable, *asked], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -17,8 +17,8 @@ SUITE = Path(__file__).parents[2] / "benchmarks" / "crash.py"
 def test_nothing_is_lost_or_made_twice_when_a_gateway_is_killed_again_and_again(tmp_path):
     result = tmp_path / "result.json"
     done = subprocess.run(
-        [sys.executable, SUITE, "--kills", str(KILLS), "--json", result],
-        capture_output=True, text=True, timeout=280,
+        [sys.executable, SUITE, "--kills", str(KILLS), "--sessions", "3", "--messages", "20",
+         "--json", result], capture_output=True, text=True, timeout=280,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(result.read_text())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hookline.errors import AgentUsage
 from hookline.hooks import hookimpl
@@ -17,6 +18,10 @@ from .embedded import EmbeddedPlugin, SharedModel
 
 if TYPE_CHECKING:
     from hookline.tape import Entry, TapeStore
+
+
+COMMANDS: Final = ("cli", "gateway")
+"""The plugins that bring the command line and the channels of a gateway."""
 
 
 def embed(parts: AgentParts) -> None:
@@ -110,13 +115,22 @@ def run_command(parts: AgentParts, command: str, **options: Any) -> None:
     else:
         raise AgentUsage("this runs an event loop of its own: call it from synchronous code")
     given = [(f"--{name}", str(value)) for name, value in options.items() if value is not None]
-    with TemporaryDirectory(prefix="hookline-") as folder:
+    with TemporaryDirectory(prefix="hookline-") as folder, ExitStack() as stack:
         app = parts.make(parts)
         if app.embedded:
             app.home = Path(folder)
+            add_commands(app, stack)
         parts.apps[None] = app
-        try:
-            arguments = [command, *(word for pair in given for word in pair)]
-            app.create_cli_app()(arguments, standalone_mode=False)
-        finally:
-            del parts.apps[None]
+        stack.callback(parts.apps.pop, None)
+        arguments = [command, *(word for pair in given for word in pair)]
+        app.create_cli_app()(arguments, standalone_mode=False)
+
+
+def add_commands(app: AgentApp, stack: ExitStack) -> None:
+    """Let an app without plugins have the commands and channels of Hookline for a while."""
+    from hookline.plugins.packages import GROUP, made, own_entries
+
+    for entry in own_entries():
+        if entry.group == GROUP and entry.name in COMMANDS:
+            app.hooks.add(made(entry.load(), app), name=entry.name)
+            stack.callback(app.hooks.remove, entry.name)

@@ -32,16 +32,15 @@ def embed(parts: AgentParts) -> None:
     parts.limits = parts.limits or Limits()
     parts.store = parts.store if parts.store is not None else MemoryTapeStore()
     parts.hooks.add(EmbeddedPlugin(parts), name="builtin")
-    if (
-        parts.policy is not None and parts.policy.budget
-    ):  # here, since several apps may share these hooks
-        from hookline.policy import KINDS, Meter
+    if parts.policy is not None and parts.policy.budget:
+        # Here and not in each app, since several apps may share these hooks.
+        from hookline.policy import METERED, Meter
         from hookline.policy.budgets import PLUGIN, BudgetGate
 
         policy, store = parts.policy, parts.store
 
         async def entries(session_id: str, after: str | None) -> list[Entry]:
-            return await store.entries(session_id, kinds=KINDS, after=after)
+            return await store.entries(session_id, kinds=METERED, after=after)
 
         policy.spending = policy.spending or Meter(entries).spent
         parts.hooks.add(BudgetGate(lambda: policy), name=PLUGIN)

@@ -84,7 +84,7 @@ class Implementation:
     """One callable on one hook, with everything that a dispatch needs to know about it."""
 
     __slots__ = (
-        "_location", "arguments", "function", "guard", "index", "is_async", "left_behind", "name",
+        "_location", "arguments", "function", "guard", "is_async", "left_behind", "name",
         "order", "plugin", "seq", "sort_key", "spec", "take", "timeout", "tryfirst", "trylast", "when",
         "when_arguments", "wrapper",
     )  # fmt: skip
@@ -108,7 +108,6 @@ class Implementation:
         self.name = name or callable_name(function)
         self.plugin = plugin
         self.seq = seq
-        self.index = index
         self.wrapper = wrapper
         self.guard = options.get("guard", False)
         self.tryfirst = options.get("tryfirst", False)
@@ -121,15 +120,19 @@ class Implementation:
         self.is_async = is_async(function)
         self.arguments = arguments_of(spec, function, by_position=plugin is None)
         self.when, self.when_arguments = self._filter(options.get("when"))
-        self.sort_key = self._sort_key()
+        self.place_at(index)
         self._check(options)
 
-    def _sort_key(self) -> tuple[int, int, float, int, int]:
-        """Return its place in the run order of its hook: wrappers outside, and guards judge last."""
+    def place_at(self, index: int) -> None:
+        """Set its place among those of one registration, and with that in the run order of its hook.
+
+        Wrappers are outside of everything, and guards judge last.
+        """
         group = -1 if self.wrapper else 1 if self.guard and self.spec.reducer.guarded else 0
         tried = 0 if self.tryfirst else 2 if self.trylast else 1
         newest = self.tryfirst or (self.spec.order is NEWEST and not self.trylast)
-        return (group, tried, self.order, -self.seq if newest else self.seq, self.index)
+        seq = -self.seq if newest else self.seq
+        self.sort_key = (group, tried, self.order, seq, index)
 
     @property
     def location(self) -> str:

@@ -286,7 +286,7 @@ class HookFiles:
         impls = [impl for file in self.files for impl in file.implementations]
         for position, impl in enumerate(impls):
             last_first = impl.tryfirst or (impl.spec.order is NEWEST and not impl.trylast)
-            impl.index = -position if last_first else position
+            impl.place_at(-position if last_first else position)
 
     def _register_tools(self, fresh: list[HookFile]) -> None:
         """Ask new files for their tools, where the others have been asked already."""

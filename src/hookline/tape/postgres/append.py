@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, get_type_hints
+from typing import Any, Final, get_type_hints
 
 from psycopg import errors
 
@@ -12,17 +12,17 @@ from hookline.errors import DuplicateEntry, TapeConflict, TapeLocked, UnknownEnt
 from hookline.system.recent import Recent
 from hookline.system.retry import RetryPolicy
 
-from ..entry import STORED, EntryRow, columns, stored_values
+from ..entry import STORED, EntryRow, columns
+from ..placement import COLUMNS, Expected, Leaf, only_session, place
 from .connection import Connection
 from .tables import PLACES, within
 
 _TYPES = {float: "float8", int: "bigint", bool: "boolean"}
 _HINTS = {**get_type_hints(EntryRow), "seq": int, "jump": bool}
-_NAMES = (*STORED, "seq", "jump")
-_COLUMNS = ", ".join(_NAMES)
-_ARRAYS = ", ".join(f"%s::{_TYPES.get(_HINTS[name], 'text')}[]" for name in _NAMES)
+_COLUMNS = ", ".join(COLUMNS)
+_ARRAYS = ", ".join(f"%s::{_TYPES.get(_HINTS[name], 'text')}[]" for name in COLUMNS)
 _INSERT = f"""
-    INSERT INTO {{schema}}.entries ({_COLUMNS}) VALUES ({", ".join(["%s"] * len(_NAMES))})
+    INSERT INTO {{schema}}.entries ({_COLUMNS}) VALUES ({", ".join(["%s"] * len(COLUMNS))})
 """
 _INSERT_MANY = f"INSERT INTO {{schema}}.entries ({_COLUMNS}) SELECT * FROM unnest({_ARRAYS})"
 _INSERT_FIRST = f"""
@@ -52,15 +52,6 @@ _KEPT = f"""
 _MOST_LEAVES: Final = 1_000
 _RETRY: Final = RetryPolicy(attempts=200, first=0.0005, max=0.05, jitter=1.0)
 """After another writer was faster: each time, that writer's append succeeded."""
-
-Expected: TypeAlias = Mapping[str, str | None]
-
-
-class Leaf(NamedTuple):
-    """Where the next entry of a session goes: after which entry, and at which place."""
-
-    id: str | None
-    next_seq: int
 
 
 NO_LEAF: Final = Leaf(None, 0)
@@ -130,9 +121,9 @@ class PostgresAppender:
         """
         session_id = rows[0].session_id if rows else ""
         leaf = self._leaves.get(session_id)
-        if leaf is not None and _only(session_id, leaf, rows, expect):
+        if leaf is not None and only_session(session_id, leaf, rows, expect):
             leaves = {session_id: leaf}
-            placed, foreign = _placed(rows, leaves)
+            placed, foreign = place(rows, leaves)
             if not foreign and await self._append_quickly(connection, rows[-1], leaf, placed):
                 if leaf is not NO_LEAF:
                     self._remember(leaves)
@@ -205,7 +196,7 @@ class PostgresAppender:
             await connection.execute(self._begin, (new,))
             leaves |= await self._leaves_of(connection, new)
         leaves = {session_id: leaves[session_id] for session_id in sessions}
-        placed, foreign = _placed(rows, leaves)
+        placed, foreign = place(rows, leaves)
         if foreign:
             found = await connection.execute(self._known, (_storable(foreign.values()),))
             known = {entry_id for (entry_id,) in await found.fetchall()}
@@ -237,35 +228,6 @@ class PostgresAppender:
                 return row.id
             seen.add(row.id)
         return rows[0].id
-
-
-def _only(session_id: str, leaf: Leaf, rows: Sequence[EntryRow], expect: Expected) -> bool:
-    """Whether this is about one session alone, and its leaf is the expected one."""
-    for expected_of, leaf_id in expect.items():
-        if expected_of != session_id or leaf_id != leaf.id:
-            return False
-    return len(rows) == 1 or all(row.session_id == session_id for row in rows)
-
-
-def _placed(
-    rows: Sequence[EntryRow], leaves: dict[str, Leaf]
-) -> tuple[list[tuple[Any, ...]], dict[str, str]]:
-    """The rows with their places, and the parents that must be on a tape already, by their children.
-
-    Afterwards `leaves` are the new ones.
-    """
-    placed: list[tuple[Any, ...]] = []
-    foreign: dict[str, str] = {}
-    new: set[str] = set()
-    for row in rows:
-        leaf_id, seq = leaves[row.session_id]
-        jump = row.parent_id != leaf_id
-        if jump and row.parent_id is not None and row.parent_id not in new:
-            foreign[row.id] = row.parent_id
-        placed.append((*stored_values(row), seq, jump))
-        new.add(row.id)
-        leaves[row.session_id] = Leaf(row.id, seq + 1)
-    return placed, foreign
 
 
 def _seq(placed: tuple[Any, ...]) -> int:

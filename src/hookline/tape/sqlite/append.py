@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final
 
 from hookline.errors import DuplicateEntry, TapeConflict, UnknownEntry
 from hookline.system.recent import Recent
 
-from ..entry import STORED, EntryRow, stored_values
+from ..entry import EntryRow
+from ..placement import COLUMNS, Expected, Leaf, only_session, place
 from .schema import PLACES, transaction
 
 SEQ: Final = "SELECT seq FROM entries WHERE id = ?"
@@ -18,21 +19,11 @@ SEQ: Final = "SELECT seq FROM entries WHERE id = ?"
 _NUMBER = "SELECT number FROM sessions WHERE id = ?"
 _BEGIN = "INSERT INTO sessions (id) VALUES (?)"
 _LEAF = "SELECT id, seq FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT 1"
-_COLUMNS = (*STORED, "seq", "jump")
-_VALUES = f"({', '.join('?' * len(_COLUMNS))})"
-_INSERT = f"INSERT INTO entries ({', '.join(_COLUMNS)}) VALUES {_VALUES}"
+_VALUES = f"({', '.join('?' * len(COLUMNS))})"
+_INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES {_VALUES}"
 _FEW = 8
 _INSERT_FEW = [_INSERT + f", {_VALUES}" * more for more in range(_FEW)]
 _MOST_LEAVES = 1_000  # remembered; others are read again when they are needed
-
-Expected: TypeAlias = Mapping[str, str | None]
-
-
-class Leaf(NamedTuple):
-    """Where the next entry of a session goes: after which entry, and at which place."""
-
-    id: str | None
-    next_seq: int
 
 
 class Appender:
@@ -49,7 +40,7 @@ class Appender:
         """
         session_id = rows[0].session_id if rows else ""
         leaf = self._leaves.get(session_id)
-        if leaf is None or len(rows) > _FEW or not _only(session_id, leaf, rows, expect):
+        if leaf is None or len(rows) > _FEW or not only_session(session_id, leaf, rows, expect):
             return self._append_slowly(db, rows, expect)
         leaves = {session_id: leaf}
         placed = _placed(db, rows, leaves)
@@ -86,29 +77,14 @@ class Appender:
             self._leaves[session_id] = leaf
 
 
-def _only(session_id: str, leaf: Leaf, rows: Sequence[EntryRow], expect: Expected) -> bool:
-    """Whether this is about one session alone, and its leaf is the expected one."""
-    for expected_of, leaf_id in expect.items():
-        if expected_of != session_id or leaf_id != leaf.id:
-            return False
-    return len(rows) == 1 or all(row.session_id == session_id for row in rows)
-
-
 def _placed(
     db: sqlite3.Connection, rows: Sequence[EntryRow], leaves: dict[str, Leaf]
 ) -> list[tuple[Any, ...]]:
     """The rows with their places; afterwards `leaves` are the new ones."""
-    placed: list[tuple[Any, ...]] = []
-    new: set[str] = set()
-    for row in rows:
-        leaf_id, seq = leaves[row.session_id]
-        parent_id = row.parent_id
-        jump = parent_id != leaf_id
-        if jump and parent_id is not None and parent_id not in new and not _has(db, parent_id):
-            raise UnknownEntry(parent_id, parent_of=row.id)
-        placed.append((*stored_values(row), seq, jump))
-        new.add(row.id)
-        leaves[row.session_id] = Leaf(row.id, seq + 1)
+    placed, foreign = place(rows, leaves)
+    for entry_id, parent_id in foreign.items():
+        if not _has(db, parent_id):
+            raise UnknownEntry(parent_id, parent_of=entry_id)
     return placed
 
 

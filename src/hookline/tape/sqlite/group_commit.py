@@ -10,7 +10,8 @@ from typing import TypeAlias
 from hookline.errors import TapeError
 
 from ..entry import EntryRow
-from .append import Appender, Expected
+from ..placement import Expected
+from .append import Appender
 from .schema import transaction
 
 Run: TypeAlias = Callable[[str, Callable[[sqlite3.Connection], None]], Awaitable[None]]

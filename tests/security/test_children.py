@@ -24,6 +24,8 @@ from hookline.tools import git
 from hookline.tools.files import files_in
 from hookline.tools.process import running
 
+from ..tables import each_row
+
 SOURCE = Path(hookline.__file__).parent
 MODULES = {
     "subprocess", "multiprocessing", "pty", "webbrowser", "popen2", "commands", "_posixsubprocess",
@@ -74,20 +76,16 @@ def is_module(name: str) -> bool:
     return any(name == each or name.startswith(f"{each}.") for each in MODULES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
-    [
-        pytest.param(path, id=path.relative_to(SOURCE).as_posix())
-        for path in sorted(SOURCE.rglob("*.py"))
-        if path.parent != SOURCE / "system" / "children"
-    ],
+    [p for p in sorted(SOURCE.rglob("*.py")) if p.parent != SOURCE / "system" / "children"],
 )
 def test_only_the_children_package_starts_processes(path: Path):
     inside = RUNS_INSIDE.get(path.relative_to(SOURCE).as_posix(), [])
     assert starts_in(ast.parse(path.read_bytes())) == inside
 
 
-@pytest.mark.parametrize(
+@each_row(
     "code",
     [
         "import subprocess",

@@ -76,6 +76,8 @@ class Watch:
         name = os.path.realpath(written)
         if name.startswith("/dev/") or any(f"{name}/".startswith(f"{each}/") for each in self.allowed):
             return
+        if "/__pycache__/" in f"{name}/" and not self.within(name):
+            return  # what is imported for the first time is compiled
         self.found.append(f"{event} {name}")
 
 

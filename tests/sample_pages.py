@@ -177,7 +177,8 @@ def plugins(page: Page) -> None:
         site.install("polite", manifest="'order': 4000, 'provides': ['tool']")
         site.install("broken", "1 / 0\n")
         page.hookline("plugins", "lock", "--yes")
-        page.hookline("plugins", "disable", "polite")
+        for name in ("polite", "telegram"):
+            page.hookline("plugins", "disable", name)
 
     def update_mail() -> None:
         """Another version of the only package, after it was pinned."""

@@ -34,7 +34,9 @@ class OpenAIServer:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                status, payload = outer.answer(self.path, dict(self.headers), json.loads(body))
+                status, payload = outer.answer(
+                    self.path, {k.title(): v for k, v in self.headers.items()}, json.loads(body)
+                )
                 self.send_response(status)
                 kind = "text/event-stream" if status == 200 else "application/json"
                 self.send_header("Content-Type", kind)

@@ -1,0 +1,36 @@
+"""`python -m hookline.bridges.testing FILE`: run the scenarios in the host that a file defines."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+from .host import Host
+from .suite import check, versions
+
+
+def main(arguments: list[str]) -> int:
+    """Run the scenarios; exit with status 1 if one fails."""
+    if not arguments or arguments[0].startswith("-"):
+        print("usage: python -m hookline.bridges.testing FILE [RESULT.json]", file=sys.stderr)
+        return 2
+    host = runpy.run_path(arguments[0]).get("HOST")
+    if not isinstance(host, Host):
+        print(f"{arguments[0]} defines no HOST", file=sys.stderr)
+        return 2
+    verdicts = check(host)
+    for name, verdict in verdicts.items():
+        print(f"{verdict.partition(':')[0]:12} {name}" + verdict.partition(":")[1] + verdict.partition(":")[2])
+    failed = sum(verdict.startswith("FAILED") for verdict in verdicts.values())
+    carried = sum(verdict == "carried" for verdict in verdicts.values())
+    print(f"{host.name} ({versions(host)}): {carried} carried, {failed} failed")
+    if len(arguments) > 1:
+        found = {"host": host.name, "versions": versions(host), "verdicts": verdicts}
+        Path(arguments[1]).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,113 @@
+"""A chat-completions endpoint on loopback that plays a script, streamed or whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+
+class ScriptedServer:
+    """Answers requests in order. An answer is text, a list of `(tool, arguments)`, or a status code.
+
+    The last answer is repeated. `requests` has the bodies that were sent.
+    """
+
+    def __init__(self, answers: Sequence[Any]) -> None:
+        self.answers = list(answers)
+        self.requests: list[dict[str, Any]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                size = int(self.headers["Content-Length"])
+                status, kind, body = outer.reply(json.loads(self.rfile.read(size)))
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                """Log nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> ScriptedServer:
+        Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def said(self) -> str:
+        """Everything that the model was sent, as text."""
+        return json.dumps([request["messages"] for request in self.requests])
+
+    def reply(self, request: dict[str, Any]) -> tuple[int, str, bytes]:
+        """The status, type and body of the answer to a request."""
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, int):
+            error = {"error": {"message": "scripted", "type": "server_error"}}
+            return answer, "application/json", json.dumps(error).encode()
+        if request.get("stream"):
+            return 200, "text/event-stream", streamed(answer, request, len(self.requests))
+        return 200, "application/json", whole(answer, request, len(self.requests))
+
+
+def message_of(answer: Any, number: int) -> tuple[dict[str, Any], str]:
+    """An answer as a message, and its finish reason."""
+    if isinstance(answer, str):
+        return {"role": "assistant", "content": answer}, "stop"
+    calls = [
+        {
+            "id": f"call_{number}_{place}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
+        for place, (name, arguments) in enumerate(answer)
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls"
+
+
+USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+
+
+def whole(answer: Any, request: dict[str, Any], number: int) -> bytes:
+    """An answer in one piece."""
+    message, reason = message_of(answer, number)
+    choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
+    body = {
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": request["model"],
+        "choices": [choice], "usage": USAGE,
+    }  # fmt: skip
+    return json.dumps(body).encode()
+
+
+def streamed(answer: Any, request: dict[str, Any], number: int) -> bytes:
+    """An answer as Server-Sent Events."""
+    message, reason = message_of(answer, number)
+    delta = {**message, "content": message["content"] or ""}
+    if "tool_calls" in delta:
+        delta["tool_calls"] = [{**c, "index": i} for i, c in enumerate(delta["tool_calls"])]
+    base = {
+        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": request["model"]
+    }  # fmt: skip
+    first = {"index": 0, "delta": delta, "finish_reason": None}
+    last = {"index": 0, "delta": {}, "finish_reason": reason}
+    events = [
+        {**base, "choices": [first]},
+        {**base, "choices": [last]},
+        {**base, "choices": [], "usage": USAGE},
+    ]
+    lines = [f"data: {json.dumps(event)}\n\n" for event in events]
+    return "".join([*lines, "data: [DONE]\n\n"]).encode()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hookline.hookspecs import Hooks
     from hookline.models import ModelRequest
     from hookline.policy import Policy
-    from hookline.runtime.embedded import AgentParts
+    from hookline.runtime.agent_app import AgentParts
     from hookline.runtime.turn import TurnResult
     from hookline.tape import TapeStore
     from hookline.tools.calls import Admitted, ToolCaller
@@ -138,8 +138,9 @@ class Bridge:
         """Take over the handlers of the given `Hooks`, which others may use and change as well."""
         if self._given is None:
             return
-        names = self._given.registered_events()
-        found = {id(impl): impl for name in names for impl in self._given[name].run_order()}
+        given = self._given
+        used = [given[name] for name in given.catalog if given[name].count()]
+        found = {id(impl): impl for hook in used for impl in hook.run_order()}
         if found.keys() == self._attached.keys():
             return
         gone = self._attached.keys() - found.keys()
@@ -210,7 +211,7 @@ class Bridge:
         loop = asyncio.get_running_loop()
         scope = self._scopes.get(loop)
         if scope is None:
-            scope = self._scopes[loop] = LoopScope(self._parts, BridgeApp)
+            scope = self._scopes[loop] = LoopScope(self._parts)
         app = await scope.opened()
         assert isinstance(app, BridgeApp)
         return app

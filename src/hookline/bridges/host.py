@@ -11,7 +11,8 @@ from hookline.agent.journal import TapeJournal
 from hookline.agent.run import Limits
 from hookline.events import AgentEndEvent
 from hookline.hooks import hookimpl
-from hookline.runtime.embedded import AgentParts, EmbeddedApp, EmbeddedPlugin
+from hookline.runtime.agent_app import AgentParts
+from hookline.runtime.embedded import EmbeddedApp, EmbeddedPlugin
 from hookline.specs import SideEffects, ToolSpec
 from hookline.tools.context import ToolContext
 from hookline.tools.registry import Registry
@@ -123,7 +124,17 @@ class BridgeApp(EmbeddedApp):
 
 def host_parts(name: str, host: str, hooks: Hooks, policy: Policy, store: TapeStore) -> AgentParts:
     """The parts of an agent whose model and tools belong to a host."""
-    return AgentParts(name, HostModel(host, no_answer), "", (), hooks, policy, Limits(), store)
+    return AgentParts(
+        name,
+        HostModel(host, no_answer),
+        "",
+        (),
+        hooks,
+        BridgeApp,
+        policy=policy,
+        limits=Limits(),
+        store=store,
+    )
 
 
 class BridgePlugin(EmbeddedPlugin):

@@ -17,4 +17,9 @@ def run(asked: HostRun) -> str:
     return hookline(asked.hooks, **asked.options).run_sync(agent, asked.prompt).final_output
 
 
-HOST = Host("OpenAI Agents", run, ["openai-agents"])
+HOST = Host(
+    "OpenAI Agents",
+    run,
+    ["openai-agents"],
+    {"a tool that fails is reported": "the SDK turns a tool's exception into text before hooks see it"},
+)

@@ -5,8 +5,8 @@
     agent = Agent(client, tools=tools, middleware=hookline([no_sudo]))
 
 Carried are the prompt (`input`), model calls, tool calls and their results, `agent_stop` and the answer
-(`output`). Streamed answers are not judged before they are shown: a handler of `model_result`, `output` or
-`agent_stop` refuses a streamed run.
+(`output`). Streamed answers are not judged before they are shown: with a handler of `model_result`,
+`output` or `agent_stop`, a streamed run is refused.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
         result = await run.finish(call, my_shell(call.arguments))
     text = await run.end("Done.")                             # `output`, `agent_end`, …
 
-The host keeps its own loop, model and tools. The stages, gates, policy, approvals, redaction and tape are
-those of every Hookline app: a run of a bridge is a turn whose answer comes from the host.
+The host keeps its own loop, model and tools. The stages, gates, policy, approvals and tape are those of
+every Hookline app: a run of a bridge is a turn whose answer comes from the host.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hookline.channel import NOWHERE, Channel
 from hookline.errors import AgentUsage, Blocked, Cancelled
 from hookline.hooks import HooklineError
+from hookline.models.model import content_text
 from hookline.runtime.agent_loops import LoopScope, background
 from hookline.runtime.agent_parts import plain_policy
-from hookline.models.model import content_text
 from hookline.types import StreamEvent
 
 from .host import BridgeApp, BridgePlugin, HostModel, host_parts
@@ -302,9 +302,7 @@ class BridgeRun:
         call = await self.admit(name, arguments, call_id)
         return await self._here(self._execute(call, invoke))
 
-    async def _execute(
-        self, call: HostCall, invoke: Callable[[dict[str, Any]], Awaitable[Any]]
-    ) -> Any:
+    async def _execute(self, call: HostCall, invoke: Callable[[dict[str, Any]], Awaitable[Any]]) -> Any:
         returned: list[Any] = []
 
         async def run(arguments: dict[str, Any]) -> Any:

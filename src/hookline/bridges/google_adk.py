@@ -4,8 +4,8 @@
 
     runner = InMemoryRunner(agent=agent, plugins=[hookline([no_sudo])])
 
-Carried are the prompt (`input`), model calls, tool calls and their results, and the answer (`output`). The
-kit reports before and after a call, so `around_tool_call` and `around_model_call` are not carried.
+Carried are the prompt (`input`), model calls, tool calls and their results, and the answer (`output`).
+The kit reports before and after a call, so `around_tool_call` and `around_model_call` are not carried.
 """
 
 from __future__ import annotations

@@ -39,9 +39,7 @@ class HostModel:
 
     context_window: int | None = None
 
-    def __init__(
-        self, name: str, stream: Callable[[ModelRequest], AsyncIterator[StreamEvent]]
-    ) -> None:
+    def __init__(self, name: str, stream: Callable[[ModelRequest], AsyncIterator[StreamEvent]]) -> None:
         self.name = name
         self.stream = stream
 
@@ -74,9 +72,7 @@ class HostTools(Registry):
         async def run(context: ToolContext, /, **arguments: Any) -> Any:
             return await executors[context.call_id](arguments)
 
-        spec = ToolSpec(
-            name=name, input_schema={"type": "object"}, side_effects=SideEffects.external
-        )
+        spec = ToolSpec(name=name, input_schema={"type": "object"}, side_effects=SideEffects.external)
         return Tool(spec, run, place="the host")
 
 

@@ -131,7 +131,11 @@ class GuardedModel(Model):
         self.inner = model if not isinstance(model, GuardedModel) else model.inner
 
     async def get_response(
-        self, system_instructions: str | None, input: Any, *args: Any, **kwargs: Any  # noqa: A002
+        self,
+        system_instructions: str | None,
+        input: Any,  # noqa: A002
+        *args: Any,
+        **kwargs: Any,
     ) -> ModelResponse:
         """Ask the model."""
         items = [{"role": "user", "content": input}] if isinstance(input, str) else list(input)
@@ -140,9 +144,7 @@ class GuardedModel(Model):
 
         async def ask(request: HostRequest) -> HostAnswer:
             given = replaced(items, before, request.messages, lambda message: dict(message))
-            made[:] = [
-                await self.inner.get_response(request.system or None, given, *args, **kwargs)
-            ]
+            made[:] = [await self.inner.get_response(request.system or None, given, *args, **kwargs)]
             return answer_of(made[0])
 
         name = getattr(self.inner, "model", type(self.inner).__name__)

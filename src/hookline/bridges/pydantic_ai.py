@@ -120,9 +120,7 @@ class HooklineCapability(AbstractCapability[Any]):
 def calls_of(response: ModelResponse) -> list[dict[str, Any]]:
     """The tool calls of an answer."""
     parts = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    return [
-        {"id": p.tool_call_id, "name": p.tool_name, "arguments": p.args_as_dict()} for p in parts
-    ]
+    return [{"id": p.tool_call_id, "name": p.tool_name, "arguments": p.args_as_dict()} for p in parts]
 
 
 def answer_of(response: ModelResponse) -> HostAnswer:

@@ -5,8 +5,8 @@
     agent = Agent(model=model, tools=tools, hooks=[hookline([no_sudo])])
 
 Carried are the prompt (`input`), tool calls and their results, `agent_stop` and the answer (`output`).
-Strands shows model calls to hooks and lets them stop one, but not change it. A prompt or an answer that a
-handler blocks raises `Blocked`.
+Strands shows model calls to hooks and lets them stop one, but not change it. A prompt or an answer that
+a handler blocks raises `Blocked`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ PLACE: Final = "hookline_run"
 """Where the state of an invocation names its run."""
 NO_MODEL = "Strands lets hooks stop a model call, but not change its messages or its answer"
 UNREACHABLE: Final[Mapping[str, str]] = {
-    "context": NO_MODEL, "around_model_call": NO_MODEL, "model_call": NO_MODEL, "model_result": NO_MODEL,
+    "context": NO_MODEL, "around_model_call": NO_MODEL, "model_call": NO_MODEL,
+    "model_result": NO_MODEL,
     "around_tool_call": "Strands reports before and after a tool, not around it",
 }  # fmt: skip
 

@@ -22,7 +22,8 @@ def main(arguments: list[str]) -> int:
         return 2
     verdicts = check(host)
     for name, verdict in verdicts.items():
-        print(f"{verdict.partition(':')[0]:12} {name}" + verdict.partition(":")[1] + verdict.partition(":")[2])
+        kind, colon, why = verdict.partition(":")
+        print(f"{kind:12} {name}{colon}{why}")
     failed = sum(verdict.startswith("FAILED") for verdict in verdicts.values())
     carried = sum(verdict == "carried" for verdict in verdicts.values())
     print(f"{host.name} ({versions(host)}): {carried} carried, {failed} failed")

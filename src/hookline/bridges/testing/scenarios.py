@@ -65,6 +65,7 @@ class Bench:
 
             Args:
                 command: The command line.
+
             """
             ran.append(command)
             if command == "fail":

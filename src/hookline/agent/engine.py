@@ -68,9 +68,9 @@ class Engine:
         self.tools = tools
         self.runner = runner
         self._hooks = hooks
-        self._model_turn = ModelCall(hooks, find_model)
+        self.model_call = ModelCall(hooks, find_model)
         self._retry = Retry(hooks)
-        self.compactor = Compactor(hooks, self._model_turn)
+        self.compactor = Compactor(hooks, self.model_call)
         self._on_turn_start = hooks["on_turn_start"]
         self._system_prompt = hooks["system_prompt"]
         self._bootstrap_files = hooks["bootstrap_files"]
@@ -237,15 +237,21 @@ class Engine:
         if (wrong := run.wrong_form()) is not None:
             await self._say(run, wrong, {"sent_back_by": "output"})
             return True
-        if not run.steering and self._stop.live and run.sent_back < run.limits.sent_back:
-            event = AgentStopEvent(list(run.messages), run.text)
-            verdict = await self._stop.fire(event, run.ctx)
-            if verdict.denied:
-                run.sent_back += 1
-                reason = verdict.reason or "You are not done yet. Go on."
-                await self._say(run, reason, {"sent_back_by": verdict.decided_by})
-                return True
+        if not run.steering and (refused := await self.refuse_stop(run)) is not None:
+            reason, by = refused
+            await self._say(run, reason, {"sent_back_by": by})
+            return True
         return bool(run.steering)
+
+    async def refuse_stop(self, run: AgentRun) -> tuple[str, str | None] | None:
+        """Let `agent_stop` judge the answer; return a refusal, for the model, and who refused."""
+        if not self._stop.live or run.sent_back >= run.limits.sent_back:
+            return None
+        verdict = await self._stop.fire(AgentStopEvent(list(run.messages), run.text), run.ctx)
+        if not verdict.denied:
+            return None
+        run.sent_back += 1
+        return verdict.reason or "You are not done yet. Go on.", verdict.decided_by
 
     async def _let_in(self, run: AgentRun) -> None:
         """Add the messages that joined the run since the last model call."""
@@ -275,7 +281,7 @@ class Engine:
         def ask(emit: Emit) -> Awaitable[ModelAnswer]:
             request = self._request(run, index)
             limits = run.limits
-            return self._model_turn.take(
+            return self.model_call.take(
                 run.model, request, run.ctx, emit, limits.streaming, limits.tool_calls
             )
 
@@ -327,7 +333,19 @@ class Engine:
         """Admit the calls one after another, run them concurrently, return the outcomes in order."""
         if not requests:
             return []
-        caller = ToolCaller(
+        caller = self.caller(run)
+        admitted = [await self.runner.admit(request, caller) for request in requests]
+        if len(admitted) == 1:
+            outcomes = [await self.runner.execute(admitted[0], caller)]
+        else:
+            outcomes = await self._together(admitted, caller, run.limits.parallel_tools)
+        for outcome in outcomes:
+            await self._answer_call(run, outcome)
+        return outcomes
+
+    def caller(self, run: AgentRun) -> ToolCaller:
+        """On whose behalf the tool calls of a run are made."""
+        return ToolCaller(
             run.ctx,
             run.journal,
             run.workspace,
@@ -338,14 +356,6 @@ class Engine:
             limits=ArgumentLimits(run.limits.argument_size, run.limits.argument_depth),
             message=run.envelope,
         )
-        admitted = [await self.runner.admit(request, caller) for request in requests]
-        if len(admitted) == 1:
-            outcomes = [await self.runner.execute(admitted[0], caller)]
-        else:
-            outcomes = await self._together(admitted, caller, run.limits.parallel_tools)
-        for outcome in outcomes:
-            await self._answer_call(run, outcome)
-        return outcomes
 
     async def _together(
         self, admitted: list[Admitted], caller: ToolCaller, at_once: int

@@ -34,14 +34,13 @@ from .host import BridgeApp, BridgePlugin, HostModel, host_parts
 
 if TYPE_CHECKING:
     from hookline.agent.engine import Engine
-    from hookline.agent.journal import TapeJournal
-    from hookline.agent.model_call import Emit
     from hookline.agent.run import AgentRun
     from hookline.hooks.implementation import Implementation
     from hookline.hookspecs import Hooks
     from hookline.models import ModelRequest
     from hookline.policy import Policy
     from hookline.runtime.agent_app import AgentParts
+    from hookline.runtime.agent_parts import PolicyDefault
     from hookline.runtime.turn import TurnResult
     from hookline.tape import TapeStore
     from hookline.tools.calls import Admitted, ToolCaller
@@ -101,7 +100,7 @@ class Bridge:
         *,
         host: str,
         plugins: Iterable[object] = (),
-        policy: Policy | str | Mapping[str, Any] | None = None,
+        policy: PolicyDefault | Policy | Mapping[str, Any] | None = None,
         tape: TapeStore | None = None,
         name: str = "",
         channel: Channel = NOWHERE,
@@ -129,7 +128,8 @@ class Bridge:
         self._plugins = hook_plugins(plugins)
         for plugin in self._plugins:
             self.hooks.add(plugin)
-        self._policy, self._tape = policy, tape
+        self._policy: PolicyDefault | Policy | Mapping[str, Any] | None = policy
+        self._tape = tape
         self._scopes: dict[asyncio.AbstractEventLoop, LoopScope] = {}
         if not partial:
             self._refuse_unreachable(unreachable or {})
@@ -229,15 +229,14 @@ class BridgeRun:
         self.ended: asyncio.Future[str] = self.loop.create_future()
         self.turn: asyncio.Task[TurnResult]
         self._run: AgentRun
-        self._journal: TapeJournal
         self._engine: Engine
         self._caller: ToolCaller
         self._asked: tuple[asyncio.Future[HostAnswer], asyncio.Task[HostAnswer]]
 
-    def attach(self, engine: Engine, run: AgentRun, journal: TapeJournal, emit: Emit) -> None:
+    def attach(self, engine: Engine, run: AgentRun) -> None:
         """Connect to the turn of the app, which waits until the host ends the run."""
-        self._engine, self._run, self._journal, self._emit = engine, run, journal, emit
-        self._caller = engine.caller(run, journal)
+        self._engine, self._run = engine, run
+        self._caller = engine.caller(run)
         self.system = run.system
         self.ready.set_result(None)
 
@@ -261,7 +260,7 @@ class BridgeRun:
         context = copy_context()
 
         async def run(argument: Any) -> T:
-            return await self.loop.run_in_executor(None, context.run, function, argument)
+            return await self.loop.run_in_executor(None, lambda: context.run(function, argument))
 
         return run
 
@@ -383,7 +382,7 @@ class BridgeRun:
         )
         model = HostModel(request.model, stream)
         answer = await self._engine.model_call.take(model, asked, self._run.ctx, ignore)
-        await self._journal.assistant(answer.message, answer.usage)
+        await self._run.journal.assistant(answer.message, answer.usage)
         self._run.messages.append(answer.message)
         self._run.count(answer.usage)
         return HostAnswer(answer.text, answer.tool_calls, answer.usage, answer.finish_reason)

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hookline.agent.engine import Engine
-from hookline.agent.journal import TapeJournal
 from hookline.agent.run import Limits
 from hookline.events import AgentEndEvent
 from hookline.hooks import hookimpl
@@ -20,7 +19,6 @@ from hookline.tools.tool import Tool
 from hookline.turn_context import TurnContext, move_to
 
 if TYPE_CHECKING:
-    from hookline.agent.model_call import Emit
     from hookline.agent.run import AgentRun
     from hookline.hookspecs import Hooks
     from hookline.models import ModelRequest
@@ -37,11 +35,16 @@ Executor = Callable[[dict[str, Any]], Awaitable[Any]]
 class HostModel:
     """The model of the host, for one request."""
 
-    context_window: int | None = None
-
-    def __init__(self, name: str, stream: Callable[[ModelRequest], AsyncIterator[StreamEvent]]) -> None:
+    def __init__(
+        self, name: str, answers: Callable[[ModelRequest], AsyncIterator[StreamEvent]]
+    ) -> None:
         self.name = name
-        self.stream = stream
+        self.context_window: int | None = None
+        self._answers = answers
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """Ask the host."""
+        return self._answers(request)
 
     async def close(self) -> None:
         """Nothing: the model belongs to the host."""
@@ -81,13 +84,12 @@ class HostEngine(Engine):
 
     app: BridgeApp
 
-    async def _run(self, run: AgentRun, emit: Emit) -> None:
-        journal = TapeJournal(run.tape)
+    async def _run(self, run: AgentRun) -> None:
         move_to(TurnContext(run.ctx.session_id, run.turn_id, channel=run.ctx.channel))
         host = self.app.expected.pop(run.ctx.session_id)
         run.instructions = host.system
-        await self._prepare(run, journal)
-        host.attach(self, run, journal, emit)
+        await self._prepare(run)
+        host.attach(self, run)
         run.text = await host.ended
         if self._end.live:
             await self._end.fire(AgentEndEvent(list(run.messages)), run.ctx)

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 from .host import Host
-from .suite import check, versions
+from .suite import Verdicts, check, versions
 
 
 def main(arguments: list[str]) -> int:
     """Run the scenarios; exit with status 1 if one fails."""
     if not arguments or arguments[0].startswith("-"):
-        print("usage: python -m hookline.bridges.testing FILE [RESULT.json]", file=sys.stderr)
+        print("usage: python -m hookline.bridges.testing FILE [RESULT.json [--write]]", file=sys.stderr)
         return 2
     host = runpy.run_path(arguments[0]).get("HOST")
     if not isinstance(host, Host):
@@ -28,9 +28,22 @@ def main(arguments: list[str]) -> int:
     carried = sum(verdict == "carried" for verdict in verdicts.values())
     print(f"{host.name} ({versions(host)}): {carried} carried, {failed} failed")
     if len(arguments) > 1:
-        found = {"host": host.name, "versions": versions(host), "verdicts": verdicts}
-        Path(arguments[1]).write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        recorded = Path(arguments[1])
+        if "--write" in arguments:
+            found = {"host": host.name, "versions": versions(host), "verdicts": verdicts}
+            recorded.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        else:
+            failed += differences(verdicts, json.loads(recorded.read_text("utf-8"))["verdicts"])
     return 1 if failed else 0
+
+
+def differences(now: Verdicts, recorded: Verdicts) -> int:
+    """Print the scenarios whose verdict is not the recorded one; return how many there are."""
+    changed = [n for n in now if now[n].partition(":")[0] != recorded.get(n, "").partition(":")[0]]
+    for name in changed:
+        was = recorded.get(name, "unknown")
+        print(f"{name}: was {was!r}, is {now[name]!r}; run scripts/test-bridges --write")
+    return len(changed)
 
 
 if __name__ == "__main__":

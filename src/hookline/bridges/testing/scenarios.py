@@ -157,7 +157,11 @@ def a_guard_that_hangs_denies(bench: Bench) -> None:
 @scenario
 def a_result_of_the_wrong_type_denies(bench: Bench) -> None:
     """A gate that cannot be understood says no."""
-    bench.hooks.register("tool_call", lambda event: "allow")
+
+    def odd(event: Any) -> Any:
+        return "allow"
+
+    bench.hooks.register("tool_call", odd)
     assert bench.run().ran == []
 
 
@@ -192,7 +196,11 @@ def a_policy_denies_a_tool(bench: Bench) -> None:
 @scenario
 def a_plugin_does_not_authorise_a_call(bench: Bench) -> None:
     """`authorize_action` of a plugin is asked."""
-    bench.hooks.register("authorize_action", lambda action: False)
+
+    def refuse(action: dict[str, Any]) -> bool:
+        return False
+
+    bench.hooks.register("authorize_action", refuse)
     assert bench.run().ran == []
 
 
@@ -387,8 +395,12 @@ def a_run_is_observed_from_start_to_end(bench: Bench) -> None:
     """The events of a run come in their order."""
     seen: list[str] = []
     names = ("agent_start", "tool_call", "tool_result", "agent_end")
+
+    def noting(name: str) -> Callable[[Any], None]:
+        return lambda event: seen.append(name)
+
     for name in names:
-        bench.hooks.register(name, lambda event, name=name: seen.append(name))
+        bench.hooks.register(name, noting(name))
     bench.run()
     assert seen == list(names)
 

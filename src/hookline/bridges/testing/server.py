@@ -96,15 +96,16 @@ def whole(answer: Any, request: dict[str, Any], number: int) -> bytes:
 def streamed(answer: Any, request: dict[str, Any], number: int) -> bytes:
     """An answer as Server-Sent Events."""
     message, reason = message_of(answer, number)
-    delta = {**message, "content": message["content"] or ""}
+    delta: dict[str, Any] = {**message, "content": message["content"] or ""}
     if "tool_calls" in delta:
-        delta["tool_calls"] = [{**c, "index": i} for i, c in enumerate(delta["tool_calls"])]
+        calls: list[dict[str, Any]] = delta["tool_calls"]
+        delta["tool_calls"] = [{**call, "index": place} for place, call in enumerate(calls)]
     base = {
         "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": request["model"]
     }  # fmt: skip
     first = {"index": 0, "delta": delta, "finish_reason": None}
-    last = {"index": 0, "delta": {}, "finish_reason": reason}
-    events = [
+    last = {"index": 0, "delta": dict[str, Any](), "finish_reason": reason}
+    events: list[dict[str, Any]] = [
         {**base, "choices": [first]},
         {**base, "choices": [last]},
         {**base, "choices": [], "usage": USAGE},

@@ -15,6 +15,8 @@ which is the harder test.
 A command of Hookline looks for plugins among the packages that are installed: where there are many, as
 with all peers beside it, that is a part of what is measured. In one row fifty more are installed, each
 with a manifest; two of them say that they have commands.
+
+One row is a whole first run of an `Agent` against a server on loopback: two model calls and a tool.
 """
 
 import argparse
@@ -32,8 +34,19 @@ from time import perf_counter
 from typing import Any
 
 from common import Check, environment, print_environment, print_outcomes, progress, ratio
+from server import serving
 
 NOTHING = "python -c pass"
+FIRST_RUN = "Agent, from import to answer"
+AGENT = """
+from hookline import Agent
+
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+
+print(Agent("openai:gpt-x", tools=[add]).run_sync("What is 190019 plus 230023?").text)
+"""
 PLUGINS = 50
 WITH_PLUGINS = f"hookline --help, {PLUGINS} plugins"
 
@@ -99,6 +112,7 @@ def starts() -> list[Start]:
         importing("hookline", "hookline"),
         importing("hookline", "hookline", "from hookline import Hooks"),
         importing("hookline", "hookline", "import hookline.runtime.app"),
+        Start(FIRST_RUN, ["-c", AGENT], "aiohttp", "hookline"),
         importing("typer", "typer"),
         command("--help"),
         replace(command("--help"), name=WITH_PLUGINS, plugins=True),
@@ -134,12 +148,14 @@ def install_plugins(site: Path) -> str:
 
 def measure(rows: list[Start], rounds: int) -> None:
     rows = [row for row in rows if row.available]
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, serving() as server:
         # A checkout may have no bytecode and an environment may forbid it; an installed package has it.
         settings = {
             **os.environ,
             "PYTHONPYCACHEPREFIX": f"{directory}/cache",
             "HOOKLINE_HOME": f"{directory}/home",
+            "OPENAI_BASE_URL": server.url,
+            "OPENAI_API_KEY": "none",
         }
         settings.pop("PYTHONDONTWRITEBYTECODE", None)
         site = install_plugins(Path(directory, "site"))

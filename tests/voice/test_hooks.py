@@ -268,7 +268,7 @@ async def main(folder):
     async with app.running():
         await app.process({"content": "hi"})
     print([file.name for file in app.hook_files.files])
-    heavy = ("hookline.ext.voice", "av", "numpy", "moonshine_voice", "espeakng_loader")
+    heavy = ("hookline.ext.voice.voice", "av", "numpy", "moonshine_voice", "espeakng_loader")
     print([name for name in heavy if name in sys.modules])
 
 asyncio.run(main(Path(sys.argv[1])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from importlib.util import find_spec, module_from_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -191,7 +191,7 @@ def candidates(entries: Iterable[EntryPoint]) -> tuple[list[Candidate], list[tup
 
 def said_by(entry: EntryPoint) -> dict[str, Any]:
     """The result of a manifest factory: a mapping, or a `PluginManifest`."""
-    given: Any = entry.named_in(module_alone(entry.module))
+    given: Any = entry.named_in(module_at(entry) if entry.own else module_alone(entry.module))
     if callable(given):
         given = cast("Callable[[], Any]", given)()
     if hasattr(given, "model_dump"):
@@ -199,6 +199,16 @@ def said_by(entry: EntryPoint) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise PluginError(f"it must give a mapping or a PluginManifest, not {given!r}")
     return dict(cast("Mapping[str, Any]", given))
+
+
+def module_at(entry: EntryPoint) -> ModuleType:
+    """The module of an own entry point, read from its file: quicker than to look for it."""
+    spec = spec_from_file_location(entry.module, f"{entry.path}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def module_alone(name: str) -> ModuleType:

@@ -37,8 +37,12 @@ class EntryPoint:
     @property
     def is_on_disk(self) -> bool:
         """Whether the file of the module of an own entry point exists."""
-        path = f"{PACKAGE}/{self.module.partition('.')[2].replace('.', '/')}"
-        return any(map(os.path.exists, (f"{path}.py", f"{path}/__init__.py")))
+        return any(map(os.path.exists, (f"{self.path}.py", f"{self.path}/__init__.py")))
+
+    @property
+    def path(self) -> str:
+        """Where the module of an own entry point is, without its ending."""
+        return f"{PACKAGE}/{self.module.partition('.')[2].replace('.', '/')}"
 
     @property
     def module(self) -> str:

@@ -6,6 +6,8 @@ await tape.append("message", {"message": {"role": "user", "content": "Hello"}})
 messages = TapeContext().messages(await tape.context_entries())
 """
 
+from typing import TYPE_CHECKING
+
 from hookline.errors import (
     BadEntry,
     BadLine,
@@ -25,36 +27,40 @@ from hookline.errors import (
     TapeVersionMismatch,
     UnknownEntry,
 )
+from hookline.system.lazy_names import lazy_names
 
-from .context import TapeContext
-from .entry import (
-    ANCHOR,
-    DECISION,
-    FORK,
-    IMPORT,
-    INBOUND,
-    KINDS,
-    LABEL,
-    MERGE,
-    MESSAGE,
-    MODEL,
-    NAME,
-    STATE,
-    SWITCH,
-    THINKING,
-    TOOL_CALL,
-    TOOL_RESULT,
-    TURN,
-    Entry,
-    EntryKind,
-    new_id,
-)
-from .jsonl import Imported, export, import_
-from .memory import MemoryTapeStore
-from .outline import OutlineEntry
-from .sqlite.store import SQLiteStore
-from .store import Hit, SessionInfo, TapeStore
-from .tape import Tape
+if TYPE_CHECKING:
+    from .context import TapeContext
+    from .entry import (
+        ANCHOR,
+        DECISION,
+        FORK,
+        IMPORT,
+        INBOUND,
+        KINDS,
+        LABEL,
+        MERGE,
+        MESSAGE,
+        MODEL,
+        NAME,
+        STATE,
+        SWITCH,
+        THINKING,
+        TOOL_CALL,
+        TOOL_RESULT,
+        TURN,
+        Entry,
+        EntryKind,
+        new_id,
+    )
+    from .jsonl import Imported, export, import_
+    from .memory import MemoryTapeStore
+    from .outline import OutlineEntry
+    from .sqlite.store import SQLiteStore
+    from .store import Hit, SessionInfo, TapeStore
+    from .tape import Tape
+else:
+    __getattr__ = lazy_names(__name__, "entry context store tape outline jsonl memory sqlite.store")
 
 __all__ = [
     "ANCHOR",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,13 +24,13 @@ from hookline.events import ShutdownReason
 from hookline.hookspecs import Hooks
 from hookline.plugins.loader import Plugins
 from hookline.system.home import home as default_home
-from hookline.system.private_files import check_home, prepare_home
+from hookline.system.private_files import prepare_home
 from hookline.turn_context import at, here
 from hookline.types import NOBODY, Envelope, HookContext, Identity, Prompt, State, StreamEvent
 
 from .absences import Absences, OnLoadError
 from .hook_files import HookFiles
-from .pipeline import Pipeline
+from .parts import AppParts
 from .safeguards import Safeguards
 from .session_tree import Sessions
 from .turn import ActiveTurn, Command, TurnResult
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     import typer
 
-    from hookline.agent.engine import Engine
     from hookline.agent.output import OutputForm
     from hookline.agent.run import Limits
     from hookline.config import Config
@@ -49,27 +48,11 @@ if TYPE_CHECKING:
     from hookline.plugins.lockfile import PluginLock
     from hookline.plugins.trust import Trust
     from hookline.policy import Policy
-    from hookline.policy.approvals import Approvals
-    from hookline.sandbox import Sandbox
-    from hookline.tape import Entry, Tape, TapeContext, TapeStore
-    from hookline.tools.registry import Registry
-    from hookline.tools.runner import ToolRunner
-
-    from .subagents import Subagents
+    from hookline.tape import Tape, TapeContext, TapeStore
 
 
-SECTIONS = {
-    "audit": "hookline.policy.settings:AuditSettings",
-    "policy": "hookline.policy.settings:PolicySettings",
-    "redaction": "hookline.policy.redaction:RedactionSettings",
-    "sandbox": "hookline.sandbox:SandboxSettings",
-    "tape": "hookline.tape.settings:TapeSettings",
-}
-"""The sections of the settings that the runtime itself reads; plugins declare their own."""
-
-
-class Hookline:
-    """The runtime: hooks, models, tools and sessions under one roof."""
+class Hookline(AppParts):
+    """An app: hooks, plugins, models, tools and sessions. `AppParts` has its parts."""
 
     embedded: ClassVar[bool] = False
     """Whether it has no home: nothing is read from or written to disk."""
@@ -134,207 +117,183 @@ class Hookline:
         self._store: TapeStore | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    # --- parts: made when first used, so that the command line starts without them ---------------
+    # --- turns --------------------------------------------------------------------------------
 
-    @cached_property
-    def config(self) -> Config:
-        """The settings: files of the user, the profile and the project, environment, command line."""
-        config = self._config or self._load_config()
-        for name, form in {**SECTIONS, **self.plugins.sections}.items():
-            config.declare(name, form)
-        return config
+    async def process(
+        self,
+        message: Envelope,
+        channel: Channel | None = None,
+        *,
+        session_id: str | None = None,
+        command: Command | None = None,
+        on_placed: Callable[[], None] | None = None,
+    ) -> TurnResult:
+        """Process one inbound message to the end, and answer through its channel.
 
-    def _load_config(self) -> Config:
-        from hookline.config import Config
+        `command` runs slash commands; without it a message that begins with a slash is a message like
+        any other. `on_placed` is called when no later message can overtake this one.
+        """
+        channel = self._channel_of(message) if channel is None else channel
+        turn = ActiveTurn(message, channel, command=command, on_placed=on_placed)
+        with at(turn.context):
+            return await self.pipeline.process(turn, session_id)
 
-        check_home(self.home)  # before any setting of it is read
-        return Config.load(
-            self.home,
-            workspace=self.workspace,
-            profile=self._profile,
-            project=self.project,
-            overrides=self._overrides,
-            trusts=self._trusts_config,
-        )
+    process_inbound = process  # the name that other hook systems of this kind use
 
-    def _declare(self, sections: Mapping[str, str]) -> None:
-        """Make the sections of plugins known to settings that are read already."""
-        for name, form in sections.items() if "config" in self.__dict__ else ():
-            self.config.declare(name, form)
+    async def resume(self, session_id: str, channel: Channel | None = None) -> TurnResult | None:
+        """Continue the session's interrupted turn where it stopped; return None if there is none."""
+        channel = self._channel_of({"session_id": session_id}) if channel is None else channel
+        turn = ActiveTurn(channel=channel)
+        with at(turn.context):
+            return await self.pipeline.resume(turn, session_id)
 
-    def _plugin_settings(self) -> Config:
-        """What the user's files say of plugins, without fixing the settings before they are used."""
-        if self._config is not None or "config" in self.__dict__:
-            return self.config
-        from hookline.config import Config
+    async def is_cut_off(self, session_id: str) -> bool:
+        """Whether a turn of this session was started and never finished."""
+        from hookline.agent.journal import cut_off_turn
 
-        check_home(self.home)
-        return Config.load(self.home, profile=self._profile, project=False, overrides=self._overrides)
+        return await cut_off_turn(await self.tape(session_id)) is not None
 
-    def _trusts_config(self, path: Path, content: bytes) -> bool:
-        """Whether a person trusted the project's settings, and every file that they run."""
-        from hookline.plugins.project import config_item
-        from hookline.plugins.sources import FileSource
+    async def cancel(self, session_id: str) -> bool:
+        """Stop a session's running turn with its tools and subagents; return whether there was one."""
+        turn = self.sessions.turn(session_id)
+        return turn is not None and await turn.stop()
 
-        return self.trust.covers(config_item(FileSource(path, content), path.parent.parent))
+    async def park(self, session_id: str) -> bool:
+        """Stop a session's running turn so that `resume` continues it; return whether there was one."""
+        turn = self.sessions.turn(session_id)
+        return turn is not None and await turn.stop(park=True)
 
-    @cached_property
-    def models(self) -> Models:
-        """The models within reach."""
-        from hookline.models import DEFAULT_MODEL, Models
+    # --- the running scope --------------------------------------------------------------------
 
-        models = self._models or Models(
-            default=self.config.get("model") or DEFAULT_MODEL,
-            home=self.home,
-            settings=self.config.expanded("providers"),
-            progress=self._progress,
-        )
-        self.plugins.register_models(models)
-        return models
+    @asynccontextmanager
+    async def running(self, channel: Channel | None = None) -> AsyncGenerator[Hookline]:
+        """Open the tape's store, then the plugins, and close them in reverse.
 
-    @property
-    def model(self) -> str:
-        """The name of the model that answers."""
-        return self._model or self.config.get("model") or self.models.default
+        `channel` serves everything outside of messages, such as a turn that a plugin starts.
+        Raises `LoadFailed` if something could not be loaded that the app may not run without.
+        """
+        from asyncio import get_running_loop  # the command line starts without it
 
-    @model.setter
-    def model(self, name: str) -> None:
-        self._model = name
+        from hookline.tape.synchronous import entered_store
 
-    @property
-    def limits(self) -> Limits:
-        """What a run may use up: as given, or else as the settings have it."""
-        from hookline.agent.run import Limits
+        reason: ShutdownReason = "completed"
+        if not self.embedded:
+            prepare_home(self.home)
+        await self.hook_files.start()
+        self.absences.check()
+        async with AsyncExitStack() as stack:
+            self.__dict__.pop("sandbox", None)  # one without a loop serves no network
+            self._loop = get_running_loop()
+            if channel is not None:
+                stack.callback(setattr, self, "channel", self.channel)
+                self.channel = channel
+            stack.callback(self._close_sandbox)
+            stack.enter_context(self.safeguards.attached())
+            given = self.hooks.call_sync("provide_tape_store")
+            self._store = self.safeguards.keeping(await entered_store(stack, given))
+            stack.callback(setattr, self, "_store", None)
+            stack.push_async_callback(self._close_models)
+            try:
+                for outcome in await self.hooks.call("hookline_startup", pm=self.hooks.pm):
+                    if isinstance(outcome.error, ConfigError):
+                        raise outcome.error
+                    if not outcome.success:
+                        self.plugins.leave_out(outcome.plugin_name, "hookline_startup", outcome.error)
+                self._gather()
+                yield self
+            except BaseException as error:
+                reason = "error" if isinstance(error, Exception) else "cancelled"
+                raise
+            finally:
+                await self.sessions.close_all(reason)
+                for outcome in await self.hooks.call("hookline_shutdown", pm=self.hooks.pm):
+                    if not outcome.success:
+                        self.plugins.failed(
+                            outcome.plugin_name, "hookline_shutdown", outcome.error, left_out=False
+                        )
 
-        if self._limits is not None:
-            return self._limits
-        if not any(map(self.config.section, ("limits", "streaming", "compaction"))):
-            return Limits()
-        from hookline.agent.compactor import Compacting
-        from hookline.agent.segments import Streaming
-        from hookline.config.schema import CompactionSettings, LimitsSettings, StreamingSettings
+    def _gather(self) -> None:
+        """Collect what plugins contribute; a plugin that fails is removed, with its guards."""
+        if not self.absences.enforced:
+            return
+        self.tools  # noqa: B018
+        if self.hooks["register_models"].live:
+            self.models  # noqa: B018
+        if self.hooks["register_packs"].live:
+            self.plugins.pack_specs  # noqa: B018
+        if self.hooks["register_commands"].live:
+            from .user_commands import plugin_commands
 
-        streaming = self.config.settings("streaming", StreamingSettings)
-        compaction = self.config.settings("compaction", CompactionSettings)
-        return Limits(
-            **self.config.settings("limits", LimitsSettings).given(),
-            streaming=Streaming(streaming.segment, streaming.overlap),
-            compacting=Compacting(**compaction.model_dump(exclude_none=True)),
-        )
+            plugin_commands(self)
+        self.absences.check()
 
-    @limits.setter
-    def limits(self, limits: Limits | None) -> None:
-        self._limits = limits
+    def store(self) -> TapeStore:
+        """Return the store of the running scope; raise `NotRunning` outside it."""
+        if self._store is None:
+            raise NotRunning("the tape is open only inside `async with app.running()`")
+        return self._store
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """What every model is asked with: as given, or else `thinking` and `[options]`."""
-        if self._options is None:
-            thinking = self.config.get("thinking")
-            chosen = {"thinking": thinking} if thinking else {}
-            self._options = {**self.config.section("options"), **chosen}
-        return self._options
+    async def tape(self, session_id: str) -> Tape:
+        """Return a session's tape: that of its running agent, or one that is opened now."""
+        run = self.sessions.run(session_id)
+        if run is not None:
+            return run.tape
+        from hookline.tape import Tape
 
-    @options.setter
-    def options(self, options: dict[str, Any]) -> None:
-        self._options = options
+        return await Tape.open(self.store(), session_id)
 
-    @cached_property
-    def tools(self) -> Registry:
-        """The tools of this app: what its plugins declare and provide, and what is added to it."""
-        from hookline.tools.registry import Registry
+    def context(
+        self, session_id: str, identity: Identity | None = None, channel: Channel | None = None
+    ) -> HookContext:
+        """Return the `ctx` of handlers in a session: by default, for the user of its running turn."""
+        if identity is None or channel is None:
+            turn = self.sessions.turn(session_id)
+            run = turn and turn.run
+            if identity is None:
+                identity = turn.acts_for if turn else NOBODY
+            if channel is None:
+                channel = run.ctx.channel if run else self.current_channel()
+        return HookContext(session_id, "main", app=self, channel=channel, identity=identity)
 
-        registry = Registry()
-        self.plugins.register_tools(registry)
-        return registry
+    # --- channels -----------------------------------------------------------------------------
 
-    @property
-    def trust(self) -> Trust:
-        """What may run of the projects that a person works in."""
-        if self._trust is None:
-            from hookline.plugins.trust import Trust
+    def current_channel(self) -> Channel:
+        """Return the channel of the current message, or the app's own outside of messages."""
+        place = here()
+        return self.channel if place is None or place.channel is None else place.channel
 
-            self._trust = Trust(self.home)
-        return self._trust
+    def _channel_of(self, message: Envelope) -> Channel:
+        return self.channel.to(message) if isinstance(self.channel, Router) else self.channel
 
-    @cached_property
-    def runner(self) -> ToolRunner:
-        """The one runner of tools."""
-        from hookline.tools.runner import ToolRunner
+    def notify(self, channel: Channel, note: Note) -> None:
+        """Show a note on a channel, from any thread."""
+        self._on_loop(partial(channel.notify, note))
 
-        from .confinement import Confinement
+    async def ask(self, ctx: HookContext, question: Question) -> str | None:
+        """Ask the person at a channel; the question is stored until it is answered."""
+        from hookline.policy.approval_flow import Approving, ask
 
-        return ToolRunner(
-            self.hooks,
-            self.tools,
-            judge=Confinement(self).judge,
-            approve=self.safeguards.approve,
-            record=self.safeguards.record,
-        )
+        return await ask(Approving(self.approvals), self.hooks, ctx, question)
 
-    @cached_property
-    def policy(self) -> Policy:
-        """What decides on a tool call where no plugin does, and what no plugin can loosen."""
-        from hookline.policy import METERED, Meter, Policy
+    def show_progress(self, step: str, done: int, total: int) -> None:
+        """Show on the current channel how far a step is, such as a download."""
+        channel = self.current_channel()
+        if channel.streams:
+            data = {"step": step, "done": done, "total": total}
+            self._on_loop(partial(channel.stream, StreamEvent("progress", data)))
 
-        async def entries(session_id: str, after: str | None) -> list[Entry]:
-            return await self.store().entries(session_id, kinds=METERED, after=after)
+    def _on_loop(self, show: Callable[[], Any]) -> None:
+        """Call a method of a channel in the event loop of the running scope."""
+        from asyncio import get_running_loop
 
-        return self.given_policy or Policy.load(
-            self.config.own("policy"),
-            self.config.of_project("policy"),
-            home=self.home,
-            workspace=self.workspace,
-            registered=self.plugins.pack_specs,
-            spending=Meter(entries).spent,
-        )
-
-    @cached_property
-    def sandbox(self) -> Sandbox:
-        """Confines the children that the agent causes to start, as `[sandbox]` says."""
-        from hookline.sandbox import Sandbox
-        from hookline.sandbox.settings import layered
-
-        sandbox = Sandbox(
-            workspace=self.workspace,
-            home=self.home,
-            settings=layered(self.config.own("sandbox"), self.config.of_project("sandbox")),
-        )
-        if self._loop is not None:
-            from .network import NetworkGate
-
-            sandbox.start(NetworkGate(self).judge, self._loop)
-        return sandbox
-
-    def _close_sandbox(self) -> None:
-        self._loop = None
-        if "sandbox" in self.__dict__:
-            self.sandbox.close()
-            del self.sandbox
-
-    @property
-    def approvals(self) -> Approvals:
-        """The questions that wait for a person, and what people allowed."""
-        return self.safeguards.approvals
-
-    @cached_property
-    def subagents(self) -> Subagents:
-        """Agents that an agent gives tasks to."""
-        from .subagents import Subagents
-
-        return Subagents(self)
-
-    @cached_property
-    def pipeline(self) -> Pipeline:
-        """The stages of a turn."""
-        return Pipeline(self)
-
-    @cached_property
-    def engine(self) -> Engine:
-        """The agent's loop."""
-        from hookline.agent.engine import Engine
-
-        return Engine(self.hooks, self.tools, self.runner, lambda name: self.models.get(name))
+        try:
+            is_here = self._loop is None or get_running_loop() is self._loop
+        except RuntimeError:
+            is_here = False
+        if is_here or self._loop is None:
+            started(show)
+        else:
+            self._loop.call_soon_threadsafe(started, show)
 
     # --- plugins ------------------------------------------------------------------------------
 
@@ -402,184 +361,3 @@ class Hookline:
         from hookline.tape import TapeContext
 
         return self.hooks.call_sync("build_tape_context") or TapeContext()
-
-    # --- the running scope --------------------------------------------------------------------
-
-    @asynccontextmanager
-    async def running(self, channel: Channel | None = None) -> AsyncGenerator[Hookline]:
-        """Open what a run needs: the tape's store, then the plugins; close them in reverse.
-
-        `channel` is for what happens outside of messages, such as a turn that a plugin starts.
-        What could not be loaded stops it with `LoadFailed`, unless the app may go on without it.
-        """
-        from asyncio import get_running_loop  # the command line starts without it
-
-        from hookline.tape.synchronous import entered_store
-
-        reason: ShutdownReason = "completed"
-        if not self.embedded:
-            prepare_home(self.home)
-        await self.hook_files.start()
-        self.absences.check()
-        async with AsyncExitStack() as stack:
-            self.__dict__.pop("sandbox", None)  # one without a loop serves no network
-            self._loop = get_running_loop()
-            if channel is not None:
-                stack.callback(setattr, self, "channel", self.channel)
-                self.channel = channel
-            stack.callback(self._close_sandbox)
-            stack.enter_context(self.safeguards.attached())
-            given = self.hooks.call_sync("provide_tape_store")
-            self._store = self.safeguards.keeping(await entered_store(stack, given))
-            stack.callback(setattr, self, "_store", None)
-            stack.push_async_callback(self._close_models)
-            try:
-                for outcome in await self.hooks.call("hookline_startup", pm=self.hooks.pm):
-                    if isinstance(outcome.error, ConfigError):
-                        raise outcome.error
-                    if not outcome.success:
-                        self.plugins.leave_out(outcome.plugin_name, "hookline_startup", outcome.error)
-                self._gather()
-                yield self
-            except BaseException as error:
-                reason = "error" if isinstance(error, Exception) else "cancelled"
-                raise
-            finally:
-                await self.sessions.close_all(reason)
-                for outcome in await self.hooks.call("hookline_shutdown", pm=self.hooks.pm):
-                    if not outcome.success:
-                        self.plugins.failed(
-                            outcome.plugin_name, "hookline_shutdown", outcome.error, left_out=False
-                        )
-
-    def _gather(self) -> None:
-        """Ask plugins for what they bring: one that fails is taken out, and its guards with it."""
-        if not self.absences.enforced:
-            return
-        self.tools  # noqa: B018
-        if self.hooks["register_models"].live:
-            self.models  # noqa: B018
-        if self.hooks["register_packs"].live:
-            self.plugins.pack_specs  # noqa: B018
-        if self.hooks["register_commands"].live:
-            from .user_commands import plugin_commands
-
-            plugin_commands(self)
-        self.absences.check()
-
-    async def _close_models(self) -> None:
-        if "models" in self.__dict__:
-            await self.models.close()
-
-    def store(self) -> TapeStore:
-        """The store of the running scope, or an error that says what is missing."""
-        if self._store is None:
-            raise NotRunning("the tape is open only inside `async with app.running()`")
-        return self._store
-
-    async def tape(self, session_id: str) -> Tape:
-        """Return a session's tape: that of its running agent, or one that is opened now."""
-        run = self.sessions.run(session_id)
-        if run is not None:
-            return run.tape
-        from hookline.tape import Tape
-
-        return await Tape.open(self.store(), session_id)
-
-    def context(
-        self, session_id: str, identity: Identity | None = None, channel: Channel | None = None
-    ) -> HookContext:
-        """Return the `ctx` of handlers in a session: by default, for the user of its running turn."""
-        if identity is None or channel is None:
-            turn = self.sessions.turn(session_id)
-            run = turn and turn.run
-            if identity is None:
-                identity = turn.acts_for if turn else NOBODY
-            if channel is None:
-                channel = run.ctx.channel if run else self.current_channel()
-        return HookContext(session_id, "main", app=self, channel=channel, identity=identity)
-
-    # --- the person -----------------------------------------------------------------------------
-
-    def current_channel(self) -> Channel:
-        """The channel of the message that this code runs for; outside of messages, the app's own."""
-        place = here()
-        return self.channel if place is None or place.channel is None else place.channel
-
-    def _channel_of(self, message: Envelope) -> Channel:
-        return self.channel.to(message) if isinstance(self.channel, Router) else self.channel
-
-    def notify(self, channel: Channel, note: Note) -> None:
-        """Show a note on a channel, from any thread."""
-        self._on_loop(partial(channel.notify, note))
-
-    async def ask(self, ctx: HookContext, question: Question) -> str | None:
-        """Ask the person at a channel; the question is kept until it is answered, as approvals are."""
-        from hookline.policy.approval_flow import Approving, ask
-
-        return await ask(Approving(self.approvals), self.hooks, ctx, question)
-
-    def _progress(self, step: str, done: int, total: int) -> None:
-        channel = self.current_channel()
-        if channel.streams:
-            data = {"step": step, "done": done, "total": total}
-            self._on_loop(partial(channel.stream, StreamEvent("progress", data)))
-
-    def _on_loop(self, show: Callable[[], Any]) -> None:
-        """Call a method of a channel where channels live: in the event loop of the running scope."""
-        from asyncio import get_running_loop
-
-        try:
-            is_here = self._loop is None or get_running_loop() is self._loop
-        except RuntimeError:
-            is_here = False
-        if is_here or self._loop is None:
-            started(show)
-        else:
-            self._loop.call_soon_threadsafe(started, show)
-
-    # --- turns --------------------------------------------------------------------------------
-
-    async def process(
-        self,
-        message: Envelope,
-        channel: Channel | None = None,
-        *,
-        session_id: str | None = None,
-        command: Command | None = None,
-        on_placed: Callable[[], None] | None = None,
-    ) -> TurnResult:
-        """Process one inbound message to the end, and answer through its channel.
-
-        `command` runs slash commands; without it a message that begins with a slash is a message like
-        any other. `on_placed` is called when no later message can overtake this one.
-        """
-        channel = self._channel_of(message) if channel is None else channel
-        turn = ActiveTurn(message, channel, command=command, on_placed=on_placed)
-        with at(turn.context):
-            return await self.pipeline.process(turn, session_id)
-
-    process_inbound = process  # the name that other hook systems of this kind use
-
-    async def resume(self, session_id: str, channel: Channel | None = None) -> TurnResult | None:
-        """Continue the session's cut-off turn where it stopped; None when there is none."""
-        channel = self._channel_of({"session_id": session_id}) if channel is None else channel
-        turn = ActiveTurn(channel=channel)
-        with at(turn.context):
-            return await self.pipeline.resume(turn, session_id)
-
-    async def is_cut_off(self, session_id: str) -> bool:
-        """Whether a turn of this session was begun and never finished."""
-        from hookline.agent.journal import cut_off_turn
-
-        return await cut_off_turn(await self.tape(session_id)) is not None
-
-    async def cancel(self, session_id: str) -> bool:
-        """Stop a session's running turn, with its tools and subagents; whether there was one."""
-        turn = self.sessions.turn(session_id)
-        return turn is not None and await turn.stop()
-
-    async def park(self, session_id: str) -> bool:
-        """Stop a session's running turn so that `resume` continues it; whether there was one."""
-        turn = self.sessions.turn(session_id)
-        return turn is not None and await turn.stop(park=True)

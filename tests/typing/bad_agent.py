@@ -33,6 +33,7 @@ Agent("local", instruction="Be brief.")  # error: reportCallIssue
 Agent("local", tools=3)  # error: reportArgumentType
 Agent("local", limits={"steps": 3})  # error: reportArgumentType
 Agent("local", policy=3)  # error: reportArgumentType
+Agent("local", policy="alow")  # error: reportArgumentType
 
 agent.run_sync(3)  # error: reportArgumentType
 agent.run_sync("hi", sesion="garden")  # error: reportCallIssue

@@ -11,6 +11,12 @@ import pytest
 
 HERE = Path(__file__).parent
 GOOD, BAD = ("good.py", "good_agent.py"), ("bad.py", "bad_agent.py")
+PAGE = (HERE.parents[1] / "docs" / "start.md").read_text()
+PROGRAMS = {
+    f"start_{number}.py": source
+    for number, source in enumerate(re.findall(r"```python\n(.*?)```", PAGE, re.S), start=1)
+}
+"""The programs of the page `Start here`."""
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +25,11 @@ def findings(tmp_path_factory) -> dict[str, dict[int, str]]:
     (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
     for name in (*GOOD, *BAD):
         shutil.copy(HERE / name, folder)
+    for name, source in PROGRAMS.items():
+        (folder / name).write_text(source)
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable]
     done = subprocess.run([*command, "-p", str(folder)], capture_output=True, text=True, check=False)
-    found: dict[str, dict[int, str]] = {name: {} for name in (*GOOD, *BAD)}
+    found: dict[str, dict[int, str]] = {name: {} for name in (*GOOD, *BAD, *PROGRAMS)}
     for diagnostic in json.loads(done.stdout)["generalDiagnostics"]:
         line = diagnostic["range"]["start"]["line"] + 1
         rule = diagnostic.get("rule", "syntax")
@@ -36,7 +44,7 @@ def expected(path: Path) -> dict[int, str]:
     return {number: mark[1] for number, mark in marks if mark}
 
 
-@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("name", [*GOOD, *PROGRAMS])
 def test_a_correct_program_passes_strict_checking(name, findings):
     assert findings[name] == {}
 

@@ -192,6 +192,11 @@ class TestTools:
         chat = ChatCommands(SimpleNamespace(app=app, session_id="s"))
         assert "borrowed" in [name for name, _ in chat.names()]
 
+    def test_another_app_of_the_process_does_not_get_them(self, package, app):
+        importlib.import_module("my_extension.plugin")
+        assert "borrowed" in REGISTRY
+        assert "borrowed" not in app.tools
+
     async def test_without_the_import_there_are_none(self, package, app, scripted):
         app.hooks.add(importlib.import_module("my_extension.without").MyPlugin())
         model = scripted("ok")

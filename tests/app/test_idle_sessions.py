@@ -10,7 +10,7 @@ import pytest
 from hookline.hooks import hookimpl
 from hookline.models.script import Call, Turn
 from hookline.observe.trace.tracing import Tracing
-from hookline.policy import KINDS, Meter, Policy
+from hookline.policy import METERED, Meter, Policy
 from hookline.runtime import sessions
 from hookline.system.recent import Recent
 from hookline.tools import tool
@@ -60,7 +60,7 @@ async def test_many_idle_sessions_leave_no_more_than_a_few(bounds, app, scripted
         return text
 
     async def entries(session_id, after):
-        return await app.store().entries(session_id, kinds=KINDS, after=after)
+        return await app.store().entries(session_id, kinds=METERED, after=after)
 
     budget = {"packs": ["budgets"], "budgets": {"tokens": 100_000}}
     app.given_policy = Policy.load(budget, spending=Meter(entries).spent)

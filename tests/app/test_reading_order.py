@@ -82,12 +82,6 @@ async def test_the_eight_files_hold_the_spine_of_a_turn(entered):
     assert share > 0.4, f"{share:.0%} of the calls are in the eight files"
 
 
-def test_no_file_of_a_turn_is_too_long_to_read():
-    for file, _ in steps():
-        lines = (SOURCE / file).read_text().count("\n")
-        assert lines < 400 or file in ("hooks/registry.py",), file
-
-
 def changes():
     rows = [line for line in section("The ten commonest changes").splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[1:]]

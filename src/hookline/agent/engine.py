@@ -30,7 +30,6 @@ from hookline.events import (
 )
 from hookline.hookspecs import Hooks
 from hookline.models import ContextOverflow, ModelRequest
-from hookline.tools.arguments import ArgumentLimits
 from hookline.tools.context import during
 from hookline.tools.registry import Registry
 from hookline.tools.runner import Admitted, Requested, ToolCaller, ToolOutcome, ToolRunner
@@ -333,7 +332,7 @@ class Engine:
         """Admit the calls one after another, run them concurrently, return the outcomes in order."""
         if not requests:
             return []
-        caller = self.caller(run)
+        caller = run.caller()
         admitted = [await self.runner.admit(request, caller) for request in requests]
         if len(admitted) == 1:
             outcomes = [await self.runner.execute(admitted[0], caller)]
@@ -342,20 +341,6 @@ class Engine:
         for outcome in outcomes:
             await self._answer_call(run, outcome)
         return outcomes
-
-    def caller(self, run: AgentRun) -> ToolCaller:
-        """On whose behalf the tool calls of a run are made."""
-        return ToolCaller(
-            run.ctx,
-            run.journal,
-            run.workspace,
-            run.state,
-            run.limits.tool_seconds,
-            allowed=run.tools,
-            identity=run.identity,
-            limits=ArgumentLimits(run.limits.argument_size, run.limits.argument_depth),
-            message=run.envelope,
-        )
 
     async def _together(
         self, admitted: list[Admitted], caller: ToolCaller, at_once: int

@@ -13,6 +13,8 @@ from hookline.errors import LimitReached, OutputInvalid
 from hookline.models import Model
 from hookline.system.retry import RetryPolicy
 from hookline.tape import Tape, TapeContext, TapeError
+from hookline.tools.arguments import ArgumentLimits
+from hookline.tools.calls import ToolCaller
 from hookline.types import NOBODY, HookContext, Identity, Message, Prompt, StreamEvent
 
 from .compactor import Compacting
@@ -135,6 +137,21 @@ class AgentRun:
         """Note on the tape how the turn ended."""
         partial = "" if status == "completed" else "".join(self.unsaved)
         await TapeJournal(self.tape).finish(self.turn_id, status, error, partial)
+
+    def caller(self) -> ToolCaller:
+        """Return the caller of the run's tool calls: on whose behalf, and within which limits."""
+        limits = self.limits
+        return ToolCaller(
+            self.ctx,
+            self.journal,
+            self.workspace,
+            self.state,
+            limits.tool_seconds,
+            allowed=self.tools,
+            identity=self.identity,
+            limits=ArgumentLimits(limits.argument_size, limits.argument_depth),
+            message=self.envelope,
+        )
 
     @property
     def tape_failed(self) -> bool:

@@ -236,7 +236,7 @@ class BridgeRun:
     def attach(self, engine: Engine, run: AgentRun) -> None:
         """Connect to the turn of the app, which waits until the host ends the run."""
         self._engine, self._run = engine, run
-        self._caller = engine.caller(run)
+        self._caller = run.caller()
         self.system = run.system
         self.ready.set_result(None)
 

@@ -162,3 +162,28 @@ def test_a_distribution_that_calls_itself_hookline_is_not_loaded(tmp_path, monke
     (info / "entry_points.txt").write_text("[hookline]\nevil = evil:Plugin\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "evil" not in {entry.name for entry in (*entries(), *own_entries())}
+
+
+def test_an_installed_package_reads_the_metadata_beside_it(tmp_path, monkeypatch):
+    from hookline.plugins import packages
+
+    declared = packages.own_entries()
+    (tmp_path / "hookline").mkdir()
+    info = tmp_path / "hookline-0.2.0.dist-info"
+    info.mkdir()
+    lines = [f"[{e.group}]\n{e.name} = {e.value}\n" for e in declared]
+    (info / "entry_points.txt").write_text("".join(lines))
+    monkeypatch.setattr(packages, "PACKAGE", str(tmp_path / "hookline"))
+    found = packages.own_entries()
+    assert [(e.group, e.name, e.value) for e in found] == [(e.group, e.name, e.value) for e in declared]
+    assert {(e.version, e.own) for e in found} == {("0.2.0", True)}
+
+
+def test_files_that_were_never_installed_are_told_to_be(tmp_path, monkeypatch):
+    from hookline.errors import PluginError
+    from hookline.plugins import packages
+    from hookline.runtime.app import Hookline
+
+    monkeypatch.setattr(packages, "PACKAGE", str(tmp_path / "hookline"))
+    with pytest.raises(PluginError, match="pip install hookline"):
+        Hookline(home=tmp_path).load_hooks(packages=False)

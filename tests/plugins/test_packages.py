@@ -347,6 +347,7 @@ class TestBadInput:
         assert names(app) == ["one"]
         clash = "namespace 'acme' belongs to plugin 'one', and 'two' claims it too"
         assert clash in told(app)["two"]
+        assert [failure.error.plugin for failure in app.failures] == ["two", "three"]
         assert "requires plugin 'two', which" in told(app)["three"]
 
     def test_a_tool_in_a_strangers_namespace_is_refused(self, site, loaded):

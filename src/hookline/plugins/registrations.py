@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from hookline.errors import PluginError
-from hookline.hooks.errors import NotAwaited, error_text
+from hookline.hooks.errors import HooklineError, NotAwaited, error_text
 
 from .failure import PluginFailure
 from .trace import trace
@@ -74,6 +74,8 @@ class Registrations:
 
     def failed(self, plugin: str, stage: str, error: BaseException, *, left_out: bool = True) -> None:
         """Tell of a plugin's failure; `left_out` unless everything of it still takes part."""
+        if isinstance(error, HooklineError) and error.plugin is None:
+            error.plugin = plugin
         failure = PluginFailure(plugin, stage, error, left_out)
         self.failures.append(failure)
         trace("failed", plugin, f"{stage}: {error_text(error)}")

@@ -32,6 +32,7 @@ those of an extension in its `errors.py`, and everything else here:
     - LimitReached
     - Cancelled
   - AgentUsage
+    - BridgeError
   - NotRunning
   - SessionBusy
   - TapeError
@@ -292,6 +293,10 @@ class Cancelled(AgentError):
 
 class AgentUsage(HooklineError, RuntimeError):
     """An agent is used in a way that cannot work; the message says what to do instead."""
+
+
+class BridgeError(AgentUsage):
+    """A bridge to another framework cannot be used like this."""
 
 
 class NotRunning(HooklineError, RuntimeError):

@@ -8,6 +8,8 @@ Each framework has a module with one function, `hookline(...)`, which returns wh
 `Bridge` is what they are made of: a host reports what happens in its agent and gets verdicts back.
 """
 
-from .bridge import Bridge, BridgeError, BridgeRun, HostAnswer, HostCall, HostRequest
+from hookline.errors import BridgeError
+
+from .bridge import Bridge, BridgeRun, HostAnswer, HostCall, HostRequest
 
 __all__ = ["Bridge", "BridgeError", "BridgeRun", "HostAnswer", "HostCall", "HostRequest"]

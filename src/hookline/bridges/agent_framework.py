@@ -25,7 +25,9 @@ from agent_framework import (
     Message,
 )
 
-from .bridge import Bridge, BridgeError, BridgeRun, HostAnswer, HostRequest, ToolAnswer, replaced
+from hookline.errors import BridgeError
+
+from .bridge import Bridge, BridgeRun, HostAnswer, HostRequest, ToolAnswer, replaced
 
 if TYPE_CHECKING:
     from hookline.hookspecs import Hooks

@@ -23,7 +23,7 @@ from os import urandom
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.channel import NOWHERE, Channel
-from hookline.errors import AgentUsage, Blocked, Cancelled
+from hookline.errors import Blocked, BridgeError, Cancelled
 from hookline.hooks import HooklineError
 from hookline.models.model import content_text
 from hookline.runtime.agent_loops import LoopScope, background
@@ -46,10 +46,6 @@ if TYPE_CHECKING:
     from hookline.tools.calls import Admitted, ToolCaller
 
 T = TypeVar("T")
-
-
-class BridgeError(AgentUsage):
-    """A bridge cannot be used as it was asked to."""
 
 
 @dataclass(slots=True)

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from hookline.bridges.bridge import BridgeError
 from hookline.channel import Channel, Question
-from hookline.errors import Blocked
+from hookline.errors import Blocked, BridgeError
 from hookline.hookspecs import Hooks
 
 from .host import Host, HostRun

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TypeAlias
 
-from hookline.bridges.bridge import BridgeError
+from hookline.errors import BridgeError
 
 from .host import Host
 from .scenarios import SCENARIOS, Bench

@@ -14,6 +14,9 @@ MODEL = "tiny-en"
 
 _SILENCE = [0.0] * (RATE * 3 // 10)
 
+_PAUSE = [0.0] * RATE
+"""The model's detector of speech remembers the recording before: after this it is the same for each."""
+
 
 class MoonshineRecognizer:
     """Listens in a thread of its own. The model is loaded with the first recording, and kept."""
@@ -52,6 +55,7 @@ class MoonshineRecognizer:
                 break
             if len(piece):
                 heard: list[float] = [*piece.tolist(), *_SILENCE]
+                model.transcribe_without_streaming(_PAUSE, RATE)
                 lines: list[Any] = model.transcribe_without_streaming(heard, RATE).lines
                 found += [line.text.strip() for line in lines]
         text = " ".join(filter(None, found))

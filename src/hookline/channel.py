@@ -60,7 +60,7 @@ class Question:
     default: str | None = None
     """The answer if no one is there, the time is over, or the connection is closed."""
     timeout: float | None = None
-    """Seconds to wait for the answer; None: as long as an approval."""
+    """Seconds to wait for the answer; None means as long as an approval."""
     id: str = ""
     session_id: str = ""
     """The session that asks; a subagent's has those above it before the last slash."""
@@ -90,7 +90,7 @@ class Question:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The choices with what a button says for each."""
+        """The choices with the labels of their buttons."""
         return APPROVAL if self.is_approval else {choice: choice for choice in self.choices}
 
     @cached_property
@@ -115,7 +115,7 @@ class Question:
 
     @property
     def unanswered(self) -> str:
-        """What to say where there is no one to ask."""
+        """What to print if there is no one to ask."""
         if self.is_approval:
             return f"not run, because no one is here to approve it: {self.call}"
         text = visible(self.text)
@@ -167,9 +167,9 @@ class Channel:
     """The way to the person or program that a message came from."""
 
     async def send(self, message: Envelope) -> bool:
-        """Deliver a whole outbound message: its `content`, and its `parts` if it has some.
+        """Deliver a complete outbound message: its `content`, and its `parts` if it has some.
 
-        Returns whether it was delivered. What was streamed before may be the same answer.
+        Returns whether it was delivered. The same answer may have been streamed before.
         """
         return False
 
@@ -206,11 +206,11 @@ class Router(Channel):
 
 
 NOWHERE: Final = Channel()
-"""The channel of a turn that nobody watches."""
+"""The channel of a turn that no one watches."""
 
 
 class OneWay(Channel):
-    """A channel for those who are told about a question: their notes arrive, and they ask no one."""
+    """A channel for observers of a question: their notes arrive, and they ask no one."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

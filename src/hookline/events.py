@@ -272,7 +272,7 @@ class SessionBeforeForkEvent(Event[SessionBeforeForkResult]):
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What a compaction comes to: a summary in place of everything before the first kept entry."""
+    """The result of a compaction: a summary in place of everything before the first kept entry."""
 
     summary: str = ""
     first_kept_entry_id: str | None = None
@@ -335,7 +335,7 @@ class SessionBeforeTreeResult(Cancelling):
 @event(gate, family="session", fires="before the leaf moves to another branch")
 @record
 class SessionBeforeTreeEvent(Event[SessionBeforeTreeResult]):
-    """The conversation is about to go on from another entry."""
+    """The conversation is about to continue from another entry."""
 
     type: Literal["session_before_tree"] = field(default="session_before_tree", init=False)
     preparation: Any = None
@@ -360,7 +360,7 @@ class SessionBeforeTreeEvent(Event[SessionBeforeTreeResult]):
 @event(notify, family="session", fires="when the leaf has moved")
 @record
 class SessionTreeEvent(Event[None]):
-    """The conversation goes on from another entry."""
+    """The conversation continues from another entry."""
 
     type: Literal["session_tree"] = field(default="session_tree", init=False)
     new_leaf_id: str | None = None
@@ -741,7 +741,7 @@ class ToolCallEvent(Event[ToolCallEventResult]):
     """A tool is about to be called."""
 
     copied: ClassVar[tuple[str, ...]] = ("input",)
-    """The fields of which handlers see a copy of what a result set."""
+    """Fields of which handlers see a copy of what a result set."""
     type: Literal["tool_call"] = field(default="tool_call", init=False)
     tool_call_id: str = ""
     tool_name: str = ""

@@ -58,7 +58,7 @@ class Admission:
 
 
 class TurnHooks(Family, name="turn"):
-    """The stages of one turn, in the order in which it meets them, then what a run needs once."""
+    """The stages of one turn, in order, then the hooks that a run calls once."""
 
     @hookspec(first, fires="once per message, before anything of its session is touched")
     def resolve_session(self, message: "Envelope") -> Answer[str]:
@@ -157,14 +157,14 @@ class TurnHooks(Family, name="turn"):
         fires="when a configuration is set up, lowest priority first",
     )
     def onboard_config(self, current_config: dict[str, Any]) -> dict[str, Any] | None:
-        """Contribute to a new configuration, given what stands so far."""
+        """Contribute to a new configuration, given the current one."""
 
 
 intercept = partial(hookspec, order=OLDEST, errors=SKIP)
 
 
 class ToolHooks(Family, name="tool"):
-    """What stands around the agent's run and each tool call, in the order in which a run meets it."""
+    """The hooks around the agent's run and each tool call, in order."""
 
     @intercept(notify, fires="once per inbound turn, when the agent takes it up")
     def on_turn_start(self, agent_id: str, messages: list[Message]) -> Answer[None]:
@@ -203,7 +203,7 @@ class ToolHooks(Family, name="tool"):
         fires="around every tool that runs, once the call is authorised and on the tape",
     )
     def around_tool_call(self, call: ToolCall, call_next: Callable[[], Awaitable[Any]]) -> Answer[Any]:
-        """Wrap a tool; `call_next()` runs what was authorised."""
+        """Wrap a tool; `call_next()` runs the authorised call."""
 
     @intercept(
         chain("result"),
@@ -342,13 +342,13 @@ class TriggerEvent:
     trigger: str
     """The name of the trigger; its section `[triggers.<name>]` says what the message is."""
     payload: Any = None
-    """What is known of it, as JSON has it; the message template takes its fields from here."""
+    """The known facts, as JSON; the message template takes its fields from here."""
     id: str = field(default_factory=lambda: urandom(16).hex())
     """The idempotency key: two events of a trigger with one id are one event, and make one turn."""
     time: float = field(default_factory=time)
     """When it happened, in seconds since 1970."""
     message: str | None = None
-    """What to say, where no template says it."""
+    """The message if no template gives one."""
     session: str | None = None
     """The session of the turn. The answer goes to its channel, unless the section names another."""
 

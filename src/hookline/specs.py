@@ -21,7 +21,7 @@ JsonSchema = dict[str, Any]
 
 
 class SideEffects(StrEnum):
-    """What a tool does to the world."""
+    """The side effects of a tool."""
 
     none = "none"
     read = "read"
@@ -30,7 +30,7 @@ class SideEffects(StrEnum):
 
 
 class ReplayPolicy(StrEnum):
-    """What a replay does where the tool was called."""
+    """What a replay does when the tool is called."""
 
     recorded_result = "recorded-result"
     must_stub = "must-stub"
@@ -38,7 +38,7 @@ class ReplayPolicy(StrEnum):
 
 
 class SkillKind(StrEnum):
-    """What a skill is for."""
+    """The purpose of a skill."""
 
     agent = "agent"
     workflow = "workflow"
@@ -46,7 +46,7 @@ class SkillKind(StrEnum):
 
 
 class StoreProtocol(StrEnum):
-    """What can be asked of a store."""
+    """The operations of a store."""
 
     vector = "vector"
     graph = "graph"
@@ -56,7 +56,7 @@ class StoreProtocol(StrEnum):
 
 
 class Provides(StrEnum):
-    """What a plugin may bring."""
+    """What a plugin may provide."""
 
     tool = "tool"
     skill = "skill"
@@ -70,7 +70,7 @@ class Provides(StrEnum):
 
 
 class Spec(BaseModel):
-    """The ground of every spec: a field that is not known is refused, and nothing is changed later."""
+    """The base of every spec: unknown fields are refused, and specs are immutable."""
 
     # Each is built when it is first used: most processes use one or two of them.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -104,7 +104,7 @@ class ToolSpec(Spec):
 
     @property
     def qualified_name(self) -> str:
-        """`namespace.name`, or the bare name where there is no namespace."""
+        """`namespace.name`, or the bare name without a namespace."""
         return f"{self.namespace}.{self.name}" if self.namespace else self.name
 
     @field_validator("input_schema")
@@ -151,7 +151,7 @@ class PackSpec(Spec):
 
 
 class PluginManifest(Spec):
-    """What is known of a plugin before any of its code is imported."""
+    """What is known about a plugin before any of its code is imported."""
 
     name: Name
     version: str = "0.0.0"

@@ -41,7 +41,7 @@ _HERE: ContextVar[TurnContext | None] = ContextVar("hookline_place", default=Non
 
 
 here: Final[Callable[[], TurnContext | None]] = _HERE.get
-"""The place at hand; None outside of turns and calls."""
+"""The current position; None outside of turns and calls."""
 
 
 def move_to(place: TurnContext) -> None:
@@ -71,7 +71,7 @@ def new_turn(channel: Channel | None = None) -> TurnContext:
 
 
 def call(session_id: str, call_id: str) -> TurnContext:
-    """The place of a tool call, in the turn at hand if there is one."""
+    """The position of a tool call, in the current turn if there is one."""
     outer = _HERE.get()
     if outer is None:
         return TurnContext(session_id, call_id=call_id)

@@ -19,26 +19,26 @@ State: TypeAlias = dict[str, Any]
 """What the hooks of one turn share."""
 
 Message: TypeAlias = dict[str, Any]
-"""A model message: `role`, `content`, and what belongs to it, such as `tool_calls`."""
+"""A model message: `role`, `content`, and related fields such as `tool_calls`."""
 
 _PLAIN = (str, bytes, int, float, list, tuple, set)
 
 
 def field_of(envelope: Envelope, name: str, default: Any = None) -> Any:
-    """A field of a mapping or an object; the default where it has none."""
+    """A field of a mapping or an object, or the default."""
     if type(envelope) is dict or isinstance(envelope, Mapping):  # the first is cheap, and the rule
         return envelope.get(name, default)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return getattr(envelope, name, default)
 
 
 def content_of(envelope: Envelope) -> str:
-    """What a message says."""
+    """The content of a message."""
     content = field_of(envelope, "content", "")
     return content if isinstance(content, str) else str(content)
 
 
 def address_of(envelope: Envelope) -> tuple[str, str]:
-    """Where a message came from: its channel and chat, each `default` when it names none."""
+    """The origin of a message: its channel and chat, each `default` if it names none."""
     channel, chat_id = field_of(envelope, "channel"), field_of(envelope, "chat_id")
     return (
         "default" if channel in (None, "") else str(channel),
@@ -113,7 +113,7 @@ class AudioPart:
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """A picture: its bytes, or where they are."""
+    """An image: its bytes, or their location."""
 
     data: bytes = b""
     mime_type: str = "image/png"
@@ -247,7 +247,7 @@ class Identity(NamedTuple):
 
 
 NOBODY = Identity()
-"""Whoever no message names: a call of the application itself."""
+"""The user of a call by the application itself."""
 
 
 def _text(value: Any) -> str:
@@ -268,7 +268,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResultContent:
-    """What a tool call came to, as the model sees it."""
+    """The result of a tool call, as the model sees it."""
 
     tool_call_id: str = ""
     name: str = ""
@@ -286,7 +286,7 @@ downloaded) and `end`, the last event of a message, with its `TurnResult` in `da
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One piece of an answer: for text, `data["delta"]` is what was added."""
+    """One piece of an answer: for text, `data["delta"]` is the addition."""
 
     kind: StreamKind
     data: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -306,7 +306,7 @@ class AsyncStreamEvents:
 
     @property
     def state(self) -> Any:
-        """What the run keeps beside its events."""
+        """Data that the run keeps besides its events."""
         return self._state
 
     async def aclose(self) -> None:
@@ -321,7 +321,7 @@ class AsyncStreamEvents:
 
 @dataclass(frozen=True, slots=True)
 class HookContext:
-    """What a handler gets as `ctx`."""
+    """The `ctx` argument of a handler."""
 
     session_id: str = ""
     agent_id: str = ""

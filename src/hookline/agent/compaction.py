@@ -39,7 +39,7 @@ NAME: Final = "compaction"
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a compaction would do."""
+    """The plan of a compaction."""
 
     entries: tuple[Entry, ...]
     """What the summary takes the place of, oldest first."""
@@ -54,7 +54,7 @@ class Preparation:
 
     @property
     def splits_turn(self) -> bool:
-        """Whether the cut goes through a turn, which alone is larger than what may be kept."""
+        """Whether the cut goes through a turn that alone exceeds what may be kept."""
         return bool(self.turn_prefix)
 
 
@@ -191,7 +191,7 @@ def check(compaction: CompactionResult, entries: Sequence[Entry]) -> None:
 async def apply(tape: Tape, compaction: CompactionResult) -> Entry:
     """Write the compaction's anchor. What it leaves out of the context stays on the tape.
 
-    State that the last anchor carried, as a handoff does, is carried on.
+    State that the last anchor carried, as a handoff does, is carried over.
     """
     entries = await tape.context_entries()
     check(compaction, entries)

@@ -41,7 +41,7 @@ class Compacting:
 
     enabled: bool = True
     reserve: int = 16_384
-    """What is left free for the answer."""
+    """The room left for the answer."""
     keep: int = 20_000
     """How much of the recent conversation stays whole."""
     window: int | None = None
@@ -77,7 +77,7 @@ class Compactor:
     async def make_room(
         self, tape: Tape, model: Model, ctx: HookContext, settings: Compacting, why: str
     ) -> Entry | None:
-        """Compact in the middle of a turn; where no summary can be had, the old part is left out."""
+        """Compact in the middle of a turn. If no summary can be made, the older part is left out."""
         try:
             return await self.compact(tape, model, ctx, settings)
         except Blocked as blocked:
@@ -98,9 +98,9 @@ class Compactor:
         settings: Compacting,
         instructions: str | None = None,
     ) -> Entry | None:
-        """Put a summary in place of the older part; None where there is nothing to compact.
+        """Replace the older part with a summary; None if there is nothing to compact.
 
-        `Blocked` where a handler cancels; then everything is as it was.
+        Raises `Blocked` if a handler cancels; then nothing changes.
         """
         from .compaction import apply, check
 
@@ -124,7 +124,7 @@ class Compactor:
         return entry
 
     async def _prepare(self, tape: Tape, keep: int) -> Preparation | None:
-        """What to leave out: at least half, since whoever asks wants room."""
+        """What to leave out: at least half, because the caller needs room."""
         from .compaction import estimate_tokens, plan
 
         entries = await tape.context_entries()

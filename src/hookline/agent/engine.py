@@ -206,7 +206,7 @@ class Engine:
             await self._turn_start.fire(TurnStartEvent(index, time.time()), ctx)
         try:
             answer = await self._ask(run, index)
-        except TooManyCalls as refusal:  # nothing of such an answer runs, or stays in the context
+        except TooManyCalls as refusal:  # nothing of such an answer runs or stays in the context
             run.unsaved.clear()
             await self._say(run, str(refusal), {"sent_back_by": "limits.tool_calls"})
             return "more"

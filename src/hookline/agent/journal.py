@@ -32,7 +32,7 @@ from hookline.types import (
 )
 
 KEPT_BYTES = 5_000_000
-"""What a picture or sound may have to be kept on the tape, and so be seen again by the model."""
+"""The fields of an image or sound that the tape keeps, so that the model can see it again."""
 
 
 class TapeJournal:
@@ -131,7 +131,7 @@ class TapeJournal:
     async def finish(
         self, turn_id: str, status: str, error: str | None = None, partial: str = ""
     ) -> None:
-        """Note that the turn is over; `partial` is what was shown of an answer that has no end."""
+        """Record the end of the turn; `partial` is the part that was shown of an incomplete answer."""
         payload = {"status": status, "turn_id": turn_id}
         if error is not None:
             payload["error"] = error

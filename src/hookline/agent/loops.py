@@ -10,7 +10,7 @@ from hookline.tools.runner import ToolOutcome
 from hookline.types import HookContext
 
 WARN_AT = 3
-"""How often a call may bring the same result before it is worth a warning; then each further time."""
+"""How often a call may return the same result before a warning, and before each further one."""
 
 _encode = JSONEncoder(sort_keys=True, default=str).encode
 
@@ -23,7 +23,7 @@ class LoopWatch:
         self._seen: Counter[tuple[str, str, str]] = Counter()
 
     async def look(self, outcomes: list[ToolOutcome], ctx: HookContext) -> None:
-        """Take the outcomes of one model turn in, and warn of those that repeat."""
+        """Record the outcomes of one model turn, and warn about repetitions."""
         for outcome in outcomes:
             call = outcome.call
             arguments = _encode(dict(call.arguments))

@@ -30,7 +30,7 @@ CUT_OFF = "the model's answer was cut off before its end"
 CALLS = 128
 """How many tool calls one answer may ask for."""
 LONGEST_CALL = 2_000_000
-"""Characters in the name and the arguments of one call; the runner refuses less than this by itself."""
+"""Characters in the name and the arguments of one call; the runner's own limit is lower."""
 CALL_ID = re.compile(r"(?!command_|shell_)[!-.0-~]{1,256}", re.ASCII)
 """Ids of a model that are kept. Others could name a session (`/`) or a user's own call."""
 
@@ -41,7 +41,7 @@ FindModel = Callable[[str], Model]
 
 @dataclass(slots=True)
 class ModelAnswer:
-    """What a model said in one turn."""
+    """A model's answer in one turn."""
 
     text: str = ""
     reasoning: str = ""
@@ -107,7 +107,7 @@ class ModelCall:
         streaming: Streaming = WHOLE,
         calls: int = CALLS,
     ) -> ModelAnswer:
-        """Ask the model once and give what was released of its answer."""
+        """Call the model once and return the released answer."""
         if self._context.live:
             verdict = await self._context.fire(ContextEvent(list(request.messages)), ctx)
             request = with_messages(request, verdict.event.messages)
@@ -115,7 +115,7 @@ class ModelCall:
         return await self._read(stream, ModelAnswer(most_calls=calls), ctx, emit)
 
     async def aside(self, model: Model, request: ModelRequest, ctx: HookContext) -> ModelAnswer:
-        """Ask the model for something that is no part of the conversation, such as a summary."""
+        """Ask the model for something outside of the conversation, such as a summary."""
         answer, text = ModelAnswer(), list[str]()
         stream = await self._stream(model, request, ctx)
         async with closing(stream):
@@ -203,7 +203,7 @@ class ModelCall:
         answer: ModelAnswer,
         before: Released | None = None,
     ) -> AsyncIterator[StreamEvent]:
-        """Let an answer through that nobody can block, and show it to the observers once."""
+        """Pass on an answer that no handler can block, and show it to the observers once."""
         text: list[str] = []
         async with closing(stream):
             async for event in stream:
@@ -324,7 +324,7 @@ def result_of(
 
 
 def released(held: HeldBack, answer: ModelAnswer, changes: dict[str, Any]) -> list[StreamEvent]:
-    """The events that may go on, with the text and tool calls that the gate left."""
+    """The events to release, with the text and tool calls that the gate left."""
     if "content" not in changes and "tool_calls" not in changes:
         return held.events
     events = [e for e in held.events if e.kind == "reasoning"]
@@ -356,5 +356,5 @@ def raw_call(call: ToolCall, originals: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def with_messages(request: ModelRequest, messages: list[Message]) -> ModelRequest:
-    """The request with what a hook made of its messages; the same where it left them."""
+    """The request with the messages as a hook changed them; unchanged if it did not."""
     return request if messages == request.messages else replace(request, messages=messages)

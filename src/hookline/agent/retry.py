@@ -18,9 +18,9 @@ Ask = Callable[[Emit], Awaitable[ModelAnswer]]
 
 
 class Retry:
-    """Asks again where that may help: a passing failure, nothing of the answer shown yet.
+    """Retries if that may help: a transient failure, before any of the answer was shown.
 
-    What has been shown cannot be taken back: an answer that breaks off in the middle is reported.
+    Shown text cannot be taken back: an answer that breaks off in the middle is reported.
     """
 
     def __init__(self, hooks: Hooks) -> None:

@@ -1,4 +1,4 @@
-"""One run of the agent: what it starts from, what it may use up, what has become of it so far."""
+"""One run of the agent: its input, its limits, and its state so far."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run may use up."""
+    """The limits of a run."""
 
     steps: int = 50
     tool_seconds: float | None = 600.0
@@ -37,7 +37,7 @@ class Limits:
     retry: RetryPolicy = field(default=RetryPolicy(attempts=4))
     """How failed model calls are tried again."""
     tokens: int | None = None
-    """What a run and its subagents may use, in and out."""
+    """Tokens that a run and its subagents may use, in and out."""
     sent_back: int = 3
     """How many times `agent_stop` may send an agent back to work."""
     depth: int = 3
@@ -58,17 +58,17 @@ class Limits:
 
 
 def new_hex() -> str:
-    """An id that nobody else has: half the cost of a UUID's."""
+    """A unique id, at half the cost of a UUID."""
     return os.urandom(16).hex()
 
 
 def nobody_minds(phase: str) -> None:
-    """Nobody wants to know what the run is doing."""
+    """Ignore the phase of a run."""
 
 
 @dataclass(slots=True)
 class AgentRun:
-    """One run: what it starts from, and what has become of it so far."""
+    """One run: its input, and its state so far."""
 
     prompt: Prompt
     ctx: HookContext
@@ -88,7 +88,7 @@ class AgentRun:
     tools: frozenset[str] | None = None
     """The tools that this agent may use; None: all."""
     instructions: str = ""
-    """What is added to the system prompt of this run alone."""
+    """Added to the system prompt of this run only."""
     missing: list[str] = field(default_factory=list[str])
     """What the app runs without, kept with the turn."""
     thinking: str | None = None
@@ -170,7 +170,7 @@ class AgentRun:
                 self.usage[name] = self.usage.get(name, 0) + number
 
     def check_budget(self) -> None:
-        """Stop a run that used up what it may use."""
+        """Stop a run that exceeded a limit."""
         allowed = self.limits.tokens
         if allowed is not None and self.tokens > allowed:
             raise LimitReached(f"the agent used {self.tokens} tokens; it may use {allowed}")

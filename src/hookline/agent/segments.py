@@ -34,7 +34,7 @@ COMPARED: Final = ("text", "reasoning", "tool_call")
 
 
 class HeldBack:
-    """The part of one answer that nobody may see yet, and the text that went out before it."""
+    """The part of one answer that is held back, and the text that was released before it."""
 
     def __init__(self, streaming: Streaming = WHOLE) -> None:
         self.released = ""
@@ -53,7 +53,7 @@ class HeldBack:
 
     @property
     def content(self) -> str:
-        """What is judged: the text that went out, and the text that is held back."""
+        """The text to judge: the released part and the held-back part."""
         return self.released + "".join(self._text)
 
     def add(self, event: StreamEvent) -> None:
@@ -64,15 +64,15 @@ class HeldBack:
             self._size += len(event.data["delta"])
 
     def pass_on(self, event: StreamEvent) -> None:
-        """Count a judged event as let go."""
+        """Count a judged event as released."""
         self.judged = True
         if event.kind == "text":
             self.released += event.data["delta"]
 
     def release(self, content: str) -> list[StreamEvent]:
-        """Let go of what a verdict left of the text, less the overlap.
+        """Release what a verdict left of the text, without the overlap, together with its reasoning.
 
-        Reasoning goes with it. Tool calls stay: they are judged with the whole answer.
+        Tool calls stay: they are judged with the whole answer.
         """
         self.judged = True
         tail = self.tail(content)
@@ -89,7 +89,7 @@ class HeldBack:
         return going
 
     def tail(self, content: str) -> str:
-        """The part of a judged text that has not gone out; what has gone out cannot be changed."""
+        """The unreleased part of a judged text; released text cannot be changed."""
         if not content.startswith(self.released):
             why = "a handler of model_result changed text that had gone out; the rest is cut off"
             raise Blocked("the model's answer", why, None)
@@ -111,7 +111,7 @@ class Released:
         self._next = 0
 
     def kept(self, stream: AsyncIterable[StreamEvent]) -> AsyncIterable[StreamEvent]:
-        """The stream of one more call; what comes through it is kept as it is now."""
+        """The stream of another call; a copy of what passes through it is kept."""
         events: list[StreamEvent] = []
         number = len(self._calls)
 
@@ -129,11 +129,11 @@ class Released:
         return made
 
     def plain(self, stream: AsyncIterable[StreamEvent]) -> AsyncIterable[StreamEvent]:
-        """The stream of the call itself if nobody has read it yet: there is nothing to compare."""
+        """The stream of the call itself if it has not been read yet: there is nothing to compare."""
         return self._unread.get(self.streams.index(stream), stream)
 
     def has_next(self, event: StreamEvent) -> bool:
-        """Whether this is what the call goes on with, or its end."""
+        """Whether the call continues with this event, or ends with it."""
         if self._compared is None:
             self._compared = next((call for call in self._calls if event in call[:1]), None)
         if event.kind not in COMPARED:

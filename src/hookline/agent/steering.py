@@ -44,7 +44,7 @@ class Steering:
         try:
             return await steered.joined
         finally:
-            if steered in self._waiting:  # whoever sent it gave up
+            if steered in self._waiting:  # its sender gave up
                 self._waiting.remove(steered)
 
     def take(self) -> list[Steered]:

@@ -1,4 +1,4 @@
-"""Asking a model for a summary: of what a compaction leaves out, or of a branch that was left."""
+"""Asks a model for a summary: of what a compaction leaves out, or of an abandoned branch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .compaction import Preparation
 
 LONGEST_RESULT = 2_000
-"""How many characters of a tool's result a summary is made from."""
+"""How many characters of a tool's result go into a summary."""
 
 _COMPACT = """\
 Below is a conversation between a user and an agent that works with tools. It has grown too long, and
@@ -74,7 +74,7 @@ def _request(
 
 
 def transcript(entries: Sequence[Entry]) -> str:
-    """The entries as text: what was said, called and returned, long results cut."""
+    """The entries as text: messages, calls and results, with long results shortened."""
     return "\n\n".join(line for line in map(_told, entries) if line)
 
 

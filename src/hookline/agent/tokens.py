@@ -1,4 +1,4 @@
-"""How much of a model's context messages and entries take up, and what they say as text."""
+"""The size of messages and entries in a model's context, and their text."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def estimate_messages(messages: Iterable[Message]) -> int:
 
 
 def context_tokens(entries: Sequence[Entry], estimate: Estimate = estimate_tokens) -> int:
-    """How many tokens the context of these entries takes: what the model counted, where it did.
+    """How many tokens the context of these entries takes, as counted by the model if possible.
 
-    The last answer's usage covers everything before it, if it was given since the last anchor; what
-    came after is estimated.
+    The last answer's usage covers everything before it, if it is newer than the last anchor; the rest
+    is estimated.
     """
     for place in range(len(entries) - 1, _since_anchor(entries) - 1, -1):
         counted = _counted(entries[place])
@@ -58,7 +58,7 @@ def _counted(entry: Entry) -> int:
 
 
 def _since_anchor(entries: Sequence[Entry]) -> int:
-    """The place of the first entry that was written after the anchor; what it kept comes before."""
+    """The position of the first entry written after the anchor; what it kept comes before."""
     if not entries or entries[0].kind != ANCHOR:
         return 0
     after = (n for n, entry in enumerate(entries) if entry.parent_id == entries[0].id)
@@ -102,7 +102,7 @@ def calls_of(entry: Entry) -> list[dict[str, Any]]:
 
 
 def content_text(content: Any) -> str:
-    """Content as text; what is not text is named."""
+    """Content as text; other content is named."""
     if isinstance(content, str):
         return content
     return "\n".join("(not text)" if text is None else text for text in _texts(content))

@@ -106,7 +106,7 @@ class TapeContext:
                 chosen.append(group)
                 room -= size
             else:
-                room = 0  # what is older than a message left out is left out too
+                room = 0  # everything older than an omitted message is omitted too
         chosen.reverse()
         return chosen
 
@@ -142,7 +142,7 @@ def _result(payload: Json) -> Json:
 
 
 def said_by(entry: Entry) -> str:
-    """What an anchor or a switch tells the model."""
+    """The text of an anchor or a switch for the model."""
     summary, state = entry.payload.get("summary"), entry.payload.get("state")
     if entry.kind == SWITCH:
         return f"Summary of another attempt, which was left:\n{summary}" if summary else ""

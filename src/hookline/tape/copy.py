@@ -17,7 +17,7 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a copy did. Every session was compared afterwards, entry by entry."""
+    """The result of a copy. Every session was compared afterwards, entry by entry."""
 
     sessions: int
     added: int
@@ -79,7 +79,7 @@ async def _first(store: TapeStore, session_id: str, count: int) -> AsyncIterator
 
 
 async def _check_leaf(source: TapeStore, target: TapeStore, session_id: str, left: int) -> None:
-    """Refuse a session of which the other store has something that this one has not."""
+    """Refuse a session of which the other store has entries that this one lacks."""
     leaf = await target.leaf(session_id)
     if leaf is None:
         return
@@ -92,7 +92,7 @@ async def _check_leaf(source: TapeStore, target: TapeStore, session_id: str, lef
 
 
 async def _copy_session(source: TapeStore, target: TapeStore, session_id: str, left: int) -> int:
-    """Append what is missing, up to an entry whose parent is not there yet; how many that were."""
+    """Append missing entries, up to one whose parent is not there yet. Returns how many."""
     leaf = await target.leaf(session_id)
     leaf_id = leaf and leaf.id
     done = 0

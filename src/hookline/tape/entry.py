@@ -23,7 +23,7 @@ EntryKind: TypeAlias = Literal[
     "tool_result",  # tool_call_id, name, content, is_error
     "turn",  # status, message_id: where a turn starts and how it ends
     "anchor",  # name, state, summary, keep_from: where context starts
-    "switch",  # entry_id, from_id, summary: the session goes on from that entry
+    "switch",  # entry_id, from_id, summary: the session continues from that entry
     "fork",  # session_id, entry_id, position: the first entry of a forked session
     "merge",  # session_id, entry_id, count: a fork's entries were copied here
     "label",  # entry_id (None takes the label away), name
@@ -138,7 +138,7 @@ def _start_again_in_child() -> None:
     _ids = _Ids()
 
 
-if hasattr(os, "register_at_fork"):  # a forked process must not go on with its parent's numbers
+if hasattr(os, "register_at_fork"):  # a forked process must not continue its parent's numbers
     os.register_at_fork(after_in_child=_start_again_in_child)
 
 

@@ -34,7 +34,7 @@ _POLICY = (
 
 
 async def html_page(store: TapeStore, session_id: str) -> str:
-    """The session with all its branches and what it was forked from; shown is the branch it is on."""
+    """The session with all its branches and its origin; the current branch is shown."""
     outline = await store.outline(session_id)
     if not outline:
         raise TapeError(f"no session {session_id!r}; `hookline tape list` shows the sessions")
@@ -114,7 +114,7 @@ def _entry(entry: Entry, tree: Tree, hidden: str) -> str:
 
 
 def _shown(entry: Entry) -> tuple[str, str, str]:
-    """How an entry is shown: its style, its head, and its body, which is escaped."""
+    """How an entry is displayed: its style, its head, and its escaped body."""
     payload = entry.payload
     if entry.kind == MESSAGE and isinstance(payload.get("message"), dict):
         message: dict[str, Any] = payload["message"]

@@ -23,7 +23,7 @@ _FIELDS = tuple(field.name for field in fields(Entry))
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did."""
+    """The result of an import."""
 
     sessions: int
     added: int
@@ -34,8 +34,8 @@ class Imported:
 async def export(store: TapeStore, session_ids: Iterable[str] | None = None) -> AsyncIterator[str]:
     """The lines of these sessions, or of all, each ending in a newline.
 
-    Sessions that they were forked from are exported with them, since their branches run through those.
-    What is appended meanwhile is left out.
+    The sessions that they were forked from are exported with them, because their branches run through
+    those. Entries appended meanwhile are left out.
     """
     counts = {info.id: info.entries for info in await store.sessions()}
     wanted = list(reversed(counts)) if session_ids is None else list(session_ids)

@@ -13,10 +13,8 @@ from .text import matches, phrases_of, text_of, words_of
 
 
 class MemoryTapeStore:
-    """A `TapeStore` in memory.
-
-    It keeps the entries as JSON, as the others do: what a caller does to a payload afterwards does not
-    reach the tape.
+    """A `TapeStore` in memory. Entries are stored as JSON, as in other stores: changing a payload
+    afterwards does not change the tape.
     """
 
     def __init__(self) -> None:

@@ -61,7 +61,7 @@ async def open_postgres(
 
 
 def postgres_of(store: TapeStore) -> PostgresStore | None:
-    """The store as PostgreSQL's, also where another stands before it; None where it is none."""
+    """The PostgreSQL store, even behind a wrapper; None if it is another kind."""
     if not hasattr(store, "database"):
         return None
     try:

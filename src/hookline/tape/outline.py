@@ -20,7 +20,7 @@ _ASSISTANT = '{"message":{"role":"assistant"'
 
 
 class OutlineEntry(NamedTuple):
-    """One entry in outline. What is not in the first characters of its payload, it does not know."""
+    """One entry in outline. It knows only the first characters of the payload."""
 
     id: str
     session_id: str
@@ -43,7 +43,7 @@ class OutlineEntry(NamedTuple):
 
     @property
     def preview(self) -> str:
-        """The start of its text in one line: what was said, the tool's name, the summary."""
+        """The start of its text in one line: the message, the tool's name, or the summary."""
         return preview_of(self.kind, opened(self.head))
 
     @property

@@ -1,4 +1,4 @@
-"""What a place for tapes must do."""
+"""The storage interface for tapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPENING: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """What a store knows of a session without reading it."""
+    """What a store knows about a session without reading it."""
 
     id: str
     created: float
@@ -25,7 +25,7 @@ class SessionInfo:
     parent: str | None
     """The session that it was forked from."""
     name: str | None = None
-    """What it was called last."""
+    """Its latest name."""
     preview: str = ""
     """The start of the user's first message, when it is among the first `OPENING` entries."""
     workspace: str | None = None
@@ -151,5 +151,5 @@ class TapeStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of files and connections. Closing twice does no harm."""
+        """Release files and connections. Closing twice does no harm."""
         ...

@@ -52,7 +52,7 @@ async def entered_store(stack: AsyncExitStack, given: Any) -> TapeStore:
 
 
 def checked_store(given: Any) -> TapeStore:
-    """What a plugin provided, as a store; one that lacks methods is refused."""
+    """A plugin's store; one that lacks methods is refused."""
     if given is None:
         return cast("TapeStore", None)  # a plugin answers without a tape
     missing = [name for name in METHODS if not callable(getattr(given, name, None))]

@@ -1,4 +1,4 @@
-"""One session's tape: what an agent writes to and reads its context from."""
+"""One session's tape: an agent writes to it and reads its context from it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Tape:
         return await self._anchor(name, state, summary, keep_from, meta)
 
     async def handoff(self, name: str, *, state: Json, summary: str | None = None) -> Entry:
-        """Append an anchor with the state that whoever goes on from here needs."""
+        """Append an anchor with the state that is needed to continue from here."""
         return await self._anchor(name, state, summary, None, {"handoff": True})
 
     async def _anchor(
@@ -106,10 +106,10 @@ class Tape:
         return await self.append(ANCHOR, payload, meta=meta)
 
     async def switch(self, entry_id: str | None, *, summary: str | None = None) -> Entry:
-        """Go on from another entry of the tree; None: from before the first, with nothing said yet.
+        """Continue from another entry of the tree; None means before the first.
 
-        `summary` tells the model of the branch left behind. The switch is an entry like any other, so
-        the session still goes on from there when it is opened again.
+        `summary` describes the abandoned branch to the model. The switch is an entry like any other,
+        so the session still continues from there when it is opened again.
         """
         if entry_id is not None:
             await self.entry(entry_id)
@@ -170,7 +170,7 @@ class Tape:
         """Copy what a fork of this session wrote on its branch to the end of this tape.
 
         The copies name their origin in `meta`. A `merge` entry ends them; a second merge takes only
-        what came after it. All in one transaction.
+        later entries. All in one transaction.
         """
         if child.leaf is None or child.session_id == self.session_id:
             raise BadEntry(f"session {child.session_id!r} is not a fork of {self.session_id!r}")
@@ -193,7 +193,7 @@ class Tape:
         return await self.store.branch(self._leaf.id) if self._leaf else []
 
     async def context_entries(self) -> list[Entry]:
-        """The branch from its last anchor on: the anchor, what it keeps, what came after it."""
+        """The branch from its last anchor: the anchor, what it keeps, and what follows it."""
         if self._leaf is None:
             return []
         entries = await self.store.branch(self._leaf.id, stop_at=_ANCHORS)
@@ -217,7 +217,7 @@ class Tape:
         return shared, (await self.store.branch(self._leaf.id, until=shared))[1:]
 
     async def pending_tool_calls(self) -> list[Entry]:
-        """The tool calls in the context that have no result: what a crash cut off."""
+        """The tool calls in the context without a result, which a crash interrupted."""
         pending: dict[str, Entry] = {}
         for entry in await self.context_entries():
             if entry.kind == TOOL_CALL:
@@ -233,7 +233,7 @@ class Tape:
         return await self.store.nearest(self._leaf.id, {kind})
 
     async def _has(self, kind: str) -> bool:
-        """Whether the session or one it was forked from has such an entry: no walk for none."""
+        """Whether the session or its origin has such an entry: saves a walk if there is none."""
         session_id = self.session_id
         while True:
             if await self.store.entries(session_id, kinds={kind}, limit=1):
@@ -244,7 +244,7 @@ class Tape:
             session_id = first[0].payload["session_id"]
 
     async def outline(self) -> list[OutlineEntry]:
-        """The session's tree in outline, with what it was forked from: see `tree.Tree`."""
+        """The outline of the session's tree, with its origin: see `tree.Tree`."""
         return await self.store.outline(self.session_id)
 
     async def name(self) -> str | None:

@@ -33,7 +33,7 @@ class Phrase:
 
 
 def text_of(payload: Any) -> str:
-    """The text in a payload: its string values, without those that are structure."""
+    """The text in a payload: its string values, without structural ones."""
     pieces: list[str] = []
     room = LONGEST_TEXT
     for piece in _strings(payload):
@@ -57,7 +57,7 @@ def _strings(payload: Any) -> Iterator[str]:
 
 
 def _prose(items: dict[str, Any]) -> list[Any]:
-    """What may be words; the data of a picture or sound is none."""
+    """A value that may contain words; image and audio data do not."""
     hidden = _NOT_PROSE | {"data"} if items.get("type") in ("image", "audio") else _NOT_PROSE
     return [value for key, value in items.items() if key not in hidden]
 
@@ -75,7 +75,7 @@ def _folded(text: str) -> str:
 
 
 def phrases_of(query: str) -> list[Phrase]:
-    """What a query asks for: each of its words, `foo-bar` being one phrase."""
+    """The terms of a query: each of its words; `foo-bar` is one phrase."""
     return [
         Phrase(words, part.endswith("*"))
         for part in query[:1000].split()

@@ -16,7 +16,7 @@ from .outline import OutlineEntry, one_line
 
 @dataclass(slots=True, eq=False)
 class Stretch:
-    """Entries that follow each other without a branch; `children` go on from the last of them."""
+    """Consecutive entries without a branch; `children` continue from the last of them."""
 
     entries: Sequence[OutlineEntry]
     parent: Stretch | None = None
@@ -85,7 +85,7 @@ class Tree:
 
 
 def _runs(outline: Sequence[OutlineEntry]) -> list[Stretch]:
-    """Cut the outline where an entry does not follow the one before, or has more than one child."""
+    """Split the outline where an entry does not follow the previous one, or has several children."""
     jumps: list[int] = []
     before: str | None = None
     for place, entry in enumerate(outline):
@@ -110,7 +110,7 @@ def _runs(outline: Sequence[OutlineEntry]) -> list[Stretch]:
 
 
 def _is_continued(run: Stretch) -> bool:
-    """Whether a run is the only one to go on from its parent: it is no branch then."""
+    """Whether a stretch is its parent's only continuation: then it is no branch."""
     return run.parent is not None and len(run.parent.children) == 1
 
 
@@ -246,5 +246,5 @@ class _Pen:
 
 
 def _tells(entry: OutlineEntry) -> bool:
-    """Whether an entry is worth a line of its own, though nobody said it."""
+    """Whether an entry deserves a line of its own although it is not a message."""
     return entry.kind in (ANCHOR, FORK) or (entry.kind == SWITCH and bool(entry.preview))

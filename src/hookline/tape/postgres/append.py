@@ -70,10 +70,10 @@ class Appending:
         """Whether it may have reached the database: from then on, it is waited for."""
 
     async def __call__(self, connection: Connection) -> None:
-        """Append all or none, unless an earlier try did that whose answer was lost.
+        """Append all or none, unless an earlier try did so and its response was lost.
 
-        The database itself decides the race with such a try that is still on its way: both have the
-        same ids, and one of them is refused.
+        The database decides the race with such a try that is still in progress: both have the same
+        ids, and one is refused.
         """
         again, self._tried, self.sending = self._tried, True, True
         try:
@@ -235,7 +235,7 @@ def _seq(placed: tuple[Any, ...]) -> int:
 
 
 def storable(name: str) -> bool:
-    """Whether the database can hold this as a name; what it cannot, it does not have."""
+    """Whether the database can store this as a name; a name that it cannot store does not exist."""
     return "\0" not in name and (name.isascii() or name.encode(errors="replace").decode() == name)
 
 

@@ -27,7 +27,7 @@ Connection: TypeAlias = AsyncConnection[TupleRow]
 
 
 class _Lost(Exception):
-    """The connection broke: what was under way may or may not have been done."""
+    """The connection broke: the statement may or may not have been executed."""
 
 
 class Database:
@@ -53,14 +53,14 @@ class Database:
         retry: RetryPolicy = RECONNECT,
     ) -> None:
         self.place = place_of(url)
-        """Where it is, without the password."""
+        """Its address, without the password."""
         self.retry = retry
         """The delays between attempts to reach it; `timeout` ends them."""
         self._schema = schema
         self._timeout = timeout
         self._statement_timeout = statement_timeout
         self.url = url
-        """Where it is, with the password: for another connection to it, and never to be shown."""
+        """Its address with the password, for another connection; never show it."""
         self._options = options_of(timeout)
         self.on_connect: list[Callable[[], None]] = []
         """Called when the pool has a new connection: after a failover it leads to another server, which
@@ -76,14 +76,14 @@ class Database:
             await self._idle.pop().close()
 
     async def connect(self) -> Connection:
-        """A connection of its own, outside the pool; what is wrong is told."""
+        """A separate connection, outside the pool; errors are explained."""
         with self.telling("open"):
             return await self._connect()
 
     async def _connect(self) -> Connection:
         connection = await AsyncConnection.connect(self.url, **self._options)
         try:
-            # These limits also free what a client held that vanished without a word.
+            # These limits also free resources of a client that vanished silently.
             await connection.execute(
                 "SELECT set_config('statement_timeout', %s, false), "
                 "set_config('idle_in_transaction_session_timeout', %s, false), "
@@ -189,7 +189,7 @@ class Database:
         return connection
 
     async def give_back(self, connection: Connection) -> None:
-        """Take back what was lent; a connection that cannot be used again is closed."""
+        """Take back a connection; an unusable one is closed."""
         try:
             idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
             if idle and not self._closed:
@@ -227,7 +227,7 @@ _UNKNOWN = "whether it was appended is not known: refresh the tape, and see"
 
 
 def options_of(timeout: float) -> dict[str, Any]:
-    """How a connection is made that waits for its server so many seconds."""
+    """The arguments of a connection that waits this many seconds for its server."""
     return {
         "autocommit": True,
         "application_name": "hookline",
@@ -248,7 +248,7 @@ def _cause(lost: _Lost) -> Exception:
 
 
 def hang_up(connection: Connection | psycopg.Connection[TupleRow]) -> None:
-    """End the connection under whoever waits for it; a cancellation would wait for the server."""
+    """Close the connection that someone waits on; a cancellation would wait for the server."""
     try:
         with socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
             line.shutdown(socket.SHUT_RDWR)

@@ -67,7 +67,7 @@ _UNREACHABLE = "cannot be reached; check that the server runs, and the host and 
 
 
 def place_of(url: str) -> str:
-    """Where a database is, without the password: what may be shown."""
+    """The address of a database without the password, safe to show."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
@@ -78,7 +78,7 @@ def place_of(url: str) -> str:
 
 
 def told(error: Exception, place: str, doing: str) -> TapeError:
-    """Say in one line what an error of the database means, and what to do."""
+    """Explain an error of the database in one line, with what to do."""
     said = " ".join(str(error).split())
     kind, advice = _MEANINGS.get(code_of(error), (TapeError, "failed; run `hookline doctor`"))
     if kind is TapeError and isinstance(error, psycopg.OperationalError):
@@ -96,5 +96,5 @@ def code_of(error: Exception) -> str:
 
 
 def is_final(error: Exception) -> bool:
-    """Whether connecting again cannot help: somebody has to do something first."""
+    """Whether reconnecting cannot help because someone has to act first."""
     return code_of(error) in ("28000", "28P01", "3D000")

@@ -1,4 +1,4 @@
-"""Full text in PostgreSQL: indexing what was appended since the last search, and finding it."""
+"""Full text in PostgreSQL: indexes entries appended since the last search, and searches them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PAGE = 100
 
 
 class WordIndex:
-    """The words of all entries, without their order: phrases are checked in what was found."""
+    """The words of all entries, without order: phrases are checked in the results."""
 
     def __init__(self, schema: str) -> None:
         self._schema = schema
@@ -59,7 +59,8 @@ class WordIndex:
             return False
         entries, characters = BATCH, LARGEST_BATCH
         async with connection.transaction():
-            # Another process may index too: one at a time, and only what is read inside counts.
+            # Another process may index too: one at a time, and only what is read inside the
+            # transaction counts.
             lock = lock_of(f"{self._schema}.words")
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock,))
             behind = await (await connection.execute(self._behind, (BATCH,))).fetchall()

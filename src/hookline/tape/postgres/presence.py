@@ -32,7 +32,7 @@ RETURN: Final = RetryPolicy(first=0.05, max=2.0)
 a free name to be that of a dead process must have seen it free for longer than the longest delay."""
 
 # The lock is shared: a process that comes back before the server has noticed that its old connection is
-# dead need not wait for that. Nobody ever takes the exclusive one.
+# dead need not wait for that. No one ever takes the exclusive one.
 _HOLD: Final = "SELECT pg_advisory_lock_shared(%s)"
 # Machines that lose their power say no goodbye: let the server find out within half a minute. A setting
 # that a server does not know is left out.
@@ -76,7 +76,7 @@ class Presence:
         return self._connection is not None
 
     async def close(self) -> None:
-        """Let go of the name. Twice does no harm."""
+        """Release the name. Calling it twice does no harm."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait([self._keeping])
@@ -84,7 +84,7 @@ class Presence:
         await self._let_go()
 
     async def _keep(self) -> None:
-        """Wait until the connection is lost, and take the name anew, for ever."""
+        """Wait until the connection is lost, and take the name again, forever."""
         failures = 0
         while True:
             if self._connection is not None:
@@ -121,7 +121,7 @@ class Presence:
 
 
 async def is_present(store: PostgresStore, name: str) -> bool:
-    """Whether somebody holds the name, on whatever machine."""
+    """Whether a process on any machine holds the name."""
 
     async def look(connection: Connection) -> bool:
         found = await connection.execute(_LOOK, (_key(store.schema, name),))
@@ -132,7 +132,7 @@ async def is_present(store: PostgresStore, name: str) -> bool:
 
 
 async def _until_lost(connection: Connection) -> None:
-    """Sleep until the connection breaks: a server has nothing to say to whoever asks nothing."""
+    """Sleep until the connection breaks: an idle connection receives nothing."""
     loop = asyncio.get_running_loop()
     while not connection.closed:
         spoke = asyncio.Event()
@@ -143,7 +143,7 @@ async def _until_lost(connection: Connection) -> None:
         finally:
             loop.remove_reader(line)
         try:
-            await connection.execute("SELECT")  # reads what came; raises where that was the end
+            await connection.execute("SELECT")  # reads what came; raises at the end
         except psycopg.Error:
             return
 

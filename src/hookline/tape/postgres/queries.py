@@ -141,7 +141,7 @@ class Queries:
         self._made = made
 
     def entries(self, *, of_kinds: bool, newest_first: bool) -> bytes:
-        """A session's entries, between two places where they are given."""
+        """A session's entries, optionally between two positions."""
         order = "DESC" if newest_first else "ASC"
         within_session = f"""
             seq BETWEEN coalesce(%(low)s::bigint, s.number * {PLACES})

@@ -32,7 +32,7 @@ _RIGHTS: Final = {
     MEMBERS: "SELECT",
     "channels": "SELECT",
 }
-"""What an admitted role may do with the tables of the tape. In other tables it may change rows."""
+"""The privileges of an admitted role on the tables of the tape. In other tables it may change rows."""
 _CHANGING: Final = "SELECT, INSERT, UPDATE, DELETE"
 
 _TABLES: Final = """
@@ -67,7 +67,7 @@ class Standing:
     members: list[str]
     """The roles that were admitted."""
     powers: list[str]
-    """What lets this role rewrite the tape; nothing where it can only append."""
+    """Why this role could rewrite the tape; nothing if it can only append."""
 
     @property
     def summary(self) -> str:
@@ -102,9 +102,9 @@ async def standing_of(connection: Connection, schema: str) -> Standing:
 
 
 async def secure(connection: Connection, schema: str) -> None:
-    """Turn row security on for every table, and give the admitted roles what they need.
+    """Enable row security for every table, and grant the admitted roles their privileges.
 
-    Run after every migration, by the owner: a new table is closed until this ran.
+    The owner runs it after every migration: a new table is closed until then.
     """
     tables = await (await connection.execute(_TABLES, (schema,))).fetchall()
     members = await members_of(connection, schema)
@@ -116,13 +116,13 @@ async def secure(connection: Connection, schema: str) -> None:
 
 
 async def members_of(connection: Connection, schema: str) -> list[str]:
-    """The roles that may use this schema, beside its owner."""
+    """The roles that may use this schema, besides its owner."""
     rows = await (await connection.execute(within(_MEMBERS, schema))).fetchall()
     return [name for (name,) in rows]
 
 
 async def admit(connection: Connection, schema: str, role: str) -> None:
-    """Let a role append to the tape, and use the tables beside it."""
+    """Let a role append to the tape, and use the tables next to it."""
     found = await (await connection.execute(_ROLE, (role, schema))).fetchone()
     if found is None:
         raise TapeDenied(

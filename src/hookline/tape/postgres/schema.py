@@ -16,7 +16,7 @@ from .roles import secure
 from .tables import GUARD, TABLES, within
 
 TAPE: Final = "tape"
-"""The part of a schema that the tape is; others may have tables beside it, with their own versions."""
+"""The tape's part of a schema. Other parts may have tables next to it, with their own versions."""
 
 MIGRATIONS: Final[list[str]] = [TABLES + GUARD]
 """What leads from each version of the tape's tables to the next. Never change one that was released."""
@@ -50,7 +50,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """How far the tables of one part are: 0 where there are none."""
+    """The version of one part's tables; 0 if there are none."""
 
     present: int
     known: int
@@ -132,9 +132,9 @@ async def check_writable(connection: Connection, place: str) -> None:
 async def migrate(
     connection: Connection, schema: str, part: str = TAPE, steps: Sequence[str] = MIGRATIONS
 ) -> Version:
-    """Bring a part to the present version, all or nothing; the version that it had before.
+    """Migrate a part to the current version atomically. Returns its previous version.
 
-    A step is SQL in which `{schema}` stands for the schema. Others who migrate wait meanwhile.
+    A step is SQL in which `{schema}` stands for the schema. Concurrent migrations wait.
     """
     async with connection.transaction():
         await connection.execute("SET LOCAL statement_timeout = 0")  # a long tape takes its time
@@ -144,7 +144,7 @@ async def migrate(
             return before
         await _check_may_create(connection, schema, part)
         present = await connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", (schema,))
-        if not present.rowcount:  # whoever may only use a schema need not be allowed to make one
+        if not present.rowcount:  # a role that may only use a schema need not be allowed to create one
             await connection.execute(within("CREATE SCHEMA {schema}", schema))
         await connection.execute(within(_VERSIONS, schema))
         for step in steps[before.present :]:
@@ -162,7 +162,7 @@ async def migrate(
 
 
 async def _check_may_create(connection: Connection, schema: str, part: str) -> None:
-    """Refuse to go on as a role that may only use the tables."""
+    """Raise if the role may only use the tables."""
     found = await connection.execute(_MAY_CREATE, {"schema": schema})
     (may,) = await found.fetchone() or (False,)
     if not may:

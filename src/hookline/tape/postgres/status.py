@@ -14,7 +14,7 @@ from .tables import BROKEN, within
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is known of a schema without changing anything."""
+    """The state of a schema, found without changing anything."""
 
     place: str
     server: str
@@ -26,7 +26,7 @@ class Status:
     entries: int
     """As the server estimates: counting a million takes its time."""
     standing: Standing | None
-    """What the connecting role may do; None where there are no tables."""
+    """The privileges of the connecting role; None if there are no tables."""
 
     @property
     def advice(self) -> str:
@@ -62,7 +62,7 @@ async def status_of(url: str, schema: str) -> Status:
 
 
 async def parts_of(url: str, schema: str, parts: Mapping[str, Sequence[str]]) -> dict[str, Version]:
-    """The versions of tables beside the tape's, of which the steps are given; nothing is changed."""
+    """The versions of tables next to the tape's, given their migrations; nothing is changed."""
     check_name(schema)
     async with private(Database(url)) as connection:
         return {

@@ -35,7 +35,7 @@ class PostgresStore:
 
     def __init__(self, database: Database, schema: str, channel_key: str) -> None:
         self.database = database
-        """The pool, which other parts that keep their tables beside the tape may use too."""
+        """The pool, which other parts with tables next to the tape may use too."""
         self.schema = schema
         self.channel_key = channel_key
         """Part of the name of every notice of this schema, which other homes cannot read."""
@@ -86,7 +86,7 @@ class PostgresStore:
         return f"{self.database.place} schema {self.schema}"
 
     def connection(self, doing: str = "use") -> AbstractAsyncContextManager[Connection]:
-        """A connection of the pool, for tables beside the tape's; `doing` is told in errors."""
+        """A connection of the pool, for tables next to the tape's; `doing` appears in errors."""
         self._check_open()
         return self.database.connection(doing)
 
@@ -100,7 +100,7 @@ class PostgresStore:
         if not rows and not expected:
             return
         appending = Appending(self._appender, rows, expected)
-        # A task of its own: once it is on its way, whoever appends must know what became of it.
+        # A separate task: once it is running, the caller must learn its outcome.
         task = asyncio.ensure_future(self.database.run("append to", appending, sure=False))
         try:
             await asyncio.shield(task)
@@ -270,7 +270,7 @@ class PostgresStore:
     # --- How a call is made ---
 
     async def _catch_up(self) -> bool:
-        """Index what was appended since the last search; False where that cannot be written."""
+        """Index entries appended since the last search. Returns False if that cannot be written."""
         try:
             while await self._run("index", self._index.catch_up):
                 pass
@@ -318,7 +318,7 @@ class PostgresStore:
         return (rows[0][0] * PLACES, rows[0][0] * PLACES + PLACES - 1) if rows else None
 
     async def _seq(self, entry_id: str, session_id: str | None = None) -> int:
-        """The place of an entry, which must be of the session where one is given."""
+        """The position of an entry, which must belong to the session if one is given."""
         rows = await self._fetch(self._queries.seq, (entry_id,)) if self._may_have(entry_id) else []
         if not rows:
             raise UnknownEntry(entry_id)
@@ -338,7 +338,7 @@ class PostgresStore:
 
 @asynccontextmanager
 async def private(database: Database) -> AsyncGenerator[Connection]:
-    """A connection outside the pool, closed afterwards; errors of the database are told."""
+    """A connection outside the pool, closed afterwards; database errors are explained."""
     connection = await database.connect()
     try:
         with database.telling("open"):
@@ -348,7 +348,7 @@ async def private(database: Database) -> AsyncGenerator[Connection]:
 
 
 async def _prepare(connection: Connection, schema: str, place: str, *, allowed: bool) -> Version:
-    """Make new tables, bring older ones up to date where that is allowed, refuse others."""
+    """Create missing tables, migrate older ones if that is allowed, refuse others."""
     version = await version_of(connection, schema)
     if version.present == 0 or (allowed and version.present < version.known):
         await migrate(connection, schema)

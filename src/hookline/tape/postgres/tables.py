@@ -119,6 +119,6 @@ BROKEN: Final = f"""
 
 @lru_cache(maxsize=1024)
 def within(statement: str, schema: str) -> bytes:
-    """A statement with the schema in its place, as it is sent: composing takes as long as sending."""
+    """A statement with the schema filled in; cached, because composing takes as long as sending."""
     composed = sql.SQL(statement).format(schema=sql.Identifier(schema))  # pyright: ignore[reportArgumentType]
     return composed.as_bytes()

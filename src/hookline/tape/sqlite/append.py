@@ -52,7 +52,7 @@ class Appender:
         return None
 
     def forget(self) -> None:
-        """Forget the leaves: what was appended last was taken back."""
+        """Forget the leaves: the last append was rolled back."""
         self._leaves.clear()
 
     def _append_slowly(

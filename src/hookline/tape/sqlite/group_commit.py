@@ -78,7 +78,7 @@ class Writers:
         group = self._group
         if group is None or group.loop is not loop:
             group = self._group = _Group(loop)
-            # A task of its own: whoever waits may be cancelled, which must not hurt the others.
+            # A separate task: cancelling one waiter must not affect the others.
             group.task = loop.create_task(self._write(group), name="tape")
         waiting = _Waiting(rows, expect, loop.create_future())
         group.waiting.append(waiting)
@@ -87,7 +87,7 @@ class Writers:
         except asyncio.CancelledError as cancelled:
             if waiting.done.cancelled():  # then it will be passed over
                 raise
-            cancel_later(cancelled)  # it was written, and whoever appended must know
+            cancel_later(cancelled)  # it was written, and the caller must know
         if waiting.error is not None:
             raise waiting.error
 
@@ -121,7 +121,7 @@ class Writers:
             raise
 
     def _append_one(self, db: sqlite3.Connection, each: _Waiting) -> None:
-        """Append for one of them; what is wrong with it is told to it alone."""
+        """Append for one of them; its error concerns it alone."""
         each.error = None
         try:
             self._appender.append(db, each.rows, each.expect)

@@ -1,4 +1,4 @@
-"""Full text in SQLite: indexing what was appended since the last search, and finding it."""
+"""Full text in SQLite: indexes entries appended since the last search, and searches them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def catch_up(db: sqlite3.Connection) -> bool:
     if db.execute(_BEHIND + " LIMIT 1").fetchone() is None:
         return False
     entries, characters = BATCH, LARGEST_BATCH
-    with transaction(db):  # another process may index too: only what is read inside counts
+    with transaction(
+        db
+    ):  # another process may index too: only what is read inside the transaction counts
         for session, start in db.execute(_BEHIND + f" LIMIT {BATCH}").fetchall():
             done = start
             for seq, time, payload in db.execute(_NEW, (start, (session + 1) * PLACES - 1)):

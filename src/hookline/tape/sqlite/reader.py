@@ -82,7 +82,7 @@ class TapeReader:
     def calls(self, session_id: str, *, usage: bool = False) -> Iterator[CallRow]:
         """A session's turns, the calls that ran, and the results of those that did not.
 
-        With `usage`, its messages too, with their meta alone.
+        With `usage`, its messages too, with only their meta.
         """
         return self._rows(_CALLS_AND_USAGE if usage else _CALLS, session_id)
 

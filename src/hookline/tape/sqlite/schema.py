@@ -52,9 +52,7 @@ def _version_1(db: sqlite3.Connection) -> None:
         "CREATE INDEX entries_marks ON entries (kind) "
         "WHERE kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'model')"
     )
-    # Full text is indexed when somebody searches, for each session up to a place: an append pays
-    # nothing for it. `words` keeps no copy of the text; its row numbers grow with time, so that the
-    # newest are found first, and `texts` says which entries they are.
+    # Full text is indexed on search, for each session up to a position: an append pays
     db.execute("CREATE VIRTUAL TABLE words USING fts5 (text, content='', columnsize=0)")
     db.execute("CREATE TABLE texts (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL)")
     db.execute("CREATE TABLE indexed (session INTEGER PRIMARY KEY, next INTEGER NOT NULL)")
@@ -72,7 +70,7 @@ def _version_2(db: sqlite3.Connection) -> None:
 
 
 def _version_3(db: sqlite3.Connection) -> None:
-    # Messages that were accepted. Only those that are not done with have an owner and a text.
+    # Accepted messages. Only unsettled ones have an owner and a text.
     db.execute(
         """
         CREATE TABLE inbox (
@@ -105,7 +103,7 @@ def connect(path: str, synchronous: str, patience: float) -> sqlite3.Connection:
     """Open the file, make it when it is new, and bring it to the present version."""
     with telling(path, "open"):
         if path != ":memory:":
-            with suppress(OSError):  # SQLite says better what is wrong with the path
+            with suppress(OSError):  # SQLite explains better what is wrong with the path
                 private_file(path)
         db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
@@ -113,9 +111,9 @@ def connect(path: str, synchronous: str, patience: float) -> sqlite3.Connection:
             _check(db, path)
             _write_ahead(db, patience)
             db.execute(f"PRAGMA synchronous = {synchronous}")
-            db.execute("PRAGMA secure_delete = ON")  # a message that is done with leaves no copy behind
+            db.execute("PRAGMA secure_delete = ON")  # a settled message leaves no copy behind
             _migrate(db)
-            db.execute("PRAGMA busy_timeout = 0")  # from here on, waiting is done without blocking
+            db.execute("PRAGMA busy_timeout = 0")  # from here on, waiting does not block
     except BaseException:
         db.close()
         raise
@@ -217,7 +215,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def told(error: sqlite3.Error, path: str, doing: str) -> TapeError:
-    """Say in one line what an error of the database means, and what to do."""
+    """Explain an error of the database in one line, with what to do."""
     if "closed database" in str(error):
         return TapeClosed()
     kind, advice = _MEANINGS.get(meaning_of(error), (TapeError, "failed; run `hookline doctor`"))
@@ -227,7 +225,7 @@ def told(error: sqlite3.Error, path: str, doing: str) -> TapeError:
 def meaning_of(error: Exception) -> int:
     """The code of an error of SQLite, without the extended part."""
     code = getattr(error, "sqlite_errorcode", 0)
-    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # the file beside it that processes share has no room
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:  # there is no room for the file that processes share
         return sqlite3.SQLITE_FULL
     return code & 0xFF
 

@@ -284,7 +284,7 @@ class SQLiteStore:
             self._db.close()
 
     async def using(self, doing: str, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something else with the file, such as keeping a table beside the tape's own."""
+        """Do something else with the file, such as keeping a table next to the tape's own."""
         return await self._run(doing, action)
 
     # --- How a call is made ---

@@ -27,6 +27,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with tests that are slow go first: one that starts last would keep a worker alone."""
+    moving = [item.nodeid for item in items if " at 0x" in item.nodeid]
+    assert not moving, f"the names of these tests differ between processes: {moving[:3]}"
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

@@ -85,7 +85,7 @@ class TestModels:
             (["mine"], "register_models gives ModelProvider, not 'mine'"),
             ("mine", "which takes list"),
         ],
-        ids=str,
+        ids=["taken", "incomplete", "a colon", "no function", "a name", "no list"],
     )
     async def test_a_plugin_with_a_wrong_provider_stops_the_start(self, tmp_path, given, wrong, told):
         app = fresh(tmp_path, models=given)

@@ -17,6 +17,11 @@ class TelegramPlugin:
 
 def make_channel(gateway: GatewayServices) -> GatewayChannel:
     """The channel for a gateway."""
-    from .channel import TelegramChannel
+    try:
+        from .channel import TelegramChannel
+    except ModuleNotFoundError as error:
+        if error.name != "telegram":
+            raise
+        raise ImportError("python-telegram-bot; pip install 'hookline[telegram]'") from None
 
     return TelegramChannel(gateway)

@@ -59,6 +59,7 @@ def test_every_field_of_the_catalogue_is_there():
     assert set(PackSpec.model_fields) == {"id", "version", "manifest_path"}
     assert set(PluginManifest.model_fields) == {
         "name", "version", "api_version", "namespaces", "provides", "requires", "required", "order",
+        "settings",
     }  # fmt: skip
 
 

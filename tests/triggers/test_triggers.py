@@ -351,7 +351,7 @@ async def test_another_process_does_not_take_over_what_a_living_one_has(app, scr
             '[triggers.a]\ntype = "queue"\nbroker = "redis://x"\n',
             "triggers.a.broker: must be an address",
         ),
-        ('triggers = "no"\n', "triggers must be a table"),
+        ('triggers = "no"\n', "must be a table, such as [triggers]"),
     ],
 )
 def test_a_wrong_section_is_refused_by_name(app, settings, text, says):

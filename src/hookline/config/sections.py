@@ -46,7 +46,10 @@ def check_top(values: Mapping[str, Any], layers: Sequence[Layer], declared: Iter
         elif (
             owner is None or owner.origin != "environment"
         ):  # the variable may belong to another program
-            raise ConfigError(f"{place}unknown setting {name!r}{suggestion(name, names)}")
+            raise ConfigError(
+                f"{place}unknown setting {name!r}{suggestion(name, names)}; a plugin's section must be "
+                f"a table, such as [{name}]"
+            )
 
 
 def _check_scalar(name: str, value: Any, place: str) -> None:

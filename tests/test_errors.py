@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,3 +142,14 @@ def test_a_turn_that_raises_exits_with_the_code_of_the_error(
 ) -> None:
     assert run.tell(error, as_json=False) == code
     assert str(error) in capsys.readouterr().err
+
+
+def test_every_class_name_is_defined_once():
+    names = Counter(
+        node.name
+        for path in SOURCE.rglob("*.py")
+        if "examples" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []

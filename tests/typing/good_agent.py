@@ -16,7 +16,7 @@ from hookline.events import (
     ToolCallEventResult,
     ToolResultEvent,
 )
-from hookline.runtime.run_record import Result
+from hookline.runtime.run_record import RunResult
 from hookline.tape.memory import MemoryTapeStore
 from hookline.types import ImagePart, TextPart
 
@@ -103,7 +103,7 @@ ended.off()
 
 async def main() -> None:
     result = await agent.run([TextPart("what is this?"), ImagePart(b"")], session="garden")
-    assert_type(result, Result[str])
+    assert_type(result, RunResult[str])
     print(result.text, result.messages, result.usage, result.session, result.why())
     print([(call.name, call.arguments, call.is_error) for call in result.tool_calls])
     print([(decision.by, decision.reason) for decision in result.decisions])

@@ -42,7 +42,7 @@ from .agent_setup import embed, one_app, run_command, settle
 from .agent_stream import AgentStream
 from .embedded import EmbeddedApp
 from .parent import Parent
-from .run_record import Result, RunRecord, current_record, note_gates, recording, tool_calls_of
+from .run_record import RunRecord, RunResult, current_record, note_gates, recording, tool_calls_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,14 +186,14 @@ class Agent(Generic[T]):
 
     # --- running --------------------------------------------------------------------------------
 
-    async def run(self, prompt: str | Sequence[Part], *, session: str | None = None) -> Result[T]:
+    async def run(self, prompt: str | Sequence[Part], *, session: str | None = None) -> RunResult[T]:
         """Run the agent on a prompt and return its result.
 
         `session` names the conversation to continue or start; without it the run is a new one.
         """
         return await self._run(prompt, session, NOWHERE)
 
-    def run_sync(self, prompt: str | Sequence[Part], *, session: str | None = None) -> Result[T]:
+    def run_sync(self, prompt: str | Sequence[Part], *, session: str | None = None) -> RunResult[T]:
         """Run the agent from synchronous code, also where an event loop runs, as in a notebook."""
         loop = background()
         if threading.current_thread() is loop.thread or self._is_running_here():
@@ -225,7 +225,7 @@ class Agent(Generic[T]):
 
     async def _run(
         self, prompt: str | Sequence[Part], session: str | None, channel: Channel
-    ) -> Result[T]:
+    ) -> RunResult[T]:
         if not isinstance(prompt, str) and isinstance(prompt, Mapping | bytes):
             raise AgentUsage(f"a prompt is text or a list of parts, not {type(prompt).__name__}")
         parent = Parent.current()
@@ -246,7 +246,7 @@ class Agent(Generic[T]):
             parent.count(result.usage)
         return result
 
-    def _result(self, turn: TurnResult, record: RunRecord, prompt: Any) -> Result[T]:
+    def _result(self, turn: TurnResult, record: RunRecord, prompt: Any) -> RunResult[T]:
         if turn.outcome in ("blocked", "rejected", "dropped"):
             by = next((d.by for d in record.decisions if d.decision == "deny"), None)
             raise Blocked("the prompt", turn.stopped, by)
@@ -259,7 +259,7 @@ class Agent(Generic[T]):
         else:
             messages, usage = [{"role": "user", "content": prompt}], {}
             messages.append({"role": "assistant", "content": text})
-        return Result(
+        return RunResult(
             text,
             cast("T", output),
             turn.session_id,

@@ -12,7 +12,7 @@ from hookline.types import Part, StreamEvent
 
 if TYPE_CHECKING:
     from .agent import Agent
-    from .run_record import Result
+    from .run_record import RunResult
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class AgentStream(Generic[T]):
 
     def __init__(self, agent: Agent[T], prompt: str | Sequence[Part], session: str | None) -> None:
         self._agent, self._prompt, self._session = agent, prompt, session
-        self._task: asyncio.Task[Result[T]] | None = None
+        self._task: asyncio.Task[RunResult[T]] | None = None
 
     async def __aenter__(self) -> AgentStream[T]:
         from hookline.agent.feed import Feed
@@ -60,12 +60,12 @@ class AgentStream(Generic[T]):
                     last = found
                     yield found
 
-    async def result(self) -> Result[T]:
+    async def result(self) -> RunResult[T]:
         """Wait for the end of the run and return its result."""
         return await self._running
 
     @property
-    def _running(self) -> asyncio.Task[Result[T]]:
+    def _running(self) -> asyncio.Task[RunResult[T]]:
         if self._task is None:
             raise AgentUsage("a stream is read inside `async with agent.stream(...) as stream:`")
         return self._task

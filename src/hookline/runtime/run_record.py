@@ -1,4 +1,4 @@
-"""What a run of an agent leaves behind: the record that is filled while it runs, and `Result`."""
+"""What a run of an agent leaves behind: the record that is filled while it runs, and `RunResult`."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def note_gates(hooks: Hooks) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Result(Generic[T]):
+class RunResult(Generic[T]):
     """The outcome of one run of an agent."""
 
     text: str

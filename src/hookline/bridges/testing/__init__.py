@@ -7,7 +7,7 @@ runs it on a prompt. Every scenario is carried, or the bridge refuses its hooks 
 """
 
 from .host import Host, HostRun
-from .scenarios import SCENARIOS, Bench, Outcome
+from .scenarios import SCENARIOS, Bench, ScenarioOutcome
 from .server import ScriptedServer
 from .suite import Verdicts, check, matrix
 
@@ -16,7 +16,7 @@ __all__ = [
     "Bench",
     "Host",
     "HostRun",
-    "Outcome",
+    "ScenarioOutcome",
     "ScriptedServer",
     "Verdicts",
     "check",

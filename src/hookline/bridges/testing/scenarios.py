@@ -23,7 +23,7 @@ LIST: Final = [("shell", {"command": "ls"})]
 
 
 @dataclass(slots=True)
-class Outcome:
+class ScenarioOutcome:
     """What came of one run."""
 
     text: str | None
@@ -55,7 +55,7 @@ class Bench:
 
     def run(
         self, answers: Sequence[Any] = (REMOVE, "Done."), prompt: str = PROMPT, **options: Any
-    ) -> Outcome:
+    ) -> ScenarioOutcome:
         """Run an agent whose model gives these answers."""
         ran: list[str] = []
 
@@ -74,11 +74,11 @@ class Bench:
         with ScriptedServer(answers) as server:
             try:
                 asked = HostRun(server.url, self.hooks, prompt, [shell], options)
-                return Outcome(self.host.run(asked), None, ran, server)
+                return ScenarioOutcome(self.host.run(asked), None, ran, server)
             except BridgeError:
                 raise
             except Exception as error:
-                return Outcome(None, error, ran, server)
+                return ScenarioOutcome(None, error, ran, server)
 
 
 Scenario = Callable[[Bench], None]

@@ -11,6 +11,7 @@ export class Conversation {
     this.log = byId("log");
     this.turns = byId("turns");
     this.latest = byId("latest");
+    this.top = 0;
     this.following = true;
     this.clear();
     this.log.addEventListener("scroll", () => this.#scrolled(), { passive: true });
@@ -134,10 +135,16 @@ export class Conversation {
 
   #jump() {
     this.log.scrollTop = this.log.scrollHeight;
+    this.top = this.log.scrollTop;
   }
 
+  // Only a person scrolls up. What is added below, or a card that takes room, leaves the top where it is.
   #scrolled() {
-    this.following = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < NEAR;
+    const left = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight;
+    const isUp = this.log.scrollTop < this.top;
+    this.top = this.log.scrollTop;
+    if (left < NEAR) this.following = true;
+    else if (isUp) this.following = false;
     this.latest.hidden = this.following;
   }
 }

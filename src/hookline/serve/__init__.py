@@ -8,11 +8,18 @@ A `GatewayChannel` brings messages in and takes answers out; `hookline gateway` 
 and serves those that lie on HTTP. It needs the extra `hookline[gateway]`.
 """
 
+from typing import TYPE_CHECKING
+
 from hookline.errors import GatewayStopping
 from hookline.runtime.gateway_channel import GatewayChannel, Handle
+from hookline.system.lazy_names import lazy_names
 
-from .gateway import Gateway
-from .settings import GatewaySettings
+if TYPE_CHECKING:
+    from .gateway import Gateway
+    from .settings import GatewaySettings
+else:
+    # The plugin `gateway` is loaded without the extra, too.
+    __getattr__ = lazy_names(__name__, "settings gateway")
 
 __all__ = [
     "Gateway",

@@ -165,7 +165,7 @@ def a_result_of_the_wrong_type_denies(bench: Bench) -> None:
 
 
 @scenario
-def a_call_is_asked_about_and_nobody_is_there(bench: Bench) -> None:
+def a_call_is_asked_about_and_no_one_is_there(bench: Bench) -> None:
     """A question without an answer is a deny."""
     bench.hooks.on.tool_call(lambda event: event.ask("really?"))
     bench.run().denied("really?")

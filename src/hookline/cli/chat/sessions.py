@@ -70,7 +70,7 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
     async def handoff(ctx: HookContext, said: str) -> str:
         name, _, summary = said.partition(":")
         if not name.strip():
-            raise BadInput("name it: /handoff NAME: what whoever goes on needs to know")
+            raise BadInput("name and summary are missing: /handoff NAME: SUMMARY")
         await app.sessions.handoff(chat.session_id, name.strip(), summary=summary.strip() or None)
         return f"handed off: {name.strip()}. The context starts anew"
 
@@ -102,7 +102,7 @@ def branch_commands(chat: Chat) -> list[SlashCommand]:
         SlashCommand("switch", "Go to another session: /switch ID.", resume),
         SlashCommand("fork", "Branch off here, or at a point of the tree: /fork [N [before]].", fork),
         SlashCommand("tree", "Draw the session's tree; go back: /tree N [summary].", tree),
-        SlashCommand("handoff", "Start the context anew: /handoff NAME: SUMMARY.", handoff),
+        SlashCommand("handoff", "Start a new context: /handoff NAME: SUMMARY.", handoff),
         SlashCommand("label", "Name this point, or another: /label NAME [N].", label),
         SlashCommand("name", "Name the session: /name NAME.", name),
         SlashCommand("export", "Write the session as HTML or JSON Lines: /export FILE.", export),

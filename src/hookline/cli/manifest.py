@@ -1,4 +1,4 @@
-"""What is known of the plugin `cli` before it is imported."""
+"""The manifest of the plugin `cli`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "cli",

@@ -20,9 +20,9 @@ Refused = list[tuple["Candidate", PluginError]]
 def arranged(
     found: Iterable[Candidate], present: Iterable[str] = ()
 ) -> tuple[list[Candidate], Refused]:
-    """Plugins after their requirements, then by place, then by name; and those left over.
+    """Order plugins after their requirements, then by place, then by name; also return the rest.
 
-    Those that come with Hookline are first. `present` are the plugins that are already loaded.
+    Hookline's own plugins come first. `present` are the plugins already loaded.
     """
     waiting = {candidate.name: candidate for candidate in found}
     there = set(present)

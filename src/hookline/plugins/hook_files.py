@@ -45,7 +45,7 @@ class HookFolder:
 
 @dataclass(eq=False)
 class HookFile:
-    """A loaded file, and what it attaches."""
+    """A loaded file and the handlers it attaches."""
 
     name: str
     """Its folder's label and its own name: `project/tidy.py`."""
@@ -275,7 +275,7 @@ def providing(tools: list[Any], hooks: Hooks, name: str, seq: int) -> Implementa
 
 
 def refuse_exclusive(file: HookFile) -> None:
-    """Refuse two hooks of which a plugin may have one."""
+    """Refuse two exclusive hooks in one plugin."""
     present = {impl.spec.name for impl in file.implementations}
     for impl in file.implementations:
         for other in present.intersection(impl.spec.excludes):

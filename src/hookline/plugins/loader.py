@@ -80,7 +80,7 @@ class Plugins(Registrations):
         self._without = without
         self._declare = declare
         self._refused: set[str] = set()
-        """Those that the lock file refused."""
+        """The plugins that the lock file refused."""
         self.disabled: frozenset[str] = frozenset()
         self._shipped: list[str] = []
         self._found: dict[str, Candidate] = {}
@@ -96,7 +96,7 @@ class Plugins(Registrations):
         """Whether installed packages were looked for, and not yet compared with the lock file."""
         self._put_off = False
         self._unread = False
-        """The settings could not be read, so that nobody was loaded yet."""
+        """The settings could not be read, so no plugin was loaded yet."""
         self.gone: dict[str, str] = {}
         """Required plugins that are not installed any more, each with the package that had it."""
 
@@ -128,7 +128,7 @@ class Plugins(Registrations):
             self._unread = True
             self._load_early([c for c in found if c.own])
             return
-        refused = refused or {}  # whoever reads the settings next says what is wrong with them
+        refused = refused or {}  # the next reader of the settings reports the error
         self._refused = set(refused)
         without = self._without()
         for name, error in wrong:
@@ -148,7 +148,7 @@ class Plugins(Registrations):
             self._load_all(usable)
 
     def _own_entries(self) -> list[EntryPoint]:
-        """The entry points of Hookline itself, without those whose files were removed."""
+        """Hookline's own entry points, without those whose files were removed."""
         own = own_entries()
         if not own:
             raise PluginError(
@@ -176,7 +176,7 @@ class Plugins(Registrations):
         return refused
 
     def finish(self) -> None:
-        """Load what was put off; nothing where everything is there."""
+        """Load the deferred plugins; nothing if all are loaded."""
         if self._unread:
             self._unread = False
             self.load(packages=self._looked)
@@ -229,7 +229,7 @@ class Plugins(Registrations):
         return ", disabled" if candidate.name in self.disabled else ""
 
     def _load_early(self, usable: list[Candidate]) -> None:
-        """The plugins that may have commands, and those that they require."""
+        """The plugins that may have commands, and their requirements."""
         fitting = {c.name: c for c in usable if c.in_order}
         wanted: dict[str, Candidate] = {}
         pending = [c for c in fitting.values() if c.has_cli]
@@ -243,7 +243,7 @@ class Plugins(Registrations):
                 self._load(candidate)
 
     def _load_all(self, usable: list[Candidate]) -> None:
-        """Every plugin, in its place: one that is there already is put where it belongs."""
+        """Every plugin, in order; one that is already loaded moves to its place."""
         ordered = self._arrange([c for c in usable if c.name not in self._out and self._fits(c)])
         for order, names in tied(ordered):
             self.warn(
@@ -260,7 +260,7 @@ class Plugins(Registrations):
                 self._place(candidate)
 
     def _place(self, candidate: Candidate) -> None:
-        """Put a plugin that was loaded early behind those that come before it."""
+        """Move a plugin that was loaded early behind its predecessors."""
         self.hooks.remove(candidate.name)
         try:
             self.hooks.add(self._loaded[candidate.name], name=candidate.name)
@@ -279,7 +279,7 @@ class Plugins(Registrations):
         return True
 
     def _arrange(self, usable: list[Candidate]) -> list[Candidate]:
-        """The plugins in order, without those whose requirements or namespaces cannot be met."""
+        """The plugins in order, without those whose requirements or namespaces conflict."""
         while True:
             ordered, refused = arranged(usable, self._shipped)
             self.owners, clashing = owners(ordered)

@@ -113,7 +113,7 @@ class PluginLock:
         self.unpinned = unpinned
         """Plugins that their developers change all the time, and that nothing is checked of."""
         self.news: list[str] = []
-        """What was pinned because it is new."""
+        """The plugins that were pinned because they are new."""
 
     # --- at every start -----------------------------------------------------------------------
 

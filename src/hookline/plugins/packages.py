@@ -57,16 +57,16 @@ class EntryPoint:
 
     @property
     def attributes(self) -> list[str]:
-        """What it names within the module; nothing where it is the module itself."""
+        """The attribute within the module; empty for the module itself."""
         path = self.value.partition(":")[2].strip()
         return path.split(".") if path else []
 
     def load(self) -> Any:
-        """Import the module and give what is named in it."""
+        """Import the module and return the named attribute."""
         return self.named_in(import_module(self.module))
 
     def named_in(self, value: Any) -> Any:
-        """What it names within a module."""
+        """The attribute within a module."""
         for attribute in self.attributes:
             value = getattr(value, attribute)
         return value
@@ -120,7 +120,7 @@ def entries() -> list[EntryPoint]:
 
 
 def names_in(folder: str) -> list[str]:
-    """The names in a folder; none where there is no such folder, as in a zipped library."""
+    """The names in a folder; empty if there is none, as in a zipped library."""
     try:
         return os.listdir(folder)  # noqa: PTH208  (half the time of a Path, at every start)
     except OSError:
@@ -128,7 +128,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def declared_in(path: str) -> str:
-    """What a distribution declares; nothing where it has no such file."""
+    """A distribution's entry points; empty if it has no such file."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             return file.read().decode("utf-8", "replace")
@@ -156,9 +156,9 @@ def parsed(
 
 
 def made(value: Any, app: Any) -> object:
-    """An entry point's plugin: an object or module as it is, a class or factory called.
+    """The plugin of an entry point: an object or module as it is, a class or factory called.
 
-    A class or factory is given the app where it takes an argument.
+    A class or factory gets the app if it takes an argument.
     """
     if not (inspect.isclass(value) or inspect.isroutine(value)):
         return value

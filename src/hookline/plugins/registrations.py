@@ -1,7 +1,7 @@
-"""Registrations: what plugins bring, and what becomes of a plugin that fails.
+"""The registrations of plugins, and the removal of a plugin that fails.
 
-A plugin that fails, at whatever stage, is taken out whole: its hooks, the handlers it attached, the
-hooks it declared, its tools, skills, stores, packs and commands. The others go on.
+A plugin that fails at any stage is removed whole: its hooks, the handlers it attached, the hooks it
+declared, its tools, skills, stores, packs and commands. The others continue.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Registrations:
         """The plugin that each namespace belongs to."""
         self._tools: dict[str, set[str]] = {}
         self._undo: dict[str, list[Callable[[], object]]] = {}
-        """What takes away what a plugin brought."""
+        """Removes a plugin's registrations."""
 
     # --- failures -----------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ class Registrations:
         self._undo.setdefault(plugin, []).append(undo)
 
     def leave_out(self, plugin: str, stage: str, error: BaseException) -> None:
-        """Take a plugin out, with all that it brought, and tell of it."""
+        """Remove a plugin with all its registrations, and report it."""
         self.take_out(plugin)
         self.failed(plugin, stage, error)
 
@@ -68,12 +68,12 @@ class Registrations:
             undo()
 
     def forget_failures(self, plugins: Iterable[str]) -> None:
-        """Take back what was told of some plugins, because they are loaded again."""
+        """Withdraw the reports about some plugins, because they are loaded again."""
         gone = set(plugins)
         self.failures[:] = [failure for failure in self.failures if failure.plugin not in gone]
 
     def failed(self, plugin: str, stage: str, error: BaseException, *, left_out: bool = True) -> None:
-        """Tell of a plugin's failure; `left_out` unless everything of it still takes part."""
+        """Report a plugin's failure; `left_out` unless all of it still takes part."""
         if isinstance(error, HooklineError) and error.plugin is None:
             error.plugin = plugin
         failure = PluginFailure(plugin, stage, error, left_out)
@@ -83,13 +83,13 @@ class Registrations:
         self.hooks.call_sync("on_error", stage="bootstrap", error=error, message=None, agent_id="")
 
     def warn(self, text: str) -> None:
-        """Tell of something that should be mended, though everything loads."""
+        """Report a problem that does not prevent loading."""
         self.warnings.append(text)
         trace("warning", detail=text)
         log.warning("plugin.warning %s", text)
 
     def announce(self, text: str) -> None:
-        """Tell of a plugin that was never seen before."""
+        """Report a plugin that is new."""
         self.news.append(text)
         trace("new", detail=text)
         log.warning("plugin.new %s", text)
@@ -105,11 +105,11 @@ class Registrations:
         undo: Callable[[T], object] | None = None,
         take: Callable[[str, list[T]], object] | None = None,
     ) -> list[T]:
-        """What plugins give a registration hook, each checked by `read`.
+        """The values that plugins return from a registration hook, each checked by `read`.
 
-        `take` gets the name of a plugin and all that it gave. A plugin that fails, that gives
-        something wrong or that `take` refuses, or whose id another has already, is left out. What a
-        plugin gave leaves the list with it, and `undo` is called for it.
+        `take` gets the name of a plugin and its values. A plugin that fails, returns something
+        invalid, is refused by `take`, or uses the id of another plugin is left out. A plugin's values
+        leave the list with it, and `undo` is called for it.
         """
         brought: dict[str, tuple[str, T]] = {}
         kept: list[T] = []
@@ -182,7 +182,7 @@ class Registrations:
             )
 
     def register_cli_commands(self, cli: typer.Typer) -> None:
-        """Let plugins add to the command line, the newest first; what a failing one added goes."""
+        """Let plugins extend the command line, newest first; undo what a failing one added."""
         hook = self.hooks["register_cli_commands"]
         for impl in hook.run_order():
             commands, groups = len(cli.registered_commands), len(cli.registered_groups)
@@ -254,7 +254,7 @@ def _given(outcome: Outcome) -> list[Any]:
 
 
 def _listed(given: Any, hook: str) -> list[Any]:
-    """What a registration hook gave, as a list."""
+    """The value of a registration hook as a list."""
     if given is None:
         return []
     if not isinstance(given, list | tuple):

@@ -1,4 +1,4 @@
-"""Scripts: what runs a file, and the names of other files in its text."""
+"""Scripts: the interpreter of a file, and the other files that its text names."""
 
 from __future__ import annotations
 

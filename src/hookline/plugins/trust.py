@@ -69,7 +69,7 @@ class Trust:
     def allows(self, path: Path, content: bytes | None = None) -> bool:
         """Whether these bytes of that file were trusted; by default, its current bytes.
 
-        Pass the bytes that will run: then what is judged is what runs.
+        Pass the bytes that will run, so that exactly those are judged.
         """
         if content is None:
             try:

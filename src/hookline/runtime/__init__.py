@@ -1,1 +1,1 @@
-"""The application: pipeline, sessions, channels, and what a turn needs from them."""
+"""The application: the pipeline, sessions, channels, and the parts that a turn uses."""

@@ -36,9 +36,9 @@ class Absences:
             raise ValueError(f"on_load_error must be 'stop' or 'continue', not {on_load_error!r}")
         self._app = app
         self.without = frozenset(map(_short, without))
-        """What is left out this once, by name."""
+        """The names left out for this run."""
         self.on_load_error: OnLoadError | None = on_load_error
-        """What the code that made the app says; the settings decide where it says nothing."""
+        """Set by the code that created the app; if unset, the settings decide."""
         self.enforced = True
         """Whether a failure stops the run. Commands that only look at things turn it off."""
         self.say: Callable[[str], object] = log.warning
@@ -67,12 +67,12 @@ class Absences:
         return [failure for failure in self._app.failures if failure.left_out]
 
     def notes(self) -> list[str]:
-        """A line for each thing that a run goes on without."""
+        """A line for each plugin or file that the run continues without."""
         left_out = [f"{name} takes no part: --without leaves it out" for name in sorted(self.without)]
         return [*left_out, *(f"{failure} (it takes no part)" for failure in self.failures)]
 
     def check(self) -> None:
-        """Raise `LoadFailed` unless the app may run with what is there; say what it runs without."""
+        """Raise `LoadFailed` unless the app may run without the missing parts; list them otherwise."""
         if not self.enforced:
             return
         self._app.plugins.find_gone()

@@ -68,7 +68,7 @@ class AgentOptions(TypedDict, total=False):
     """The options of `Agent`."""
 
     instructions: str | None
-    """What the model is told before the conversation."""
+    """The system prompt."""
     tools: Iterable[Any]
     """Functions with annotations, `Tool`s, and other agents."""
     hooks: Iterable[Any]
@@ -194,7 +194,7 @@ class Agent(Generic[T]):
         return await self._run(prompt, session, NOWHERE)
 
     def run_sync(self, prompt: str | Sequence[Part], *, session: str | None = None) -> RunResult[T]:
-        """Run the agent from synchronous code, also where an event loop runs, as in a notebook."""
+        """Run the agent from synchronous code, also inside a running event loop, as in a notebook."""
         loop = background()
         if threading.current_thread() is loop.thread or self._is_running_here():
             raise AgentUsage(

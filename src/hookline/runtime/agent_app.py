@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AgentParts:
-    """What an agent is made of."""
+    """The arguments of an agent."""
 
     name: str
     model: str | Model
@@ -160,7 +160,7 @@ class HomeApp(AgentApp):
 
     @cached_property
     def tools(self) -> Registry:
-        """The tools of the plugins, and those that the agent was given."""
+        """The tools of the plugins, and those given to the agent."""
         from hookline.tools.registry import Registry
 
         registry = Registry()

@@ -1,4 +1,4 @@
-"""What an `Agent` is given, read and checked: tools, handlers, plugins, a policy."""
+"""Check the arguments of an `Agent`: tools, handlers, plugins, a policy."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ CONFIGURED: Final = "configured"
 
 
 def check_model(model: Any) -> Any:
-    """Refuse what is neither the name of a model nor a model."""
+    """Refuse a value that is neither a model nor the name of one."""
     if isinstance(model, str) and model.strip():
         return model
     if isinstance(model, str | type) or not callable(getattr(model, "stream", None)):

@@ -77,7 +77,7 @@ def one_app(home: Path | None, workspace: Path | None) -> Callable[[AgentParts],
 
 
 def settle(parts: AgentParts) -> None:
-    """Load the plugins of an agent with a home, and add what it was given."""
+    """Load the plugins of an agent with a home, and add the agent's own arguments."""
     parts.make(parts).load_hooks()
     if parts.instructions or parts.store is not None:
         parts.hooks.add(GivenParts(parts.instructions, parts.store), name="agent")
@@ -104,8 +104,8 @@ class GivenParts:
 def run_command(parts: AgentParts, command: str, **options: Any) -> None:
     """Run a command of the command line with an agent.
 
-    What the command keeps beside the tape, such as the token of a gateway, is in a temporary folder
-    if the agent has no home.
+    If the agent has no home, files that the command stores, such as the token of a gateway, are in a
+    temporary folder.
     """
     try:
         asyncio.get_running_loop()

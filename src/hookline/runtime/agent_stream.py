@@ -48,11 +48,11 @@ class AgentStream(Generic[T]):
         await self._running  # an error of the run is raised here
 
     async def partials(self) -> AsyncIterator[Any]:
-        """The typed answer as far as it has come: plain data, each time there is more of it."""
+        """The typed answer so far, as plain data, each time it grows."""
         form, text, last = self._agent._form, "", None  # pyright: ignore[reportPrivateUsage]
         async for event in self:
             if event.kind in ("tool_result", "user"):
-                text = ""  # what was said before was not the answer
+                text = ""  # the earlier text was not the answer
             elif event.kind == "text":
                 text += event.data["delta"]
                 found = text if form is None else form.partial(text)

@@ -55,7 +55,7 @@ class Mention:
 
 
 def prompt_of(envelope: Envelope) -> Prompt:
-    """What a message says, and behind it the parts in its field `attachments`."""
+    """The text of a message, followed by the parts in its field `attachments`."""
     parts = field_of(envelope, "attachments")
     text = content_of(envelope)
     return [TextPart(text), *parts] if parts else text

@@ -1,7 +1,7 @@
-"""The builtin plugin: the stages of a turn, on the same hooks as anyone else's plugin.
+"""The builtin plugin: the default stages of a turn, on the same hooks as every other plugin.
 
-It renders nothing: where no plugin does, the pipeline itself echoes the answer to where the message
-came from, so that a plugin which renders takes the answer's place instead of adding to it.
+It renders nothing. If no plugin renders, the pipeline itself returns the answer to the message's
+channel, so a plugin that renders replaces the answer instead of adding to it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SYSTEM_PROMPT = (
 
 
 class BuiltinPlugin:
-    """What happens where no other plugin has an answer."""
+    """The default behaviour, used when no other plugin answers."""
 
     def __init__(self, app: Hookline) -> None:
         self.app = app
@@ -50,7 +50,7 @@ class BuiltinPlugin:
 
     @hookimpl
     async def load_state(self, message: Envelope, session_id: str) -> State:
-        """What later stages may want to know, and what tools remembered of the session."""
+        """The initial state of a turn, with what tools saved in the session."""
         if session_id not in self._kept:
             last = await (await self.app.tape(session_id)).last(STATE)
             self._kept[session_id] = dict(last.payload) if last else {}
@@ -59,7 +59,7 @@ class BuiltinPlugin:
 
     @hookimpl
     def build_prompt(self, message: Envelope) -> Prompt:
-        """What the message says, with what it carries beside its text."""
+        """The message's text and attachments."""
         from .attachments import prompt_of
 
         said = prompt_of(message)
@@ -82,7 +82,7 @@ class BuiltinPlugin:
 
     @hookimpl
     async def save_state(self, session_id: str, state: State) -> None:
-        """Keep what tools remember, where it changed; the rest of a turn is on the tape already."""
+        """Save the tools' state if it changed; the rest of the turn is on the tape already."""
         kept = {name: state[name] for name in REMEMBERED if name in state}
         run = self.app.sessions.run(session_id)
         if run is not None and kept != self._kept.get(session_id, {}):
@@ -91,7 +91,7 @@ class BuiltinPlugin:
 
     @hookimpl
     async def dispatch_outbound(self, message: Envelope) -> bool:
-        """Hand the envelope to the channel that the message at hand came by."""
+        """Pass the envelope to the channel of the current message."""
         return bool(await self.app.current_channel().send(message))
 
     @hookimpl
@@ -101,7 +101,7 @@ class BuiltinPlugin:
 
     @hookimpl
     async def provide_tape_store(self) -> AsyncIterator[TapeStore]:
-        """What `[tape]` names, or one SQLite file in the home; open as long as the scope."""
+        """The store that `[tape]` names, or one SQLite file in the home, open for the scope."""
         from hookline.tape.open import open_store
 
         settings = None

@@ -1,6 +1,6 @@
-"""Confinement: what the sandbox has to say about a shell call, beside the policy.
+"""Approvals that the sandbox requires for a shell call, in addition to the policy.
 
-A call that leaves the sandbox is a question of its own, and so is every call where there is no sandbox.
+A call that leaves the sandbox needs its own approval, and so does every call if there is no sandbox.
 """
 
 from __future__ import annotations

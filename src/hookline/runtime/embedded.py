@@ -1,7 +1,7 @@
-"""`EmbeddedApp`: the runtime of an `Agent`, without a home, settings, plugins or tools of its own.
+"""`EmbeddedApp`: the runtime of an `Agent`, without a home, settings, plugins or tools.
 
-The stages, hooks and gates are those of `Hookline`. Only what it is given is there: nothing is read
-from or written to disk, and the tape is in memory unless another one is given.
+The stages, hooks and gates are those of `Hookline`. It uses only what it is given, reads and writes
+nothing on disk, and keeps the tape in memory unless it is given another one.
 """
 
 from __future__ import annotations

@@ -54,14 +54,14 @@ class GatewayChannel:
         """Begin to receive; return when ready."""
 
     async def stop(self) -> None:
-        """Receive nothing more and let go of everything."""
+        """Stop receiving, and release all resources."""
 
     def routes(self) -> APIRouter | None:
         """What the channel serves over HTTP, if anything."""
         return None
 
     async def send(self, outbound: Envelope) -> bool:
-        """Deliver an envelope to the chat that it names; False where it is not for this channel."""
+        """Deliver an envelope to the chat it names. Return False if it is not for this channel."""
         return False
 
     def reply_to(self, message: Envelope) -> Channel:
@@ -106,7 +106,7 @@ class Pending:
 
     @property
     def hash(self) -> str:
-        """What an answer is bound to: the hash of the call that is shown."""
+        """The hash of the displayed call, to which an answer is bound."""
         return bound_to(self.request)
 
 

@@ -34,7 +34,7 @@ Group = Literal["own", "extra"]
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What a reload came to."""
+    """The result of a reload."""
 
     files: list[str]
     handlers: int
@@ -58,13 +58,13 @@ class HookFiles:
     def __init__(self, app: Hookline) -> None:
         self.app = app
         self.wanted = False
-        """Whether this app has hook files at all; `load_hooks` says so."""
+        """Whether this app uses hook files; set by `load_hooks`."""
         self.entering: Callable[[], None] | None = None
         """Is called before files are loaded for the first time; the command line sets it."""
         self.shipped: list[Path] = []
         """Folders of hook files that plugins of Hookline bring; they load before all others."""
         self.announced: int | None = None
-        """How many inert things of the project a person was told of."""
+        """How many inert parts of the project a person was shown."""
         self._files: dict[Group, list[HookFile]] = {"own": [], "extra": []}
         self._names: set[str] = set()
         """Whatever was reported under, so that a reload starts with a clean sheet."""
@@ -82,7 +82,7 @@ class HookFiles:
 
     @property
     def folders(self) -> list[HookFolder]:
-        """Where hook files lie: those that come with Hookline, the profile's, the project's."""
+        """The folders of hook files: Hookline's own, the profile's, the project's."""
         from hookline.plugins.hook_files import HookFolder
         from hookline.plugins.project import HOOKS
 
@@ -98,7 +98,7 @@ class HookFiles:
     # --- loading ------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Load the folders' files, the first time it is called; of a project, what is trusted."""
+        """Load the folders' files on the first call; of a project, only trusted files."""
         if self.wanted and self._seq is None:
             if self.entering is not None:
                 self.entering()
@@ -137,7 +137,7 @@ class HookFiles:
         return Reloaded([f.name for f in self.files], handlers, problems, len(self.inert()), dropped)
 
     def _running_of_project(self) -> set[str]:
-        """What of the project is in force: its hook files, settings and servers."""
+        """The active parts of the project: its hook files, settings and servers."""
         names = {file.name for file in self.files if file.name.startswith("project/")}
         if self.app.config.trusted:
             from hookline.plugins.project import CONFIG
@@ -153,7 +153,9 @@ class HookFiles:
         }
 
     def _reload_settings(self) -> list[str]:
-        """Read the settings again; what is wrong with them. A project's that changed count no more."""
+        """Read the settings again and return their errors. A project's changed settings no longer
+        count.
+        """
         config = self.app.config
         try:
             config.reload()
@@ -192,7 +194,7 @@ class HookFiles:
         return HookFolder(label, path, self.app.workspace if of_project else None, named=True)
 
     def _load(self, group: Group, folders: Iterable[HookFolder]) -> None:
-        """Put a group's files in the place of those that it had."""
+        """Replace the files of a group."""
         from hookline.plugins.hook_files import load_folder
 
         if self._seq is None:
@@ -228,7 +230,7 @@ class HookFiles:
         return [file for file in found if file is not None and file.source.path.exists()]
 
     def _check_record(self) -> None:
-        """Tell of a record of trust that cannot be used."""
+        """Report a trust record that cannot be used."""
         from hookline.errors import TrustError
 
         try:
@@ -337,7 +339,7 @@ class HookFiles:
 
     @asynccontextmanager
     async def watching(self, tell: Callable[[str], Any]) -> AsyncGenerator[None]:
-        """Reload whenever a hook file changes, and tell what came of it."""
+        """Reload whenever a hook file changes, and report the result."""
         from asyncio import CancelledError, create_task
 
         task = create_task(self._watch(tell))

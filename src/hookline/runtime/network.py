@@ -1,7 +1,7 @@
-"""The gate of the network: what decides on each connection that a confined child opens.
+"""The network gate: it decides on each connection that a sandboxed child opens.
 
 The order is that of a tool call: the hook `network_request`, then the packs and the floor, then a
-person where somebody asks. Without an answer in time the connection is refused.
+person if one can be asked. Without an answer in time the connection is refused.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class NetworkGate:
         return None if ruling.decision is Decision.ALLOW else str(ruling.reason)
 
     def _action(self, request: NetworkRequest) -> dict[str, Any]:
-        """The connection, as policies and records are told of an action."""
+        """The connection as an action, for policies and records."""
         client = request.client
         who = self._identity(request)
         ctx = self._app.context(client.session_id, who)

@@ -47,7 +47,7 @@ SECTIONS = {
 
 
 class AppParts:
-    """The settings of an app and the parts that are made from them. `Hookline` is the app."""
+    """The settings of an app and the parts built from them. `Hookline` is the app."""
 
     home: Path
     workspace: Path
@@ -70,7 +70,7 @@ class AppParts:
 
     @property
     def _app(self) -> Hookline:
-        """The app of these parts, for those that need all of it."""
+        """The whole app, for the parts that need it."""
         return cast("Hookline", self)
 
     @cached_property
@@ -140,7 +140,7 @@ class AppParts:
 
     @property
     def limits(self) -> Limits:
-        """What a run may use up: as given, or else as the settings have it."""
+        """The limits of a run: as given, or from the settings."""
         from hookline.agent.run import Limits
 
         if self._limits is not None:
@@ -178,7 +178,7 @@ class AppParts:
 
     @cached_property
     def tools(self) -> Registry:
-        """The tools of this app: what its plugins declare and provide, and what is added to it."""
+        """The tools of this app: those that plugins declare or provide, and those added to it."""
         from hookline.tools.registry import Registry
 
         registry = Registry()
@@ -187,7 +187,7 @@ class AppParts:
 
     @property
     def trust(self) -> Trust:
-        """What may run of the projects that a person works in."""
+        """The trusted contents of the projects that a person works in."""
         if self._trust is None:
             from hookline.plugins.trust import Trust
 
@@ -211,7 +211,7 @@ class AppParts:
 
     @cached_property
     def policy(self) -> Policy:
-        """What decides on a tool call where no plugin does, and what no plugin can loosen."""
+        """Decides on a tool call if no plugin does; plugins cannot loosen it."""
         from hookline.policy import METERED, Meter, Policy
 
         async def entries(session_id: str, after: str | None) -> list[Entry]:

@@ -102,7 +102,7 @@ class Pipeline:
                 return None
             turn.in_session(session_id, cut.turn_id)
             turn.cut_off = cut
-            turn.identity = cut.identity  # that of the message, whoever resumes the turn
+            turn.identity = cut.identity  # the channel of the message, whatever resumes the turn
             turn.message = cut.envelope or {"content": "", "session_id": session_id}
             try:
                 result = await self._run_stages(turn)
@@ -390,7 +390,7 @@ class Pipeline:
     async def _report(
         self, stage: str, error: Exception, turn: ActiveTurn, message: Envelope = None
     ) -> None:
-        """Show an error to `on_error`, once: the first stage that it passes is where it happened."""
+        """Show an error to `on_error` once, with the stage in which it happened."""
         hook = self._hooks["on_error"]
         if hook.live and turn.reported is not error:
             turn.reported = error

@@ -1,4 +1,4 @@
-"""What a run of an agent leaves behind: the record that is filled while it runs, and `RunResult`."""
+"""The record of a run, filled while it runs, and `RunResult`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RunDecision:
 
 @dataclass(slots=True)
 class RunRecord:
-    """What is known about a run while it goes on."""
+    """The facts about a run, collected while it is running."""
 
     agent: object
     parent: RunRecord | None = None

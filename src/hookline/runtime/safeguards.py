@@ -41,7 +41,7 @@ class Safeguards:
 
     @contextmanager
     def attached(self) -> Generator[None]:
-        """In place as long as this lasts."""
+        """Install the safeguards for the duration of this scope."""
         app = self._app
         with ExitStack() as stack:
             if app.config.on_gate_error() == "deny":
@@ -88,7 +88,9 @@ class Safeguards:
         )
 
     def _shared_storage(self) -> ApprovalStorage | None:
-        """Beside the tape, where that is in a database: whoever shares the sessions shares these."""
+        """Stored with the tape if that is in a database: processes that share sessions share these
+        too.
+        """
         app = self._app
         if not app.config.section("tape"):
             return None
@@ -114,7 +116,7 @@ class Safeguards:
 
     @property
     def approve(self) -> Approve:
-        """Decides on what was asked."""
+        """Decides on a request for approval."""
         from hookline.policy.approval_flow import Approving
 
         return Approving(self.approvals)
@@ -123,7 +125,7 @@ class Safeguards:
 
     @cached_property
     def redaction(self) -> RedactionSettings | None:
-        """What is redacted; None where nothing is."""
+        """The redaction rules; None if redaction is off."""
         config = self._app.config
         if not config.section("redaction"):
             return None
@@ -141,7 +143,7 @@ class Safeguards:
 
     @property
     def redactor(self) -> Redactor | None:
-        """What takes out of data what should not be kept; None where nothing is redacted."""
+        """Removes secrets from data before it is stored; None if redaction is off."""
         return self._redactor if self.redaction is not None else None
 
     @property
@@ -170,11 +172,11 @@ class Safeguards:
 
         try:
             return self.exporting or self.redactor
-        except HooklineError:  # the settings are what is wrong, and the message says so
+        except HooklineError:  # the message says that the settings are wrong
             return Redactor(["secrets"])
 
     def keeping(self, store: TapeStore) -> TapeStore:
-        """The tape's store, or one in front of it that redacts what is written."""
+        """The tape's store, wrapped to redact entries if redaction is on."""
         if self.redaction is None:
             return store
         from hookline.policy.redaction import RedactedStore
@@ -191,7 +193,7 @@ class Safeguards:
 
     @cached_property
     def auditor(self) -> Auditor | None:
-        """What writes decisions down; None where that is not wanted."""
+        """The audit log; None if it is off."""
         config = self._app.config
         if not config.section("audit"):
             return None
@@ -229,5 +231,5 @@ class Safeguards:
 
     @property
     def record(self) -> Record | None:
-        """Writes down what was decided on a call."""
+        """Writes the decisions on a call to the audit log."""
         return self.auditor.decided if self.auditor is not None else None

@@ -94,7 +94,7 @@ class SessionIndex:
 
     @staticmethod
     def fresh(like: str) -> str:
-        """Return the name of a new session beside the session `like`."""
+        """Return the name of a new session in the same folder as the session `like`."""
         return f"{like.partition('#')[0]}#{os.urandom(6).hex()}"
 
     def _is_here(self, info: SessionInfo, known: Mapping[str, SessionInfo]) -> bool:

@@ -20,7 +20,7 @@ Phase: TypeAlias = Literal["idle", "turn", "compaction"]
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What a session is doing, as passed to `admit_message`."""
+    """The state of a session, as passed to `admit_message`."""
 
     session_id: str
     phase: Phase = "idle"
@@ -34,9 +34,9 @@ class Activity:
 
 
 class SessionQueue:
-    """The turn that a session is running, and the ones that wait for it.
+    """The running turn of a session, and the turns waiting for it.
 
-    `app.sessions.queue(session_id)` returns it. It exists as long as something refers to it.
+    `app.sessions.queue(session_id)` returns it. It exists while something refers to it.
     """
 
     def __init__(self, session_id: str) -> None:

@@ -54,7 +54,7 @@ class Opened:
 
 
 class OpenSessions(SessionIndex):
-    """The sessions that are in use: their turns, and what is known of them while they are open."""
+    """The open sessions: their turns, and the facts cached about them."""
 
     def __init__(self, app: Hookline) -> None:
         super().__init__(app)

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from .app import Hookline
 
 Context: TypeAlias = Literal["temporary", "inherit", "named"]
-"""What a subagent knows: its task alone, the parent's conversation, or its own earlier tasks."""
+"""What a subagent sees: only its task, the parent's conversation, or its own earlier tasks."""
 
 DELEGATE = "delegate"
 
 
 class Role(BaseModel):
-    """A kind of subagent, `[agents.NAME]` in the configuration: who it is, and what it may use."""
+    """A kind of subagent, `[agents.NAME]` in the configuration: its instructions, model and tools."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -75,7 +75,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class SubagentResult:
-    """What became of a task."""
+    """The result of a task."""
 
     task_id: str
     label: str
@@ -96,7 +96,7 @@ class Subagents:
         self.reload()
 
     def reload(self) -> None:
-        """Read the roles of the configuration again; those that plugins define stay."""
+        """Read the roles in the configuration again; the roles that plugins define stay."""
         config = self._app.config
         for name in self._configured:
             self.roles.pop(name, None)
@@ -212,7 +212,7 @@ class Subagents:
     # --- what a subagent may do -----------------------------------------------------------------
 
     def _plan(self, task: Task, parent: str, above: AgentRun | None, identity: Identity) -> _Plan:
-        """Who takes the task and what it may use, or why nobody does."""
+        """The role that takes the task and its tools, or the reason why there is none."""
         if not task.text.strip():
             raise AgentError("a task for a subagent is empty: say what is to be done")
         role = self._role(task)
@@ -256,7 +256,7 @@ class Subagents:
         for wanted in (task.tools, role.tools):
             if wanted is not None:
                 for name in wanted:
-                    registry.get(name)  # one that is unknown says so now
+                    registry.get(name)  # an unknown one raises now
                 allowed = frozenset(wanted) if allowed is None else allowed & frozenset(wanted)
         if depth >= self._limits(above).depth:
             allowed = (allowed if allowed is not None else frozenset(registry.names())) - {DELEGATE}
@@ -399,7 +399,7 @@ class _Plan:
 
 
 async def recorded(run: AgentRun) -> tuple[SubagentStatus, str] | None:
-    """What the task came to, where a crash kept only its parent from hearing of it."""
+    """The recorded result of the task, if a crash only kept the parent from receiving it."""
     entries = [e for e in await run.tape.context_entries() if e.session_id == run.ctx.session_id]
     turns = [entry.payload for entry in entries if entry.kind == "turn"]
     if not turns or turns[-1]["status"] != "completed":
@@ -409,7 +409,7 @@ async def recorded(run: AgentRun) -> tuple[SubagentStatus, str] | None:
 
 
 def told(label: str, event: StreamEvent) -> str:
-    """A line that says what a subagent is doing."""
+    """A line that describes what a subagent is doing."""
     if event.kind == "tool_call":
         return f"{label}: {event.data['name']} {event.data['arguments']}"[:200]
     return ""

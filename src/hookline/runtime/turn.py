@@ -129,7 +129,7 @@ class ActiveTurn:
         return self.run is not None and await self.run.cancel(park=park)
 
     async def finish(self, status: str, error: str | None = None) -> dict[str, int]:
-        """Release the run, write on the tape how it ended, and return what it used."""
+        """Release the run, write its end to the tape, and return its usage."""
         run, self.run = self.run, None
         if run is None:
             return {}

@@ -44,7 +44,7 @@ class SlashCommand:
 
 
 def written(text: str) -> tuple[str, str] | None:
-    """The command and arguments of a message; None where it is none (`/etc/hosts` is a path)."""
+    """The command and arguments of a message, or None if it is no command (`/etc/hosts` is a path)."""
     found = re.fullmatch(WRITTEN, text.rstrip())
     return (found[1], found[2] or "") if found else None
 
@@ -111,9 +111,9 @@ def _table(value: Any) -> dict[str, Any]:
 
 
 def session_commands(models: Callable[[], list[str]] | None = None) -> list[SlashCommand]:
-    """Commands about the session at hand, the same on every channel.
+    """Commands about the current session, the same on every channel.
 
-    With `models`, only those can be chosen; without, any model that a name can lead to.
+    With `models`, only those can be chosen; without, any known model.
     """
 
     async def compact(ctx: HookContext, instructions: str) -> str:

@@ -1,4 +1,4 @@
-"""What a person does beside talking: calls a tool, runs a shell command; through every gate."""
+"""A person's own tool calls and shell commands, which pass every gate."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def run_shell(
             return await _taken_over(app, session_id, verdict, identity)
     given: dict[str, Any] = {"command": command}
     known = app.tools.get(SHELL).spec.input_schema.get("properties", {})
-    if identity.channel == "terminal" and OUTSIDE in known:  # it is exactly what they typed
+    if identity.channel == "terminal" and OUTSIDE in known:  # exactly what they typed
         given[OUTSIDE] = True
     outcome = await call_tool(app, session_id, SHELL, given, source="shell", identity=identity)
     if not exclude_from_context:
@@ -95,7 +95,7 @@ async def run_shell(
 async def _taken_over(
     app: Hookline, session_id: str, verdict: Verdict[Any], identity: Identity
 ) -> ToolOutcome:
-    """What a handler of `user_bash` made of a command, in place of running it."""
+    """The output that a handler of `user_bash` returned instead of running a command."""
     from hookline.tools.runner import ToolOutcome
 
     event: UserBashEvent = verdict.event
@@ -109,7 +109,7 @@ async def _taken_over(
 async def _tell_agent(
     app: Hookline, session_id: str, command: str, output: Content, identity: Identity
 ) -> None:
-    """Let the agent see a user's command and what it came to."""
+    """Show a user's command and its output to the agent."""
     async with writing(app, session_id, identity) as tape:
         message = {"role": "user", "content": f"I ran `{command}` myself:\n\n{output}"}
         await tape.append("message", {"message": message}, meta={"user_bash": command})
@@ -117,7 +117,7 @@ async def _tell_agent(
 
 @asynccontextmanager
 async def writing(app: Hookline, session_id: str, identity: Identity) -> AsyncGenerator[Tape]:
-    """Open a session's tape to write on: beside its agent, or else as soon as it is idle."""
+    """Open a session's tape for writing: alongside its agent, or else as soon as it is idle."""
     if app.sessions.run(session_id) is not None:
         yield await app.tape(session_id)
         return
@@ -148,7 +148,7 @@ def arguments_of(tool: Tool, written: str) -> dict[str, Any]:
 
 
 def pairs_of(written: str) -> dict[str, str] | None:
-    """`key=value` pairs, quoted as in a shell; None where it is something else."""
+    """Parse `key=value` pairs, quoted as in a shell; None if the text is something else."""
     try:
         words = [PAIR.fullmatch(word) for word in shlex.split(written)]
     except ValueError:

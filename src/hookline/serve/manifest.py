@@ -1,4 +1,4 @@
-"""What is known of the plugin `gateway` before it is imported."""
+"""The manifest of the plugin `gateway`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "gateway",

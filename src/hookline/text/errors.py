@@ -12,7 +12,7 @@ class TooLarge(OSError):
 
 
 class TooComplex(ValueError):
-    """TOML that nobody writes by hand: nested too deep, or with names of too many parts."""
+    """TOML that is nested too deep, or has names with too many parts."""
 
 
 class PatternError(ValueError):

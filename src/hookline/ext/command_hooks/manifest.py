@@ -1,4 +1,4 @@
-"""What is known of the plugin `command-hooks` before it is imported."""
+"""The manifest of the plugin `command-hooks`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "command-hooks",

@@ -19,7 +19,7 @@ class ApprovalDoor:
         self.app = app
 
     async def resolve(self, request: ApprovalRequest) -> ApprovalResolution:
-        """What was granted before, or what a person says now; silence is a no."""
+        """An earlier grant, or the person's answer now. No answer means no."""
         question, runner = self._question(request), self.app.runner
         ctx = self.app.context(question["session_id"])
         ruling = await runner.approve(question, runner.resolver(ctx))

@@ -1,4 +1,4 @@
-"""What can be wrong with the interceptors of a configuration."""
+"""Errors in the configuration of interceptors."""
 
 from __future__ import annotations
 

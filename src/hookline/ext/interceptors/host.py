@@ -85,7 +85,7 @@ def surface(streaming: Streaming) -> HostSurface:
 
 
 def registry(surface: HostSurface) -> HostRegistry:
-    """What a host declaration may name."""
+    """The names that a host declaration may use."""
     from agent_hooks import HostRegistry
 
     return HostRegistry(surface).kind(FACTORY, from_factory)
@@ -105,7 +105,7 @@ def from_factory(config: Any, binding: Any) -> Interceptor:
 
 
 def factory(name: str) -> Callable[..., Any]:
-    """The function that a name such as `my_policies:egress` stands for."""
+    """Import the function behind a name such as `my_policies:egress`."""
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise InterceptorError(f"{name!r} names no factory; write module:function")

@@ -1,4 +1,4 @@
-"""What is known of the plugin `interceptors` before it is imported."""
+"""The manifest of the plugin `interceptors`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "interceptors",

@@ -76,7 +76,7 @@ log = logging.getLogger("hookline.ext.interceptors")
 
 FRAMEWORK = "hookline"
 LABELS = "labels"
-"""The tape entry with the labels that interceptors put on what was let through."""
+"""The tape entry with the labels that interceptors attached."""
 RECORDS = 1000
 """The records that are kept in memory; the oldest make room."""
 
@@ -86,7 +86,7 @@ ENDING = (
     InterceptionPoint.POST_MODEL_CALL,
     InterceptionPoint.OUTPUT,
 )
-"""Where a deny ends the turn."""
+"""The points at which a deny ends the turn."""
 
 CallKey: TypeAlias = tuple[str, str]
 """A session and the id of a tool call; models may use an id twice."""
@@ -110,13 +110,13 @@ class Intercepted:
 
 
 class AgentHooks:
-    """Shows every interception point to the interceptors of an emitter, and does what they say."""
+    """Shows every interception point to an emitter's interceptors and applies their verdicts."""
 
     def __init__(self, app: Hookline, emitter: InterceptionEmitter) -> None:
         self.app = app
         self.emitter = emitter
         self.records: deque[InterceptionRecord] = deque(maxlen=RECORDS)
-        """What was decided, the latest last; without what it was decided on."""
+        """The decisions, latest last, without the values they were made on."""
         emitter.set_record_sink(self._keep)
         declared = emitter.declaration
         self._points = set(declared.surface["interception_points"] if declared else InterceptionPoint)
@@ -124,7 +124,7 @@ class AgentHooks:
 
     @property
     def interceptors(self) -> list[str]:
-        """Those that judge, by the factories that made them."""
+        """The interceptors, by the factories that created them."""
         declared = self.emitter.declaration
         bindings = declared.bindings if declared else ()
         configs = [(binding.id, cast("dict[str, Any]", binding.config or {})) for binding in bindings]
@@ -144,7 +144,7 @@ class AgentHooks:
 
     @hookimpl
     async def session_shutdown(self, event: SessionShutdownEvent, ctx: HookContext) -> None:
-        """`agent_shutdown`; a session that is only read again goes on."""
+        """`agent_shutdown`, unless the session is only reloaded."""
         if event.reason == "reload":
             return
         session = self._session(ctx.session_id)
@@ -229,7 +229,7 @@ class AgentHooks:
         request: ModelRequest,
         call_next: Callable[[ModelRequest], Awaitable[AsyncIterable[StreamEvent]]],
     ) -> AsyncIterable[StreamEvent]:
-        """Nothing of its own; where answers go out by segments, tell of one that ended unjudged."""
+        """Pass the call on. If answers are sent in segments, report a stream that ended unjudged."""
         stream = await call_next(request)
         return self._watched(stream, request) if self.app.limits.streaming.segment else stream
 
@@ -273,7 +273,7 @@ class AgentHooks:
         ctx = HookContext(action["session_id"], action["agent_id"], action["depth"], identity=identity)
         given: dict[str, Any] = action["arguments"]
         proceeds, _, arguments = await self._before_tool(action["call_id"], action["tool"], given, ctx)
-        return None if proceeds and arguments == given else False  # what was authorised is what runs
+        return None if proceeds and arguments == given else False  # run exactly what was authorised
 
     async def _before_tool(
         self, call_id: str, name: str, given: dict[str, Any], ctx: HookContext
@@ -290,14 +290,14 @@ class AgentHooks:
 
     @guard()
     async def after_tool_call(self, call: ToolCall, result: Any, session_id: str) -> None:
-        """Remember what a tool returned; the model is shown it as text."""
+        """Keep a tool's return value; the model sees it as text."""
         self._session(session_id).values[session_id, call.id] = result
 
     @guard()
     async def tool_result(
         self, event: ToolResultEvent, ctx: HookContext
     ) -> ToolResultEventResult | None:
-        """`post_tool_call`, for each call that interceptors let through, also where it failed."""
+        """`post_tool_call` for each call that the interceptors allowed, including failed ones."""
         session = self._session(ctx.session_id)
         key = (ctx.session_id, event.tool_call_id)
         permitted = key in session.permitted
@@ -334,7 +334,7 @@ class AgentHooks:
         return self._sessions[root]
 
     async def _emit(self, context: AgentContext, ctx: HookContext) -> InterceptionRecord:
-        """Show a context to the interceptors; afterwards it has what they made of it."""
+        """Show a context to the interceptors, which may change it."""
         context["agent"] = {"id": ctx.agent_id or "main", "framework": FRAMEWORK}
         record = await self.emitter.emit_unchecked(context)
         if record.interception_point in ENDING:
@@ -347,7 +347,7 @@ class AgentHooks:
         return record
 
     async def _label(self, record: InterceptionRecord, session_id: str) -> None:
-        """Keep labels beside what they were put on."""
+        """Record labels with the values they belong to."""
         tape = await self.app.tape(session_id)
         labels = list(record.verdict.result_labels)
         point = record.interception_point.value

@@ -19,7 +19,7 @@ KNOBS = ("on_approval", "on_disagreement", "on_transform_conflict")
 
 
 class AgentHooksSettings(BaseModel):
-    """Which interceptors judge, and how what they say is put together."""
+    """The interceptors to run, and how to combine their verdicts."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -69,6 +69,6 @@ class AgentHooksSettings(BaseModel):
 
 
 def binding_id(name: str, index: int) -> str:
-    """What an interceptor is called in records: its place in the list, and its name."""
+    """An interceptor's name in records: its position in the list and its own name."""
     plain = re.sub(r"[^a-z0-9_]+", "-", name.lower()).strip("-")
     return f"i{index}-{plain}"[:64].rstrip("-")

@@ -21,7 +21,7 @@ def plain_message(message: Message) -> dict[str, Any]:
 
 
 def own_messages(changed: Any, given: list[dict[str, Any]], own: list[Message]) -> list[Message]:
-    """The messages that a transform left; those it did not touch stay what they were."""
+    """The messages after a transform; untouched messages keep their original objects."""
     if not isinstance(changed, list):
         raise InterceptorError("the messages must stay a list")
     found: list[Message] = []
@@ -36,7 +36,7 @@ def own_messages(changed: Any, given: list[dict[str, Any]], own: list[Message]) 
 
 
 def declared_tools(schemas: list[Any]) -> list[dict[str, Any]]:
-    """The tools that a model is told of."""
+    """The tools offered to the model."""
     return [
         {"name": s["name"], "description": s["description"], "schema": s["parameters"]} for s in schemas
     ]
@@ -58,7 +58,7 @@ def response_parts(event: ModelResultEvent) -> dict[str, Any]:
 
 
 def plain_value(returned: Any, content: Content) -> Any:
-    """A tool's result as JSON: what the tool returned, where that is what the model is shown."""
+    """A tool's result as JSON: the returned value if that is what the model sees."""
     if not isinstance(content, str):
         return plain_content(content)
     if isinstance(returned, str | bytes | bytearray | memoryview) or shown(returned) != content:

@@ -1,7 +1,7 @@
-"""A connection to one server: made, kept, made again when it is lost.
+"""A connection to one MCP server, reopened when it is lost.
 
-One task owns it from beginning to end, because whoever opens a session must close it. Calls come from
-anywhere.
+One task owns the session from start to end, because the task that opens a session must close it. Calls
+may come from any task.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class ServerConnection:
         self.reason = ""
         """Why it is not connected, for people."""
         self.tools: list[Tool] = []
-        """What it brings; kept while the connection is made again."""
+        """The server's tools; kept while the connection is reopened."""
         self.problems: list[str] = []
-        """What of it could not be taken."""
+        """The tools that could not be used, with the reason."""
         self.title = ""
         self.version = "0.0.0"
         self.program: Program | None = None
-        """Its process, where it is a program."""
+        """The server's process, if it is a local program."""
         self._changed = changed
         self._sandbox = sandbox
         self._client: Client | None = None
@@ -83,7 +83,7 @@ class ServerConnection:
     # --- for others ---------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to connect, unless that is under way."""
+        """Start connecting, unless an attempt is already running."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._keep(), name=f"hookline:mcp:{self.name}")
 
@@ -92,9 +92,8 @@ class ServerConnection:
         await self._tried.wait()
 
     async def call(self, tool: str, arguments: dict[str, Any], report: Callable[[Any], None]) -> Any:
-        """Call a tool and give its content; what goes wrong is told as a `ToolError`.
-
-        A call that is cancelled is cancelled at the server too.
+        """Call a tool and return its content. Failures raise `ToolError`. Cancelling the call cancels
+        it at the server too.
         """
         client = self._client
         if client is None:
@@ -114,7 +113,7 @@ class ServerConnection:
         try:
             result = await client.call_tool(tool, arguments, progress_callback=show)
         except MCPError as error:
-            if error.message not in _ENDED:  # not by the code, which servers use for what they like
+            if error.message not in _ENDED:  # not by the error code, which servers use inconsistently
                 told = f"the MCP server {self.name!r} refused the call: {error.message}"
                 raise ToolError(told) from error
             raise await self._died(client) from error
@@ -124,7 +123,7 @@ class ServerConnection:
         return content_of(result)
 
     async def _died(self, client: Client) -> ToolError:
-        """What to tell of a connection that ended during a call."""
+        """The error text for a connection that closed during a call."""
         if self._client is client:
             self._note(lost=True)
         try:
@@ -325,7 +324,7 @@ class ServerConnection:
             yield streams
 
     def _take(self, settings: ServerSettings, listed: list[Listed]) -> None:
-        """Make tools of what a server listed; what cannot be one is told, and left out."""
+        """Convert a server's tool list. Invalid tools are reported and left out."""
         from .tools import tool_of
 
         wanted = [tool for tool in listed if settings.tools.takes(tool.name)]

@@ -1,4 +1,4 @@
-"""What goes wrong with MCP servers."""
+"""Errors of MCP servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hookline.hooks.errors import HooklineError
 
 
 class McpError(HooklineError):
-    """Something about an MCP server, or what it brings, cannot be used."""
+    """An MCP server, or something it provides, cannot be used."""
 
 
 class ServerFailed(McpError):

@@ -1,4 +1,4 @@
-"""What is known of the plugin `mcp` before it is imported."""
+"""The manifest of the plugin `mcp`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "mcp",

@@ -28,13 +28,13 @@ class McpPlugin:
     def __init__(self, app: Hookline) -> None:
         self.app = app
         self.tell: Callable[[str], object] | None = None
-        """Is told what a person should know; the door sets it."""
+        """Receives messages for the user; set by the command that runs the app."""
         self.connections: dict[str, ServerConnection] = {}
         self._off: Callable[[], object] | None = None
         self._taken: dict[str, list[Tool]] = {}
         """The tools of each server that are in the registry."""
         self._told: dict[str, str] = {}
-        """The failure of each server that was told of last."""
+        """The last failure reported for each server."""
 
     def servers(self) -> list[McpServer]:
         """Every server that is configured, used or not."""
@@ -49,7 +49,7 @@ class McpPlugin:
 
     @hookimpl
     async def hookline_startup(self) -> None:
-        """Begin to connect, where there are servers."""
+        """Start connecting, if servers are configured."""
         if not self.app.passive:
             self.begin()
 
@@ -85,7 +85,7 @@ class McpPlugin:
         try:
             usable = {each.name for each in self.servers() if each.enabled and not each.obstacle()}
         except HooklineError:
-            return  # the settings cannot be read, which whoever reloads them says
+            return  # the settings are unreadable; the reload itself reports that
         for name in [name for name in self.connections if name not in usable]:
             await self.connections.pop(name).close()
             self._take_back(name)
@@ -126,7 +126,7 @@ class McpPlugin:
     # --- tools --------------------------------------------------------------------------------
 
     def _changed(self, connection: ServerConnection) -> None:
-        """Bring the registry up to date with a server, and tell of its state."""
+        """Update the registry with a server's tools, and report its state."""
         name = label(connection.name)
         if connection.state in ("failed", "lost"):
             from .errors import ServerFailed
@@ -152,7 +152,7 @@ class McpPlugin:
             self._say(f"the MCP server {connection.name!r}: {problem}")
 
     def _add(self, tool: Tool) -> str | None:
-        """Put a tool into the registry; why not, where its name is somebody else's."""
+        """Add a tool to the registry. Return the reason if another source owns the name."""
         from hookline.errors import DuplicateTool
 
         owner = self.app.plugins.owners.get(tool.spec.namespace)

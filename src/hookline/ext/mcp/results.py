@@ -1,4 +1,4 @@
-"""Results: what a server answered to a call, as content of ours."""
+"""Convert a server's results to our content types."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def content_of(result: CallToolResult) -> Content:
-    """Text, or parts where there are pictures or sound; a result that is an error is raised as one.
+    """Text, or parts if there are pictures or sound. An error result raises.
 
-    Servers send structured data beside a text that says the same, so it is shown only if there is none.
+    Servers send structured data next to a text with the same content, so it is used only if there is
+    no text.
     """
     parts = [_part(block) for block in result.content]
     texts = [part.text for part in parts if isinstance(part, TextPart)]

@@ -47,7 +47,7 @@ class McpServer:
 
     @property
     def target(self) -> str:
-        """What it runs or where it is, as it is written and without secrets."""
+        """The command or URL as configured, without secrets."""
         from hookline.config.secrets import masked
 
         if "url" in self.table:
@@ -57,7 +57,7 @@ class McpServer:
         return " ".join(map(str, [self.table.get("command", "nothing"), *words]))
 
     def settings(self) -> ServerSettings:
-        """Its settings, checked and filled in; what is wrong is told with its place."""
+        """The validated settings; errors name their place."""
         from hookline.config.expand import expand
         from hookline.config.validation import faults
 
@@ -77,10 +77,10 @@ class McpServer:
 
 
 def configured(config: Config, trust: Trust, confines: bool = False) -> list[McpServer]:
-    """Every server of the settings.
+    """Every server in the settings.
 
-    A project's servers count once it is trusted; until then they are listed as not trusted.
-    `confines` says that programs run in a sandbox, which is needed for those whose files are unclear.
+    A project's servers count once the project is trusted; until then they are listed as untrusted.
+    `confines` says that programs run in a sandbox, which is required if a program's files are unknown.
     """
     written = _table(config.written_in_project("mcp").get("servers"))
     counting = _servers(config.section("mcp"))
@@ -119,5 +119,5 @@ def _servers(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _table(value: Any) -> Mapping[str, Any]:
-    """A server's table; what is none has no settings, and is refused as such when it is used."""
+    """A server's table. Anything else counts as empty, and is refused when the server is used."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -38,20 +38,20 @@ class ServerSettings(RetrySettings):
     command: str | None = Field(default=None, min_length=1)
     args: list[str] = Field(default_factory=list)
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables that only this program gets, beside a few such as `PATH` and `HOME`."""
+    """Variables for this program only, in addition to a few such as `PATH` and `HOME`."""
     cwd: str | None = None
     """Where the program runs, relative to the workspace; by default `/`, or for one that the project
     brings, the workspace."""
     url: str | None = Field(default=None, pattern=r"^https?://")
     headers: dict[str, str] = Field(default_factory=dict)
     files: list[str] | None = None
-    """The project's files that the program runs from, where they cannot be told from its command."""
+    """The project files that the program runs, if the command does not show them."""
     sandbox: Profile | None = None
     """The profile of the sandbox that the program runs in; by default `[sandbox] mcp`. For one that the
     project brings, only a stricter one counts."""
     network: list[str] | None = None
-    """The hosts that the program may reach from the sandbox; by default those of `[sandbox] network`. A
-    program that the project brings reaches only those that are named there as well."""
+    """The hosts that the program may reach from the sandbox; by default those of `[sandbox] network`.
+    A project's program reaches only hosts that are listed there as well."""
     enabled: bool = True
     tools: ToolChoice = Field(default_factory=ToolChoice)
     timeout: Seconds = 60

@@ -1,7 +1,7 @@
-"""A server that is a program: started in a group of its own, spoken to by its input and output.
+"""An MCP server that is a local program, started in its own process group.
 
-The `mcp` package has such a transport too. This one bounds how long a line may be, keeps the last words
-of the program for the error that tells of its end, and leaves nothing of its group behind.
+The `mcp` package has a transport for this too. This one limits the length of a line, keeps the
+program's last output for error messages, and leaves no process of the group behind.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger("hookline")
 
 
 class Program:
-    """A server's process, and what is known of how it is doing."""
+    """A server's process and its state."""
 
     def __init__(self, name: str, process: Process) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class Program:
         return self.process.pid
 
     def condition(self) -> str:
-        """What became of it, for an error: its end, its last words."""
+        """How the process ended, with its last output, for an error message."""
         code = self.process.returncode
         told = [self._fault] if self._fault else [f"it {_ended(code)}"] if code is not None else []
         if self._garbage:
@@ -98,7 +98,7 @@ class Program:
         log.debug("mcp.garbage server=%s: %r", self.name, line[:200])
 
     async def write(self, messages: Any) -> None:
-        """Send each message, until there are no more or nobody reads them."""
+        """Send messages until there are no more, or the program stops reading."""
         into = self.process.stdin
         assert into is not None
         try:
@@ -111,7 +111,7 @@ class Program:
             pass  # it is gone, which the end of its output tells
 
     async def listen(self) -> None:
-        """Keep the last of what it writes about itself."""
+        """Keep the end of the program's standard error."""
         errors = self.process.stderr
         assert errors is not None
         while chunk := await errors.read(1 << 16):
@@ -133,7 +133,7 @@ class Program:
                 ended(self.pid)
 
     async def _has_ended(self, seconds: float) -> bool:
-        """Whether it ended in that time; `wait` would also wait for whoever holds its pipes."""
+        """Whether it ended in that time. `wait` would also wait for other holders of its pipes."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while self.process.returncode is None and loop.time() < until:
@@ -183,10 +183,10 @@ async def started(
 async def _spawn(
     name: str, settings: ServerSettings, workspace: Path, sandbox: Any, project: bool
 ) -> Process:
-    """Start the program; a user's own runs in the workspace only if the settings say so.
+    """Start the program. A user's own program runs in the workspace only if the settings say so.
 
-    `python -m`, `npx` and others run what they find in the folder they are in, and that may be a
-    stranger's. A server that the project brings is trusted together with its folder.
+    `python -m`, `npx` and others run code that they find in the current folder, which may be a
+    stranger's. A server from the project is trusted together with its folder.
     """
     assert settings.command is not None
     default = str(workspace) if project else NEUTRAL

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .settings import ServerSettings
 
 LONGEST_DESCRIPTION = 10_000
-"""Characters of a description that a model is told."""
+"""The longest description shown to the model, in characters."""
 
 
 def tool_of(connection: ServerConnection, settings: ServerSettings, listed: Listed) -> Tool:
@@ -48,7 +48,9 @@ def tool_of(connection: ServerConnection, settings: ServerSettings, listed: List
 
 
 def effects_of(settings: ServerSettings, listed: Listed) -> SideEffects:
-    """What a tool does: as the settings say, or else as far as the server's hints can be believed."""
+    """The tool's side effects: from the settings, or from the server's hints as far as they are
+    credible.
+    """
     said = settings.side_effects
     if isinstance(said, dict):
         said = said.get(listed.name)

@@ -1,4 +1,4 @@
-"""Discovery: the folders in which skills lie, and what is found in each. Nothing there is run."""
+"""Find skills: the folders to search, and the skills in each. Nothing there is executed."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def in_project(workspace: Path) -> Iterator[Found]:
 def in_packages(entries: Iterable[str] | None, workspace: Path) -> Iterator[Found]:
     """The skills of installed packages: `skills/` in each entry of `sys.path`.
 
-    The workspace and the current folder are entries by accident of how Python was started; what
-    lies in their `skills/` belongs to no package.
+    The workspace and the current folder can be on `sys.path` by accident of how Python was started; a
+    `skills/` folder there belongs to no package.
     """
     here = {workspace.resolve(), Path.cwd()}
     seen: set[Path] = set()
     for entry in sys.path if entries is None else entries:
-        if not entry or not Path(entry).is_dir():  # also archives and what is gone
+        if not entry or not Path(entry).is_dir():  # archives, and entries that do not exist
             continue
         place = Path(entry).resolve()
         if place in here or place in seen:
@@ -77,7 +77,7 @@ def in_packages(entries: Iterable[str] | None, workspace: Path) -> Iterator[Foun
 
 
 def in_folder(folder: Path, source: Source) -> Iterator[Found]:
-    """What lies in a folder of skills, by name: each a skill, or the reason why it is none."""
+    """The contents of a skills folder, by name: a skill, or the reason why it is not one."""
     try:
         children = sorted(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""What goes wrong with skills."""
+"""Errors of skills."""
 
 from __future__ import annotations
 

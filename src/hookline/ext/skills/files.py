@@ -1,4 +1,4 @@
-"""Files of a folder: what lies in it, and their text, never by a link that leads out of it."""
+"""The files of a folder and their text; a link that leads out of the folder is never followed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_text(path: Path, folder: Path, largest: int) -> str:
 
 def _read(real: Path, path: Path, largest: int) -> bytes:
     try:
-        # what was checked is what is opened, and a pipe does not hold up the reader
+        # open exactly what was checked, and do not block on a pipe
         handle = os.open(real, os.O_RDONLY | _NO_LINK | _NO_WAIT)
         try:
             about = os.fstat(handle)
@@ -59,9 +59,9 @@ def _read(real: Path, path: Path, largest: int) -> bytes:
 
 
 def files_in(folder: Path, most: int) -> list[str]:
-    """The files below a folder, sorted, as paths relative to it with `/`; at most so many.
+    """The files below a folder, sorted, as relative paths with `/`, up to a limit.
 
-    Links that lead out of the folder are not among them, and folders are not entered by a link.
+    Links that lead out of the folder are left out, and linked folders are not entered.
     """
     found = sorted(_walk(folder))
     return found[:most]

@@ -22,7 +22,7 @@ _NOT_PLAIN = re.compile(r"[\"']|[|>][-+0-9]*\s*(#.*)?$")
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What a skill says of itself."""
+    """The metadata of a skill."""
 
     name: str
     description: str
@@ -102,9 +102,9 @@ def _refuse_costly(source: str) -> None:
 
 
 def _quoted(source: str) -> str:
-    """The same with quotes around what is not YAML by itself: `description: Two parts: this, that`.
+    """Quote values that are not valid YAML, such as `description: Two parts: this, that`.
 
-    Many published skills are written so, and other agents read them.
+    Many published skills contain such values, and other agents accept them.
     """
     lines: list[str] = []
     open_value = False
@@ -177,7 +177,7 @@ def _metadata(value: Any) -> dict[str, Any]:
 
 
 def _tools(value: Any) -> tuple[str, ...]:
-    """Names with what they are allowed: `Read, Bash(git add:*)`, or a list of such."""
+    """Tool names with their restrictions: `Read, Bash(git add:*)`, or a list of such names."""
     if value is None:
         return ()
     if isinstance(value, str):

@@ -28,7 +28,7 @@ _LARGEST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """What one file says."""
+    """The contents of one file."""
 
     path: Path
     text: str
@@ -131,7 +131,7 @@ def _home() -> str | None:
 
 
 def _real(path: str) -> str:
-    """The path with its links followed; where it has none, they are looked for and nothing more."""
+    """The path with its links resolved; the path itself if it has none."""
     if not os.path.isabs(path):  # noqa: PTH117
         return os.path.realpath(path)
     try:
@@ -144,7 +144,7 @@ def _real(path: str) -> str:
 
 
 def _trusted(owner: int, workspace: str) -> bool:
-    """Whose files are taken: the user's, root's, and those of whoever owns the workspace."""
+    """The trusted owners of files: the user, root, and the owner of the workspace."""
     if not hasattr(os, "getuid") or owner in (os.getuid(), 0):
         return True
     try:

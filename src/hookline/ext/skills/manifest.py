@@ -1,4 +1,4 @@
-"""What is known of the plugin `skills` before it is imported."""
+"""The manifest of the plugin `skills`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "skills",

@@ -35,7 +35,7 @@ class SkillsPlugin:
 
     @hookimpl
     def resources_loaded(self, skill_paths: list[Path], reason: str) -> None:
-        """Look again, also in these further folders; tools that have the skills see what is found."""
+        """Search again, also in these additional folders; tools that hold the skills see the result."""
         if not skill_paths and not self.paths and reason == "startup":
             return
         self.paths = skill_paths
@@ -82,7 +82,7 @@ class SkillsPlugin:
 
     @hookimpl
     def system_prompt(self, state: dict[str, Any]) -> str | None:
-        """A line for each skill that the agent may use, where there are any."""
+        """A line for each skill that the agent may use, if there are any."""
         return self.skills.brief(only=state.get("skills")) or None
 
     @hookimpl
@@ -97,7 +97,7 @@ class SkillsPlugin:
 
     @hookimpl
     def register_tools(self) -> list[Tool]:
-        """Load a skill and read its files, where there are any."""
+        """The tools that load a skill and read its files, if there are skills."""
         if not len(self.skills):
             return []
         from .tools import skill_tools

@@ -1,4 +1,4 @@
-"""`Skill`: a way of working, described in a folder or by a plugin; and what keeps one out."""
+"""`Skill`: a way of working, described by a folder or a plugin; and the error for an invalid one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class UntrustedSkill(SkillProblem):
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill: what it is for is known, its text and its files are read when they are asked for."""
+    """A skill. Its description is known; its text and files are read on demand."""
 
     name: str
     description: str
@@ -59,7 +59,7 @@ class Skill:
 
     @classmethod
     def from_folder(cls, folder: Path, source: Source) -> Skill:
-        """The skill that lies in a folder; raises `SkillError` where it is not well formed."""
+        """Load the skill in a folder; raises `SkillError` if it is malformed."""
         said: FrontMatter = parse(read_text(folder / FILE, folder, LARGEST), folder.name)
         return cls(
             name=said.name,

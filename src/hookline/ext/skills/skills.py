@@ -37,9 +37,9 @@ class Skills:
         self.shadowed: list[tuple[Skill, Skill]] = []
         """Each skill that does not count, with the one of its name that does."""
         self.problems: list[SkillProblem] = []
-        """What was left out, and why."""
+        """The skills that were left out, and why."""
         self.inert: list[UntrustedSkill] = []
-        """What was left out until it is trusted."""
+        """The skills that wait to be trusted."""
         self._judge: Judge | None = None
         for each in found:
             if isinstance(each, UntrustedSkill):
@@ -93,7 +93,7 @@ class Skills:
         return skills
 
     def become(self, other: Skills) -> None:
-        """Take over what another one found; whoever holds this one sees it."""
+        """Take over another object's skills; holders of this one see them."""
         self.__dict__.update(other.__dict__)
 
     def remove(self, name: str, source: Source) -> None:
@@ -115,7 +115,7 @@ class Skills:
         return self._skills[name]
 
     def load(self, name: str) -> str:
-        """A skill as the model reads it: where it lies, which files it has, and its instructions."""
+        """A skill as the model reads it: its location, its files, and its instructions."""
         skill = self.get(name)
         if self._judge is not None and isinstance(inert := self._judge(skill), UntrustedSkill):
             raise SkillError(str(inert))  # it changed since it was found

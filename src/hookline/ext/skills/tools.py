@@ -75,7 +75,7 @@ def _text(skill: Skill, path: str) -> str:
 
 
 def _page(text: str, start: int) -> str:
-    """As many lines as fit, and where to go on."""
+    """As many lines as fit, and where to continue."""
     lines = text.splitlines(keepends=True)
     if start > max(len(lines), 1):
         raise SkillError(f"the file has {len(lines):,} lines; start is {start:,}")

@@ -14,19 +14,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def reads(method: F) -> F:
-    """Mark a protocol's method: whoever may read the store may call it."""
+    """Mark a protocol's method as a read: it needs the permission to read."""
     setattr(method, "__access__", "read")  # noqa: B010  # a function has no such attribute to typing
     return method
 
 
 def writes(method: F) -> F:
-    """Mark a protocol's method: whoever may write to the store may call it."""
+    """Mark a protocol's method as a write: it needs the permission to write."""
     setattr(method, "__access__", "write")  # noqa: B010
     return method
 
 
 def access_of(protocol: type, method: str) -> Access | None:
-    """What a method needs; None for one that the protocol does not offer to users of the store."""
+    """The permission that a method needs; None for a method that users of the store cannot call."""
     return getattr(getattr(protocol, method, None), "__access__", None)
 
 
@@ -42,7 +42,7 @@ def granted(store: str, permissions: Iterable[str]) -> frozenset[Access]:
 
 
 def offered(store: str, capabilities: Iterable[str]) -> frozenset[Access]:
-    """What a store offers at all: everything, unless its capabilities say less."""
+    """The methods that a store supports: all, unless its capabilities say less."""
     listed = list(capabilities)
     known = {permission(store, access) for access in ALL}
     for capability in listed:

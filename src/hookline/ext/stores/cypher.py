@@ -1,7 +1,7 @@
-"""Cypher that only asks: what a graph's `query` takes.
+"""Read-only Cypher for a graph's `query`.
 
-The database runs it in a transaction that cannot write; what such a transaction would still allow
-(several statements, files, settings) is refused here.
+The database runs it in a read-only transaction. What such a transaction would still allow (several
+statements, files, settings) is refused here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _blank(hidden: re.Match[str]) -> str:
 
 
 def question(statement: str) -> str:
-    """The statement, where it is one question."""
+    """The statement, if it is a single query."""
     bare = _HIDDEN.sub(_blank, statement).strip().removesuffix(";").strip()
     words = bare.split(None, 1)
     if not words or words[0].upper() not in _BEGINS:

@@ -46,7 +46,7 @@ class SQLiteDocs:
         return document_id
 
     async def upsert(self, collection: str, documents: Mapping[str, Json]) -> None:
-        """Keep documents by id, in place of those that have these ids."""
+        """Store documents by id, replacing those with the same ids."""
         values.name(collection, "the collection")
         rows = [
             (

@@ -1,4 +1,4 @@
-"""What can go wrong with a store. Each message is one line: what, with which store, what to do."""
+"""Errors of stores. Each message is one line: what failed, in which store, and what to do."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class SQLiteFacts:
             row = db.execute(held, (*key, begin, begin)).fetchone()
             if row is not None:
                 return _fact(row)
-            # Stated again from a later time on: this one ends where that one begins.
+            # Stated again from a later time on: the earlier fact ends where the later one begins.
             later = f"SELECT min(since) FROM facts WHERE {_SAME} AND since > ?"
             (until,) = db.execute(later, (*key, begin)).fetchone()
             fact_id = values.new_id()

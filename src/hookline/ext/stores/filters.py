@@ -41,7 +41,7 @@ class FieldCondition:
 
 
 def conditions(where: Mapping[str, Any] | None) -> list[FieldCondition]:
-    """The conditions of a filter, or what is wrong with it."""
+    """Parse a filter into conditions, or raise with the reason."""
     found: list[FieldCondition] = []
     for name, wanted in (where or {}).items():
         path = _path(name)

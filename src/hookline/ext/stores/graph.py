@@ -49,10 +49,10 @@ _ARROWS = {"out": "-[e:Edge]->", "in": "<-[e:Edge]-", "both": "-[e:Edge]-"}
 
 
 def library() -> Any:
-    """Ladybug, loaded so that a local model still works beside it.
+    """Import Ladybug so that a local model still works in the same process.
 
-    The two libraries carry C++ code of the same names. The local model's runtime breaks the process
-    when it is loaded second, and neither minds when it is loaded first.
+    The two libraries contain C++ symbols of the same names. The local model's runtime crashes the
+    process if it is loaded second; loaded first, both work.
     """
     from importlib import import_module
     from importlib.util import find_spec
@@ -77,7 +77,7 @@ class LadybugGraph:
         self._worker = StoreWorker(path)
 
     async def upsert(self, nodes: Sequence[Node] = (), edges: Sequence[Edge] = ()) -> None:
-        """Keep nodes, then edges, in place of those that are the same; both ends must exist."""
+        """Store nodes, then edges, replacing equal ones. Both ends of an edge must exist."""
         things = [
             {
                 "id": values.name(node.id, "the id"),

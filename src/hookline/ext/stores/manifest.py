@@ -1,4 +1,4 @@
-"""What is known of the plugin `stores` before it is imported."""
+"""The manifest of the plugin `stores`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "stores",

@@ -70,7 +70,7 @@ class SQLiteMemory:
     async def update(
         self, note_id: str, *, user: str, text: str | None = None, metadata: Json | None = None
     ) -> bool:
-        """Change a note's text or metadata; whether the user has such a note."""
+        """Change a note's text or metadata. Return whether the user has such a note."""
         wanted = values.name(note_id, "the id"), values.name(user, "the user")
         new_text = None if text is None else values.text(text, "the note")
         known = None if metadata is None else values.fields(metadata, "the metadata")

@@ -61,7 +61,7 @@ class DocStore(Store, Protocol):
 
     @writes
     async def upsert(self, collection: str, documents: Mapping[str, Json]) -> None:
-        """Keep documents by id, in place of those that have these ids."""
+        """Store documents by id, replacing those with the same ids."""
         ...
 
     @reads
@@ -117,7 +117,7 @@ class MemoryNote:
 
 
 class MemoryStore(Store, Protocol):
-    """Notes about users, recalled by word. Nobody gets the notes of another user."""
+    """Notes about users, recalled by words. A user never sees another user's notes."""
 
     @writes
     async def add(
@@ -130,7 +130,7 @@ class MemoryStore(Store, Protocol):
     async def update(
         self, note_id: str, *, user: str, text: str | None = None, metadata: Json | None = None
     ) -> bool:
-        """Change a note's text or metadata; whether the user has such a note."""
+        """Change a note's text or metadata. Return whether the user has such a note."""
         ...
 
     @reads
@@ -158,9 +158,9 @@ class MemoryStore(Store, Protocol):
         where: Where | None = None,
         limit: int = 20,
     ) -> list[MemoryNote]:
-        """The user's notes with any of these words, the best first.
+        """The user's notes with any of these words, best match first.
 
-        With a session: its notes and those that hold in all. `where` filters by metadata.
+        With a session: its notes and those valid in every session. `where` filters by metadata.
         """
         ...
 
@@ -194,7 +194,7 @@ class Fact:
     """None while it holds."""
     retracted_by: str = ""
     recorded: float = 0.0
-    """When the store was told."""
+    """When the fact was recorded."""
     metadata: Json = field(default_factory=_nothing)
 
 
@@ -278,7 +278,7 @@ class FactStore(Store, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """An embedding, with the text that it stands for and what is known of it."""
+    """An embedding with its text and metadata."""
 
     id: str
     values: tuple[float, ...]
@@ -293,7 +293,7 @@ class VectorStore(Store, Protocol):
 
     @writes
     async def upsert(self, vectors: Sequence[Vector]) -> None:
-        """Keep vectors by id, in place of those that have these ids."""
+        """Store vectors by id, replacing those with the same ids."""
         ...
 
     @reads
@@ -346,7 +346,7 @@ class GraphStore(Store, Protocol):
 
     @writes
     async def upsert(self, nodes: Sequence[Node] = (), edges: Sequence[Edge] = ()) -> None:
-        """Keep nodes, then edges, in place of those that are the same; both ends must exist."""
+        """Store nodes, then edges, replacing equal ones. Both ends of an edge must exist."""
         ...
 
     @reads

@@ -14,7 +14,7 @@ from .protocols import Store
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a provider is told to open."""
+    """What a provider needs to open a store."""
 
     name: str
     protocol: StoreProtocol
@@ -32,15 +32,15 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class StoreProvider:
-    """A way to keep stores: which protocols it speaks, and how each is opened.
+    """A store backend: the protocols it supports, and how to open each.
 
-    `opens` gives the store at once; what takes time, such as connecting, waits for its first call.
+    `opens` returns the store at once; slow work, such as connecting, waits for the first call.
     """
 
     name: str
     opens: Mapping[StoreProtocol, Callable[[Opening], Store]]
     config_schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What `config` must be, besides what a spec's own schema says."""
+    """The schema of `config`, in addition to a spec's own schema."""
     in_files: bool = False
     """Whether each store has a file to itself, at `Opening.path`."""
 

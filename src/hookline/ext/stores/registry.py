@@ -50,7 +50,7 @@ class Binding:
 
     @property
     def file(self) -> str | None:
-        """The file that it wants to itself."""
+        """A file that only one process may open."""
         path = self.opening.path if self.provider.in_files else ":memory:"
         return None if path == ":memory:" else path
 
@@ -85,7 +85,7 @@ class Stores:
 
     @classmethod
     def of(cls, app: Hookline) -> Self:
-        """The stores of an app: those of its settings and those that its plugins provide."""
+        """The stores of an app: those in its settings and those that plugins provide."""
         found = app.extensions.get(cls)
         if found is None:
             found = app.extensions[cls] = cls(app.home / "stores", gather=partial(_gather, app))
@@ -124,7 +124,7 @@ class Stores:
     def gather(self) -> None:
         """Add what plugins and the configuration bring, once."""
         if self._gather is not None:
-            gather, self._gather = self._gather, None  # whoever is asked may ask for a store
+            gather, self._gather = self._gather, None  # the provider may itself ask for a store
             gather(self)
 
     def names(self) -> list[str]:
@@ -133,7 +133,7 @@ class Stores:
         return sorted(self._bindings)
 
     def binding(self, name: str) -> Binding:
-        """What is known of a store; an unknown name raises `UnknownStore` with the nearest ones."""
+        """The description of a store; an unknown name raises `UnknownStore` with the nearest names."""
         self.gather()
         if name not in self._bindings:
             raise UnknownStore(name, self._bindings)
@@ -148,9 +148,9 @@ class Stores:
     def get(self, name: str, protocol: type[S]) -> S: ...
 
     def get(self, name: str, protocol: type[Any] | None = None) -> Any:
-        """The store of that name; inside a tool call, with what the tool was granted.
+        """The store of that name; inside a tool call, limited to the tool's permissions.
 
-        `protocol` says what it must speak.
+        `protocol` names the protocol that it must support.
         """
         binding = self.binding(name)
         self._check_protocol(binding, protocol)
@@ -161,12 +161,12 @@ class Stores:
         return self._view(binding, granted(name, call.permissions), who)
 
     def view(self, name: str, permissions: Iterable[str]) -> Any:
-        """The store with what these permissions allow, whoever asks."""
+        """The store, limited to these permissions."""
         return self._view(self.binding(name), granted(name, permissions), "was not granted")
 
     def _view(self, binding: Binding, allowed: frozenset[Access], refusal: str) -> StoreView:
         name, offers = binding.spec.name, binding.offers
-        if allowed - offers or allowed == offers:  # what is refused, the store itself does not offer
+        if allowed - offers or allowed == offers:  # the store itself does not support it
             refusal = f"the store does not offer: see its capabilities, from {binding.owner}"
         protocol = PROTOCOLS[binding.spec.protocol]
         return StoreView(name, lambda: self._opened(name), protocol, allowed & offers, refusal)
@@ -177,7 +177,7 @@ class Stores:
         return self._open[name]
 
     async def close(self) -> None:
-        """Close what was opened; a store that is asked for later is opened again."""
+        """Close the open stores. A store opens again when it is next requested."""
         failed: list[Exception] = []
         while self._open:
             _, store = self._open.popitem()

@@ -11,10 +11,7 @@ from .errors import StoreMisconfigured
 
 
 def check(store: str, config: dict[str, Any], schema: Mapping[str, Any], whose: str) -> None:
-    """Refuse a configuration that the schema does not allow.
-
-    Values are not told: they may have come from a secret variable.
-    """
+    """Refuse a configuration that violates the schema. Values are not shown: they may be secrets."""
     if not schema:
         return
     from jsonschema import Draft202012Validator, SchemaError, exceptions

@@ -38,7 +38,7 @@ def text(value: Any, what: str) -> str:
 
 
 def number(value: Any, what: str) -> float:
-    """A finite number, such as a time."""
+    """A finite number, for example a time."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
         raise BadStoreValue(f"{what} must be a finite number, not {value!r}")
     return float(value)
@@ -70,5 +70,5 @@ def fields(value: Any, what: str) -> str:
 
 
 def new_id() -> str:
-    """An id that nobody else has."""
+    """A unique id."""
     return secrets.token_hex(10)

@@ -63,7 +63,7 @@ class SQLiteVectors:
             )
 
     async def upsert(self, vectors: Sequence[Vector]) -> None:
-        """Keep vectors by id, in place of those that have these ids."""
+        """Store vectors by id, replacing those with the same ids."""
         rows = [
             (
                 values.name(vector.id, "the id"),

@@ -1,4 +1,4 @@
-"""A view of a store: the same store, for somebody who may do less with it."""
+"""A view of a store with fewer permissions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .errors import StoreDenied
 
 
 class StoreView:
-    """Offers the methods of the store's protocol that were granted, and refuses the others.
+    """Offers the granted methods of the store's protocol and refuses the others.
 
-    `refusal` ends the sentence that says what was not granted. A view cannot close the store.
+    `refusal` ends the sentence of the refusal. A view cannot close the store.
     """
 
     __slots__ = ("_allowed", "_name", "_opened", "_protocol", "_refusal")

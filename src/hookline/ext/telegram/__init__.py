@@ -1,6 +1,6 @@
-"""Telegram: people talk with the agent through a bot, by text, pictures and voice.
+"""A Telegram bot as a channel: text, pictures and voice messages.
 
-It needs the extra `hookline[telegram]`, which is imported when the channel is enabled.
+It needs the extra `hookline[telegram]`, which is imported only when the channel is enabled.
 """
 
 from typing import TYPE_CHECKING

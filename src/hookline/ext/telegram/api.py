@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
 
-# The library warns of the numbers that it used to give for times; these are what it will give.
+# The library warns about its old numeric time values; these are the values it will return in future.
 os.environ.setdefault("PTB_TIMEDELTA", "true")
 
 from telegram import Bot
@@ -57,7 +57,7 @@ class Api:
         self._held: dict[int, float] = {}
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         for request in self._requests:
             await request.shutdown()
         for name in _LOGGERS:
@@ -90,7 +90,7 @@ class Api:
         return self._held.get(chat, 0.0) > time.monotonic()
 
     async def once(self, chat: int, action: Callable[[], Awaitable[T]]) -> T | None:
-        """Do what may as well be left out: None where the chat is to be left alone, or it failed."""
+        """Run an optional request. Return None if it fails, or if the chat is rate-limited."""
         if self.is_held(chat):
             return None
         try:

@@ -75,7 +75,7 @@ class TelegramChannel(GatewayChannel):
         await self._receiver.start()
 
     async def stop(self) -> None:
-        """Receive nothing more; what is being shown comes to its end."""
+        """Stop receiving; let replies that are being sent finish."""
         await self._receiver.stop()
         for reply in [*self._replies.values()]:
             await reply.close()
@@ -93,7 +93,7 @@ class TelegramChannel(GatewayChannel):
     # --- in -----------------------------------------------------------------------------------
 
     async def _take(self, update: Update) -> bool:
-        """Take an update over; False where it must come again."""
+        """Accept an update. Return False if Telegram must deliver it again."""
         if update.callback_query is not None:
             if self.settings.allows(update.callback_query.from_user.id, _chat(update)):
                 await self._questions.pressed(update.callback_query)
@@ -150,7 +150,7 @@ class TelegramChannel(GatewayChannel):
             return ""
 
     async def _refuse(self, message: Message) -> None:
-        """Tell somebody unknown so, once, and in no group."""
+        """Tell an unknown sender once that they are not allowed; stay silent in groups."""
         person = message.from_user
         log.info("telegram.refused person=%s chat=%s", person and person.id, message.chat.id)
         if not self.settings.refuse or person is None or message.chat.type != ChatType.PRIVATE:
@@ -164,7 +164,7 @@ class TelegramChannel(GatewayChannel):
     # --- out ----------------------------------------------------------------------------------
 
     def reply_to(self, message: Envelope) -> Channel:
-        """The channel of a message; none where it names no chat."""
+        """The channel of a message, or None if the message names no chat."""
         place = ChatTarget.of(address_of(message)[1])
         return NOWHERE if place is None else TelegramChat(self, message, place)
 
@@ -252,7 +252,7 @@ class TelegramChat(Channel):
         return None
 
     async def send(self, message: Envelope) -> bool:
-        """Send the whole answer, in place of what was shown of it; and parts as they are."""
+        """Replace the partial answer by the whole one; send parts unchanged."""
         parts: list[Part] = field_of(message, "parts") or []
         if parts:
             await self._channel.send_parts(self._place, parts)
@@ -268,13 +268,13 @@ class TelegramChat(Channel):
         return True
 
     async def _end(self, result: TurnResult) -> None:
-        """Say why there is no answer, where there is none."""
+        """If the turn gave no answer, send the reason."""
         await self._channel.close_reply(self._key)
         if result.outcome == "failed":
             why = self._channel.api.masked(result.stopped or "")
             await self._channel.tell(self._place, f"⚠ {why}")
             return
-        # What is parked goes on at the next start; `/cancel` says itself that it stopped.
+        # A parked turn continues at the next start, and `/cancel` reports by itself that it stopped.
         is_told = result.outbounds or result.outcome in ("answered", "steered", "cancelled")
         if not is_told and result.stopped and result.stopped != result.outcome:
             await self._channel.tell(self._place, result.stopped)
@@ -296,7 +296,7 @@ def _chat(update: Update) -> int | None:
 
 
 def _addressed(text: str, username: str) -> str | None:
-    """A text with `/command@bot` as `/command`; None where it is meant for another bot."""
+    """Strip the bot's name from a command. None if the command is for another bot."""
     if not text.startswith("/"):
         return text
     first, space, rest = text.partition(" ")

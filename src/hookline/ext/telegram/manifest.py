@@ -1,4 +1,4 @@
-"""What is known of the plugin `telegram` before it is imported."""
+"""The manifest of the plugin `telegram`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "telegram",

@@ -1,7 +1,7 @@
-"""An agent's Markdown for Telegram: cut into messages, and written as the HTML that Telegram takes.
+"""Convert an agent's Markdown to Telegram messages.
 
-Telegram counts in UTF-16, and refuses a message with a tag that is not closed. So a text is cut first,
-at paragraphs where it can be, and each piece becomes HTML of its own.
+Telegram counts in UTF-16 code units and refuses a message with an unclosed tag. So the text is split
+first, at paragraphs if possible, and each piece is converted to HTML separately.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 LIMIT: Final = 4096
-"""What one message may have."""
+"""The length limit of one message."""
 MOST_MARKS: Final = 400
 """Characters of markup and ends of lines, outside code blocks, in a text that is parsed."""
 
@@ -34,9 +34,10 @@ def length(text: str) -> int:
 
 
 def pieces(text: str, limit: int = LIMIT) -> list[str]:
-    """A Markdown text in pieces of bounded length; a code block that is cut goes on as one.
+    """Split Markdown into pieces of bounded length; a code block that is split continues as a code
+    block.
 
-    What stands in a full piece does not depend on what follows, so a text may be shown while it grows.
+    A full piece does not depend on the text that follows it, so a text can be shown while it grows.
     """
     found: list[str] = []
     rest = text.strip("\n")
@@ -104,7 +105,7 @@ def _open_fence(text: str) -> tuple[str, str] | None:
 
 
 def _is_dense(text: str) -> bool:
-    """Whether a text has more markup outside code blocks than is worth parsing."""
+    """Whether a text has too much markup outside code blocks to be worth parsing."""
     if len(_MARK.findall(text)) <= MOST_MARKS:
         return False
     outside = "\n".join(line for line, fence in _lines(text) if fence is None)
@@ -129,7 +130,7 @@ def as_html(text: str) -> str:
 
 
 def seen(html: str) -> str:
-    """What a reader sees of Telegram's HTML."""
+    """The visible text of Telegram HTML."""
     return unescape(re.sub(r"<[^>]+>", "", html))
 
 
@@ -139,7 +140,7 @@ class _Writer:
     def __init__(self) -> None:
         self._out: list[str] = []
         self._lists: list[int | None] = []
-        """The next number of each open list; None where it has none."""
+        """The next number of each open list; None for a bulleted list."""
         self._bullet = ""
         self._quotes = 0
         self._cells = 0

@@ -29,18 +29,18 @@ class Attachment:
 
 
 def place_of(message: Message) -> ChatTarget:
-    """Where a message was said; each topic of a forum is a place of its own."""
+    """The chat of a message, and its topic in a forum."""
     topic = message.message_thread_id if message.is_topic_message else None
     return ChatTarget(message.chat.id, topic)
 
 
 def key_of(message: Message) -> str:
-    """What a message is known by; its own number counts in its chat alone."""
+    """The key of a message: Telegram's message ids are unique only within a chat."""
     return f"{CHANNEL}:{message.chat.id}:{message.message_id}"
 
 
 def envelope_of(message: Message, username: str = "") -> dict[str, Any]:
-    """A message as an envelope, without what it carries."""
+    """The envelope of a message, without attachments."""
     sender = message.from_user or message.sender_chat
     text = (message.text or message.caption or "").strip()
     if username:
@@ -69,7 +69,7 @@ def attachment_of(message: Message) -> Attachment | None:
 
 
 async def complete(envelope: dict[str, Any], message: Message, api: Api, max_file: int) -> None:
-    """Fetch what a message carries; refuse one that says nothing."""
+    """Download the attachments of a message; refuse an empty message."""
     attachment = attachment_of(message)
     if attachment is None:
         if not envelope["content"]:

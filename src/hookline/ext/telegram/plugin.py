@@ -7,7 +7,7 @@ from hookline.runtime.gateway_channel import ChannelSpec, GatewayChannel, Gatewa
 
 
 class TelegramPlugin:
-    """Brings the channel; what it needs is imported when it is enabled."""
+    """Registers the channel. Its dependencies are imported when the channel is enabled."""
 
     @hookimpl
     def register_channels(self) -> list[ChannelSpec]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hookline.runtime.gateway_channel import GatewayQuestions, Pending
 
 OUTCOMES = {"approve": "approved", "session": "approved for this session", "reject": "rejected"}
-"""What is said when an approval was answered."""
+"""The text that replaces the buttons of an answered approval."""
 ROOM = 3500
 """Characters of one message; Telegram takes 4096, with what closes a block and counts the pieces."""
 MOST_PIECES = 4
@@ -63,7 +63,7 @@ class Questions:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
-        """Let what is being sent come to its end."""
+        """Wait for requests that are being sent."""
         if self._tasks:
             await asyncio.wait([*self._tasks])
 
@@ -123,7 +123,7 @@ class Questions:
                 ),
             )
         except TelegramError as error:
-            if not pending.answer.done():  # nobody can answer what nobody sees
+            if not pending.answer.done():  # a question that could not be shown cannot be answered
                 said = f"the question could not be sent: {self._api.told(error)}"
                 pending.answer.set_exception(TelegramFailed(said))
             return
@@ -132,7 +132,7 @@ class Questions:
             await self._close(asked)
 
     async def _close(self, asked: _Asked) -> None:
-        """Take the buttons away, and say what came of the question."""
+        """Remove the buttons and show the outcome of the question."""
         name = asked.message
         if name is None:
             return
@@ -148,7 +148,7 @@ class Questions:
             pass  # the message is gone
 
     async def pressed(self, query: CallbackQuery) -> None:
-        """Somebody pressed a button."""
+        """Handle a pressed button."""
         mark, _, name = (query.data or "").partition(":")
         asked = self._asked.get(name)
         choices = asked.question.choices if asked is not None else ()
@@ -162,7 +162,9 @@ class Questions:
             await self._tell(query, GONE)
 
     async def replied(self, message: Message) -> bool:
-        """Take a message that answers a question without choices; False where it is another one."""
+        """Treat a message as the answer to an open question without choices. Return False if it is
+        none.
+        """
         to, person = message.reply_to_message, message.from_user
         if to is None or person is None or not message.text:
             return False
@@ -187,7 +189,7 @@ class Questions:
 
 @dataclass(frozen=True, slots=True)
 class QuestionMessage:
-    """A question as it is sent: what comes first, and the message with the buttons."""
+    """A question as sent: pieces that come first, then the message with the buttons."""
 
     last: str
     pieces: tuple[str, ...] = ()

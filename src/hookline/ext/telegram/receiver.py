@@ -1,6 +1,7 @@
-"""Receiving: updates come by long polling or by a webhook, and are acknowledged once they are accepted.
+"""Receive updates by long polling or by a webhook, and acknowledge each once it is accepted.
 
-What is not acknowledged, Telegram brings again; what comes twice, the gateway knows by its id.
+Telegram delivers an update again until it is acknowledged; the gateway recognises duplicates by their
+id.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LOOK_AGAIN: Final = 1.0
 """Seconds after which further updates are looked for, while some still wait to be accepted."""
 
 Take = Callable[[Update], Awaitable[bool]]
-"""Takes an update over; False where it must come again."""
+"""Accepts an update; returns False if it must be delivered again."""
 
 
 class Receiver:
@@ -53,7 +54,7 @@ class Receiver:
         self._running = asyncio.create_task(self._run(known=known))
 
     async def stop(self) -> None:
-        """Receive nothing more; what was not accepted yet comes again."""
+        """Stop receiving; updates that were not accepted are delivered again later."""
         tasks = [task for task in (self._running, *self._taking.values()) if task is not None]
         for task in tasks:
             task.cancel()
@@ -66,7 +67,7 @@ class Receiver:
         await (self._poll() if self._settings.mode == "polling" else self._set_webhook())
 
     def receive(self, update: Update) -> asyncio.Task[bool]:
-        """Take an update over, unless that is under way."""
+        """Accept an update, unless it is already being processed."""
         task = self._taking.get(update.update_id)
         if task is None:
             task = asyncio.ensure_future(self._take(update))
@@ -74,7 +75,7 @@ class Receiver:
         return task
 
     async def _outlast(self, action: Callable[[], Awaitable[Any]]) -> Any:
-        """Do something until Telegram lets it be done; an outage is told once."""
+        """Repeat a request until Telegram accepts it; log an outage once."""
         failures = 0
         while True:
             try:
@@ -112,7 +113,8 @@ class Receiver:
                 if failed:
                     await asyncio.sleep(LOOK_AGAIN)
             else:
-                # All was acknowledged by this request. After a quiet week ids begin anew, maybe lower.
+                # This request acknowledged everything. After a week without updates, ids may restart
+                # lower.
                 offset = None
 
     def _acknowledged(self, offset: int | None) -> tuple[int | None, bool]:

@@ -18,21 +18,21 @@ from .markup import LIMIT, as_html, length, pieces, seen
 log = logging.getLogger("hookline.ext.telegram")
 
 TYPING = 4.5
-"""Seconds after which Telegram must be told again that the agent is writing."""
+"""Seconds after which the "typing" indicator must be sent again."""
 SHORTEST = 0.05
 """The least pause between two edits, whatever was set."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTarget:
-    """A chat, and the topic in it, where it has some."""
+    """A chat, and optionally a topic in it."""
 
     chat: int
     topic: int | None = None
 
     @classmethod
     def of(cls, chat_id: str) -> ChatTarget | None:
-        """The place that an envelope names; None where it is none."""
+        """The chat that an envelope names, or None."""
         chat, _, topic = chat_id.partition(":")
         try:
             return cls(int(chat), int(topic) if topic else None)
@@ -45,15 +45,15 @@ class ChatTarget:
 
 @dataclass(slots=True)
 class _ReplySection:
-    """What was said in one go, and the messages that show it."""
+    """A run of text and the messages that show it."""
 
     text: str = ""
     messages: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    """The id of each, and what it shows."""
+    """Each message's id and the text it shows."""
 
 
 class TelegramReply:
-    """The answer to one message; what was said before a tool call stays as a message of its own."""
+    """The reply to one message. Text written before a tool call stays as a separate message."""
 
     def __init__(self, api: Api, place: ChatTarget, *, edit_seconds: float | None) -> None:
         self.place = place
@@ -80,7 +80,7 @@ class TelegramReply:
             self._changed.set()
 
     def cut(self) -> None:
-        """What follows is said anew."""
+        """Start a new section."""
         if self._sections[-1].text.strip():
             self._sections.append(_ReplySection())
 
@@ -98,14 +98,14 @@ class TelegramReply:
             await self._bring(section, patient=True)
 
     async def close(self) -> None:
-        """Show nothing more; a request that is under way comes to its end."""
+        """Show nothing more, but let the current request finish."""
         self._over.set()
         self._changed.set()
         if self._showing is not None:
             await asyncio.wait([self._showing])
 
     async def _show(self) -> None:
-        """Show that the agent is writing, and what it wrote."""
+        """Show the typing indicator and the text so far."""
         try:
             while not self._over.is_set():
                 if not self._changed.is_set():
@@ -132,7 +132,7 @@ class TelegramReply:
         )
 
     async def _bring(self, section: _ReplySection, *, patient: bool) -> None:
-        """Bring the messages of a section to what it says now."""
+        """Bring a section's messages up to date with its text."""
         for number, text in enumerate(pieces(section.text)):
             if number < len(section.messages):
                 name, shown = section.messages[number]
@@ -154,7 +154,7 @@ class TelegramReply:
             try:
                 await self._api.once(chat, partial(self._api.bot.delete_message, chat, name))
             except TelegramError:
-                pass  # somebody else did, or it is too old
+                pass  # already deleted, or too old to change
         del section.messages[count:]
 
     async def _send(self, text: str, *, patient: bool) -> int | None:
@@ -176,7 +176,7 @@ class TelegramReply:
         return None if sent is None else sent.message_id
 
     async def _edit(self, name: int, text: str, *, patient: bool) -> int | None:
-        """Change a message; send it anew where it is gone."""
+        """Edit a message, or send a new one if it was deleted."""
         chat, bot = self.place.chat, self._api.bot
         html = formatted(text)
 
@@ -204,7 +204,7 @@ async def say(api: Api, place: ChatTarget, text: str) -> None:
 
 
 def formatted(text: str) -> str | None:
-    """A piece as HTML; None where that says nothing, or more than fits."""
+    """A piece as HTML, or None if it is empty or too long."""
     html = as_html(text)
     shown = seen(html)
     return html if shown.strip() and length(shown) <= LIMIT else None

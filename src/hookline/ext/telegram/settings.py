@@ -28,16 +28,17 @@ class TelegramSettings(RetrySettings):
     token: SecretStr = Field(default=SecretStr(""), validate_default=True)
     """The bot's, from @BotFather."""
     allow: list[int | Literal["*"]] = Field(default_factory=list[int | Literal["*"]])
-    """The ids of people and groups that may talk with the agent; `*` for everybody."""
+    """The ids of the people and groups allowed to talk to the agent; `*` allows everyone."""
     operators: list[int] = Field(default_factory=list[int])
-    """The ids of people who may give every command, such as `/model`; they must be allowed as well."""
+    """The ids of the people who may use every command, such as `/model`. They must be allowed as well.
+    """
     refuse: bool = True
-    """Whether somebody who is not allowed is told so, once; otherwise nothing is said."""
+    """Whether to tell people who are not allowed so, once. Otherwise the bot stays silent."""
     mode: Literal["polling", "webhook"] = "polling"
     webhook_url: str | None = None
-    """Where Telegram reaches the gateway, such as `https://agent.example`."""
+    """The public URL of the gateway, such as `https://agent.example`."""
     secret: SecretStr | None = None
-    """What Telegram says with each call of the webhook; made from the token where it is not set."""
+    """The secret that Telegram sends with each webhook call; derived from the token if unset."""
     stream: bool = True
     """Whether an answer is shown while it comes, by edits of a message."""
     edit_seconds: float = Field(default=1.5, ge=0)

@@ -1,4 +1,4 @@
-"""The webhook: where Telegram calls, guarded by a secret that only Telegram was told."""
+"""The webhook that Telegram calls, protected by a secret that only Telegram knows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 
 def webhook_routes(receiver: Receiver, bot: Bot, secret: str) -> APIRouter:
-    """The route of a bot's webhook; Telegram brings again what is not answered with 200."""
+    """The route of a bot's webhook. Telegram repeats a call until it gets status 200."""
     router = APIRouter()
 
     async def webhook(request: Request) -> JSONResponse:

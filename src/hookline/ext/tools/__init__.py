@@ -1,7 +1,7 @@
-"""The tools that come with Hookline: files, the shell, the web, the tape, and a list of things to do.
+"""The tools that ship with Hookline: files, the shell, the web, the tape, and a to-do list.
 
-The file tools stay inside the call's workspace, with symlinks resolved. `shell` starts there, and
-what it runs can go anywhere the user can: that is for the gates to judge.
+The file tools stay inside the call's workspace, with symlinks resolved. `shell` starts there; the
+sandbox and the gates decide what its commands can reach.
 """
 
 from __future__ import annotations

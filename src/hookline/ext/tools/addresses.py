@@ -14,7 +14,7 @@ _NAT64 = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
 
 
 class Reachable:
-    """Public addresses, and the networks that somebody allowed besides."""
+    """Public addresses, and the additional networks that the settings allow."""
 
     def __init__(self, allow: Iterable[str] = ()) -> None:
         self._networks = [ip_network(network) for network in allow]

@@ -1,4 +1,4 @@
-"""`delegate`: give tasks to subagents, and get what they found."""
+"""`delegate`: give tasks to subagents and collect their answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ async def delegate(
     knows: Literal["task", "conversation", "earlier"] | None = None,
     tools: list[str] | None = None,
 ) -> str:
-    """Give tasks to other agents, which work on them at the same time, and wait for their answers.
+    """Give tasks to other agents, which work in parallel, and wait for their answers.
 
-    Every task is done by an agent of its own that sees nothing of the other tasks.
+    Each task gets its own agent, which does not see the other tasks.
 
-    tasks: What is to be done, each complete in itself.
-    role: The kind of agent, where roles are configured.
-    knows: What the agents know beside the task: nothing, this conversation, or their earlier tasks.
-    tools: The tools that they may use; all of yours when left out.
+    tasks: The tasks; each must be complete in itself.
+    role: The kind of agent, if roles are configured.
+    knows: What the agents see besides the task: nothing, this conversation, or their earlier tasks.
+    tools: The tools they may use; by default all of yours.
 
     """
     from hookline.runtime.subagents import Task
@@ -40,7 +40,7 @@ async def delegate(
     allowed = tuple(tools) if tools is not None else None
     run = context.app.sessions.run(context.session_id)
     call = f"{run.turn_id[:8]}.{context.call_id}" if run is not None else context.call_id
-    given = [  # a call that is made again after a crash has the same ids, and goes on from there
+    given = [  # the ids are the same after a crash, so a repeated call resumes its subagents
         Task(text, role=role, context=contexts[knows], tools=allowed, id=f"{call}.{number}")
         for number, text in enumerate(tasks, 1)
     ]

@@ -56,7 +56,7 @@ def edit_file(
 
 @edit_file.preview
 def would_edit(values: Mapping[str, Any], context: ToolContext) -> str:
-    """What the edits would change. Nobody agreed to reading the file yet, so errors do not quote it."""
+    """A preview of the edits. Reading the file is not approved yet, so errors do not quote it."""
     place, path = regular_file(values["path"], context), values["path"]
     edited = _edited(place, path, values["edits"], context, quotes=False)
     return diff(*edited, shown(place, context))
@@ -138,7 +138,7 @@ def _nearest(text: str, old: str) -> str:
 
 
 def _similar(wanted: str, lines: dict[str, str]) -> str | None:
-    """The line most like the wanted one, among those that share most words with it."""
+    """The line most similar to the wanted one, among the lines that share the most words with it."""
     words = set(wanted.split())
     among = nlargest(_COMPARED, lines, key=lambda line: len(words.intersection(line.split())))
     close = difflib.get_close_matches(wanted, among, n=1)

@@ -38,12 +38,12 @@ def fetch_tool(*, allow: Iterable[str] = (), largest: int = LARGEST) -> Tool:
 
     @tool(side_effects=SideEffects.external, registry=None)
     async def fetch_url(url: str, timeout: Annotated[float, Field(gt=0, le=120)] = 30) -> str:
-        """Fetch a page by HTTP GET and show its text. HTML is reduced to what can be read.
+        """Fetch a page by HTTP GET and show its text. HTML is converted to readable text.
 
-        Addresses that are not public, and what is not text, are refused.
+        Refuses addresses that are not public, and content that is not text.
 
         url: The address, with http:// or https://.
-        timeout: Seconds that it may take in all.
+        timeout: The limit for the whole request, in seconds.
 
         """
         try:

@@ -59,7 +59,7 @@ class _Text:
                 at = self._markup(page, at)
 
     def _markup(self, page: str, at: int) -> int:
-        """Take in what begins with `<`; where it ends."""
+        """Consume a construct that starts with `<`; return the position after it."""
         after = page[at + 1]
         if page.startswith("<!--", at):
             return _after(page, "-->", at + 2)

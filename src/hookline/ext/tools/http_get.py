@@ -25,7 +25,7 @@ _HEADERS = {
 
 @dataclass(slots=True)
 class HttpAnswer:
-    """What a server sent."""
+    """A server's response."""
 
     status: int
     reason: str
@@ -46,7 +46,7 @@ class Getting:
         self._lock = Lock()
 
     def give_up(self) -> None:
-        """End the connection: the thread that waits for it goes on with an error."""
+        """Close the connection; the thread waiting for it gets an error."""
         with self._lock:
             self._given_up = True
             if self._socket is not None:

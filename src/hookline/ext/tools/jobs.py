@@ -1,7 +1,7 @@
-"""Jobs: commands that go on while the agent does other things.
+"""Jobs: commands that run in the background.
 
-Each is a process group. It ends with its first process, when it is killed, with `close_jobs()`, and
-with this process, in whatever way that ends.
+Each job is a process group. It ends with its first process, when it is killed, with `close_jobs()`,
+and with this process however that ends.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Job:
 
     @property
     def running(self) -> bool:
-        """Whether it goes on."""
+        """Whether it is still running."""
         return not self._ended.is_set()
 
     def kill(self) -> None:
@@ -82,13 +82,13 @@ class Job:
             while data := os.read(pipe, _CHUNK):
                 self.output.add(data)
         except (OSError, ValueError):
-            pass  # no room on the disk, or nobody keeps the output any more
+            pass  # the disk is full, or the output file was closed
         finally:
             os.close(pipe)
 
     def _wait(self, reading: Thread) -> None:
         pid = self._process.pid
-        # not reaped yet, so that the group's number cannot be somebody else's when it is ended
+        # not reaped yet, so the group's number cannot be reused before the group is killed
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         reading.join(LINGER)
         signal_group(pid, signal.SIGKILL)
@@ -101,7 +101,7 @@ class Job:
 def start_job(session: str, command: str, folder: Path, options: dict[str, Any]) -> Job:
     """Start a command in the background, with `options` of `popen`.
 
-    Call it in a thread that lasts as long as the command may.
+    Call it in a thread that lives as long as the command may run.
     """
     with _lock:
         if sum(job.running for job in _jobs.values()) >= RUNNING:

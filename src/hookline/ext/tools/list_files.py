@@ -23,11 +23,11 @@ def list_files(
     path: str = ".",
     limit: Annotated[int, Field(ge=1, le=10_000)] = 1000,
 ) -> str:
-    """List files, one to a line. What git ignores is left out.
+    """List files, one per line. Files that git ignores are left out.
 
     pattern: A glob such as `src/**/*.py`; one without a slash matches names in every folder.
     path: The folder to look in, relative to the workspace.
-    limit: How many to list at most.
+    limit: The most files to list.
 
     """
     place = folder(path, context)

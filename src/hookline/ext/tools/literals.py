@@ -18,7 +18,7 @@ _SEVERAL_CASES = re.compile(r"[iskISK]|[^ -~]")
 
 
 def required_literal(pattern: str, *, ignore_case: bool) -> tuple[str, bool]:
-    """The longest such text, empty if there is none, and whether its case is to be ignored."""
+    """The longest such text, empty if there is none, and whether its case is ignored."""
     if len(pattern) > LONGEST:
         return "", ignore_case
     parser: Any = import_module("re._parser")
@@ -29,7 +29,7 @@ def required_literal(pattern: str, *, ignore_case: bool) -> tuple[str, bool]:
         ignore_case = bool(parsed.state.flags & re.IGNORECASE)
         runs = _runs(parsed, ignore_case)
     except (re.error, OverflowError, RecursionError):
-        return "", ignore_case  # the search itself says what is wrong
+        return "", ignore_case  # the search itself reports the error
     pieces = [piece for run in runs for piece in _safe(run, ignore_case)]
     longest = max(pieces, key=len, default="")
     return (longest if len(longest) >= _SHORTEST else ""), ignore_case

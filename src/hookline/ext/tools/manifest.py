@@ -1,4 +1,4 @@
-"""What is known of the plugin `tools` before it is imported."""
+"""The manifest of the plugin `tools`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "tools",

@@ -58,7 +58,7 @@ def _read(file: BufferedReader, path: str, start: int, end: int | None, size: in
         if size > _LARGEST_IMAGE:
             raise ToolError(f"{path} is too large for a picture: {size:,} bytes")
         return ImagePart(probe + file.read(_LARGEST_IMAGE), kind)
-    # a character may be cut in two at the end of the probe, which is no fault of the file
+    # a character cut in two at the end of the probe is no error
     if b"\0" in probe or is_binary(probe.decode("utf-8", errors="replace")[:-3]):
         raise ToolError(f"{path} is not text: {size:,} bytes of binary data")
     file.seek(3 if probe.startswith(b"\xef\xbb\xbf") else 0)
@@ -69,7 +69,7 @@ def _read(file: BufferedReader, path: str, start: int, end: int | None, size: in
 
 
 def _skip_lines(file: BufferedReader, count: int) -> int:
-    """Go past so many lines without keeping them; give how many there were."""
+    """Skip lines without keeping them; return how many there were."""
     passed = 0
     while passed < count:
         begin = file.tell()

@@ -40,7 +40,7 @@ class Ring:
             self._changed.notify_all()
 
     def read(self, since: int, most: int) -> tuple[int, bytes]:
-        """So many bytes from a place on, and the place: a later one if that is gone."""
+        """Bytes from a position on, and the position, which is later if those bytes are gone."""
         with self._changed:
             begin = min(max(since, self.total - self._size), self.total)
             count = min(most, self.total - begin)

@@ -1,8 +1,8 @@
-"""`search_files`: lines that match a regular expression.
+"""`search_files`: find lines that match a regular expression.
 
-The search runs in a process of its own: a pattern that takes for ever would otherwise stop
-everything here, and could not be stopped itself. Where git knows the files, it picks those that
-contain what every match must contain.
+The search runs in its own process, so that a pattern that takes forever can be stopped and blocks
+nothing else. In a git repository, git preselects the files that contain the literal text that every
+match must contain.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ async def search_files(
 ) -> str:
     """Search files for a regular expression, and show matching lines as `path:line: text`.
 
-    What git ignores, binary files and files above 10 MB are left out.
+    Files that git ignores, binary files and files above 10 MB are left out.
 
     pattern: A regular expression in Python's syntax; it is applied line by line.
     path: The folder or file to search, relative to the workspace.
     glob: Only files that match, such as `src/**/*.py`.
-    ignore_case: Take capital and small letters for the same.
-    limit: How many lines to show at most.
+    ignore_case: Ignore the difference between upper and lower case.
+    limit: The most lines to show.
 
     """
     place = reach(path, context)

@@ -1,6 +1,7 @@
-"""The search itself, as a program: an order on standard input, what was found on standard output.
+"""The search as a program: it reads an order from standard input and writes matches to standard
+output.
 
-It imports nothing of Hookline, so that it starts at once.
+It imports nothing of Hookline, so it starts fast.
 """
 
 import json
@@ -39,7 +40,7 @@ def search(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(path: str, literal: bytes) -> str | None:
-    """The text of a file; nothing of what is not text or lacks the literal, None if too large."""
+    """The text of a file; empty if it is binary or lacks the literal, None if it is too large."""
     try:
         # a link could lead out of the workspace, and a pipe would never end
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

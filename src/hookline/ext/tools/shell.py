@@ -31,15 +31,15 @@ async def shell(
     background: bool = False,
     outside_sandbox: bool = False,
 ) -> AsyncIterator[Any]:
-    """Run a shell command in the workspace and show what it prints, with its exit code.
+    """Run a shell command in the workspace and show its output and exit code.
 
-    The command gets no input, and whatever it leaves running is ended with it. In the background it
-    goes on until it ends or is killed; `shell_output` shows what it prints. A sandbox may keep it from
-    the network, and from writing outside the workspace and /tmp.
+    The command gets no input, and its children are killed when it ends. A background command runs
+    until it ends or is killed; `shell_output` shows its output. A sandbox may block the network, and
+    writing outside the workspace and /tmp.
 
     command: The command line.
-    timeout: Seconds after which the command and everything it started is ended; not in the background.
-    background: Give a job id at once and let the command go on.
+    timeout: Seconds after which the command and its children are killed; not used in the background.
+    background: Return a job id at once and keep the command running.
     outside_sandbox: Run it without the sandbox, if it failed inside; a person may have to approve it.
 
     """

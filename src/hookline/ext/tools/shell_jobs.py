@@ -1,4 +1,4 @@
-"""`shell_output`, `shell_kill`, `shell_jobs`: what became of commands in the background."""
+"""`shell_output`, `shell_kill`, `shell_jobs`: follow and stop background commands."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def shell_output(
     since: Annotated[int, Field(ge=0)] = 0,
     wait: Annotated[float, Field(ge=0, le=60)] = 0,
 ) -> str:
-    """Show what a command in the background has printed, and whether it still runs.
+    """Show the output of a background command, and whether it is still running.
 
-    job: The id that `shell` gave.
-    since: Where to go on: the number below the output shown before.
-    wait: Seconds to wait for something new.
+    job: The id that `shell` returned.
+    since: Where to continue: the number below the previous output.
+    wait: Seconds to wait for new output.
 
     """
     found = find_job(context.session_id, job)
@@ -50,9 +50,9 @@ def shell_output(
 
 @tool(side_effects=SideEffects.external, registry=None)
 def shell_kill(job: str, context: ToolContext) -> str:
-    """End a command in the background, with everything it started.
+    """Kill a background command and its children.
 
-    job: The id that `shell` gave.
+    job: The id that `shell` returned.
 
     """
     found = find_job(context.session_id, job)
@@ -64,7 +64,7 @@ def shell_kill(job: str, context: ToolContext) -> str:
 
 @tool(side_effects=SideEffects.read, registry=None)
 def shell_jobs(context: ToolContext) -> str:
-    """List this session's commands in the background, running and ended."""
+    """List this session's background commands, running and finished."""
     lines = [
         f"{job.id}: {job.command[:200]!r} [{_state(job, job.running)}, {job.output.total:,} bytes]"
         for job in session_jobs(context.session_id)

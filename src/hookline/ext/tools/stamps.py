@@ -10,7 +10,7 @@ from hookline.errors import ToolError
 from hookline.tools.context import ToolContext
 
 KEY = "file_stamps"
-"""Where they are kept in the session's state: `{path: [modified, size]}`."""
+"""Their key in the session's state: `{path: [modified, size]}`."""
 
 
 def remember(place: Path, about: os.stat_result, context: ToolContext) -> None:

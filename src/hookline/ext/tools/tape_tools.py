@@ -1,4 +1,4 @@
-"""`tape_search`, `tape_read`, `tape_handoff`: the session's tape, also what is out of context."""
+"""`tape_search`, `tape_read`, `tape_handoff`: the whole tape of the session, in context or not."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ async def tape_search(
     context: ToolContext,
     limit: Annotated[int, Field(ge=1, le=100)] = 20,
 ) -> str:
-    """Find earlier parts of this conversation by their words, also those that you no longer see.
+    """Search this conversation by words, including the parts you no longer see.
 
-    words: What to look for: entries with all of these words; `word*` is the beginning of one.
-    limit: How many entries to show at most, the newest first.
+    words: Entries must contain all of these words; `word*` matches a prefix.
+    limit: The most entries to show, newest first.
 
     """
     tape = _tape_of(context)
@@ -49,11 +49,11 @@ async def tape_read(
     direction: Literal["before", "after"] = "before",
     count: Annotated[int, Field(ge=1, le=100)] = 20,
 ) -> str:
-    """Read earlier parts of this conversation, entry by entry, also those that you no longer see.
+    """Read this conversation entry by entry, including the parts you no longer see.
 
-    entry: The id of an entry to begin with; without it what came just before the part that you see.
-    direction: Whether to go back from there or forward.
-    count: How many entries; of a single one all of its text is shown.
+    entry: The id of the first entry; by default the one just before the part you see.
+    direction: Whether to read backwards or forwards from there.
+    count: How many entries to read; a single entry is shown in full.
 
     """
     tape = _tape_of(context)
@@ -81,17 +81,17 @@ async def tape_handoff(
     context: ToolContext,
     name: Annotated[str, Field(min_length=1, max_length=100)] = "handoff",
 ) -> str:
-    """Close a part of the work: from the next message on a summary takes the place of what came before.
+    """Finish a phase of the work: from the next message on, a summary replaces the conversation.
 
     Nothing is lost: tape_search and tape_read still find it.
 
-    summary: What whoever goes on needs to know: goals, decisions, names, paths, what is still open.
-    name: What the part is called.
+    summary: What is needed to continue: goals, decisions, names, paths, open questions.
+    name: A name for the phase.
 
     """
     tape = _tape_of(context)
     turn: Any = await tape.last("turn")
-    # The turn under way stays whole: after a crash it is continued from its entries.
+    # The current turn stays whole: after a crash it resumes from its entries.
     running = bool(turn) and turn.payload.get("status") == "started"
     written = await tape.anchor(name, summary=summary, keep_from=turn.id if running else None)
     return (

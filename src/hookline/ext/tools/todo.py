@@ -1,4 +1,4 @@
-"""`todo`: a list of what is to be done, kept in the session's state."""
+"""`todo`: a to-do list in the session's state."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ async def todo(
     items: list[Text] = [],  # noqa: B006  # pydantic copies it
     numbers: list[int] = [],  # noqa: B006
 ) -> str:
-    """Keep a list of what is to be done in this session, and show it.
+    """Keep and show a to-do list for this session.
 
     action: What to do with the list.
-    items: What to add, in order.
-    numbers: Which ones are done, or to be removed.
+    items: The items to add, in order.
+    numbers: The numbers of the items to mark as done or to remove.
 
     """
     entries: list[dict[str, Any]] = context.state.setdefault(KEY, [])

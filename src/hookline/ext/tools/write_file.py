@@ -19,10 +19,10 @@ from .writing import LARGEST, LOCK, decoded, diff, encoded, replace_file
 
 @tool(side_effects=SideEffects.write, registry=None)
 def write_file(path: str, content: str, context: ToolContext) -> str:
-    """Write a file, new or in place of what it was, and show what changed. Folders are made.
+    """Create or overwrite a file and show what changed. Missing folders are created.
 
     path: The file, relative to the workspace.
-    content: All of its text.
+    content: The whole text of the file.
 
     """
     place = reach(path, context)
@@ -43,7 +43,7 @@ def write_file(path: str, content: str, context: ToolContext) -> str:
 
 @write_file.preview
 def would_write(values: Mapping[str, Any], context: ToolContext) -> str:
-    """What would be in the file, against what is."""
+    """The diff between the file and the new content."""
     path, content = values["path"], values["content"]
     place = reach(path, context)
     data = encoded(content, path)

@@ -22,7 +22,7 @@ LOCK = RLock()
 """Held from reading a file to replacing it: calls of one answer run together."""
 
 _DIFF_LINES = 20_000
-_BYTES = "surrogateescape"  # what is not UTF-8 goes back as it came
+_BYTES = "surrogateescape"  # bytes that are not UTF-8 are written back unchanged
 
 
 def decoded(data: bytes) -> str:

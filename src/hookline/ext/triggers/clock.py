@@ -7,7 +7,7 @@ import time
 from typing import Protocol
 
 LOOK_AGAIN = 30.0
-"""Seconds after which somebody who sleeps looks at the clock again: it may have been set."""
+"""The longest sleep in seconds before the clock is read again: it may have been set."""
 
 
 class Clock(Protocol):
@@ -18,7 +18,7 @@ class Clock(Protocol):
         ...
 
     async def sleep_until(self, when: float) -> None:
-        """Sleep until a time, or less: whoever wakes looks at the clock again."""
+        """Sleep until a time, or less: the caller reads the clock again."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What triggers are handed, and what they get back."""
+"""The context given to triggers, and the results they get back."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of an event in this process."""
+    """The outcome of an event in this process."""
 
     state: State
     result: TurnResult | None = None
     error: Exception | None = None
     due: float = 0.0
-    """When it may be tried again, where it failed and may be."""
+    """When to try again, if it failed and may be retried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Receipt:
     turn: asyncio.Task[Settled] | None = None
 
     async def settled(self) -> Settled:
-        """Wait until the turn is over. Whoever stops waiting does not stop the turn."""
+        """Wait for the end of the turn. Cancelling the wait does not cancel the turn."""
         if self.turn is None:
             return Settled(self.state)
         return await asyncio.shield(self.turn)
@@ -57,7 +57,7 @@ class Emit(Protocol):
 
 
 class FailureReport(Protocol):
-    """Tells of a trigger's failure that belongs to no turn."""
+    """Reports a trigger's failure outside any turn."""
 
     def __call__(self, trigger: str, error: Exception) -> Awaitable[None]:
         """Tell `on_error(stage="trigger")`, and the log."""

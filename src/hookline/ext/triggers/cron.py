@@ -1,7 +1,7 @@
-"""The cron trigger: a turn at the moments of a schedule, one for each whatever happens.
+"""The cron trigger: one turn for each moment of a schedule, exactly once.
 
-A moment is taken in the ledger before its turn starts, so that of several processes one fires it. How
-far the trigger has come is there too: what was missed while nothing ran is known at the next start.
+A moment is claimed in the ledger before its turn starts, so only one of several processes fires it.
+The ledger also records how far the trigger has come, so missed moments are known at the next start.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class CronTrigger(RunningTrigger[CronSettings]):
 
 
 def payload_of(name: str, schedule: Schedule, moment: float, *, missed: bool) -> dict[str, Any]:
-    """What a message may say of a moment."""
+    """The values that a message template can use for a moment."""
     local = schedule.local(moment)
     return {
         "trigger": name,

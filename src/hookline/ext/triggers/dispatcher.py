@@ -21,7 +21,7 @@ from hookline.hookspecs import Route, TriggerHooks
 from .errors import TriggerError
 
 DispatchResult = Outcome
-"""What one plugin's implementation came to: `plugin_name`, `success`, `result`, `error`."""
+"""The result of one plugin's implementation: `plugin_name`, `success`, `result`, `error`."""
 
 Lifecycle: TypeAlias = Literal["trigger_init", "trigger_start", "trigger_stop"]
 
@@ -39,7 +39,7 @@ class TriggerHookSpec:
 
     @staticmethod
     def trigger_stop(deps: dict[str, Any]) -> None:
-        """Stop, and drain what is in flight."""
+        """Stop, and wait for events in flight."""
 
     @staticmethod
     def trigger_routes() -> list[Route]:
@@ -50,10 +50,10 @@ class TriggerHookSpec:
 def dispatch_trigger_lifecycle(
     pm: PluginManager | HookRegistry, hook: Lifecycle, deps: dict[str, Any]
 ) -> list[DispatchResult]:
-    """Call a hook of every trigger, and say what each came to.
+    """Call a hook of every trigger and collect the results.
 
-    Async implementations are waited for; where an event loop runs already they cannot be, and theirs
-    is a failed result: servers await `dispatch_trigger_lifecycle_async`.
+    Async implementations are awaited. Inside a running event loop that is impossible, so they count as
+    failed: servers await `dispatch_trigger_lifecycle_async`.
     """
     return _now(_hooks(pm), _checked(hook), deps=deps)
 

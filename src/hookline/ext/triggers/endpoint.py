@@ -62,7 +62,7 @@ def router(trigger: WebhookTrigger) -> APIRouter:
 
 
 async def limited(request: Request, most: int) -> bytes:
-    """The body, as far as it may go: what is too large is not read to its end."""
+    """Read the body up to the limit; stop reading when it is too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

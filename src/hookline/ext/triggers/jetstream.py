@@ -1,8 +1,8 @@
 """A queue in NATS JetStream, through `nats-py`.
 
-One durable consumer is shared by all processes. An event is acknowledged when the ledger has its end,
-so one that a process had when it died comes again, and the ledger knows it. While the broker is away
-the client tries to reach it again, for as long as it takes.
+All processes share one durable consumer. An event is acknowledged when the ledger records its end, so
+an event whose process died is delivered again, and the ledger recognises it. The client reconnects to
+a lost broker for as long as it takes.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def stream_of(client: Client) -> JetStreamContext:
 
 
 async def ensured(client: Client, trigger: QueueTrigger) -> str:
-    """The name of the stream, which is made where there is none."""
+    """The name of the stream, which is created if it does not exist."""
     from nats.js.api import StreamConfig
     from nats.js.errors import NotFoundError
 

@@ -1,4 +1,4 @@
-"""What is known of the plugin `triggers` before it is imported."""
+"""The manifest of the plugin `triggers`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "triggers",

@@ -21,7 +21,7 @@ class TriggersPlugin:
     @hookimpl
     def resources_loaded(self) -> None:
         """Declare the form of each trigger, by its type, so that a review of the settings checks it."""
-        with suppress(ConfigError):  # settings that cannot be read fail where they are used
+        with suppress(ConfigError):  # invalid settings raise where they are used
             config = self._app.config
             for name in config.section("triggers"):
                 from .settings import KINDS

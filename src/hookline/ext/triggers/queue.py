@@ -26,9 +26,10 @@ class QueueSettings(TriggerSettings, RetrySettings):
     """`type = "queue"`."""
 
     broker: str | None = None
-    """Where NATS is, such as `nats://127.0.0.1:4222`; without one the queue is a table in the home."""
+    """The URL of NATS, such as `nats://127.0.0.1:4222`. Without one the queue is a table in the home.
+    """
     stream: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]+$")
-    """The JetStream stream, which is made where there is none; by default `hookline-<name>`."""
+    """The JetStream stream, created if it does not exist; by default `hookline-<name>`."""
     subject: str | None = None
     """Its subject; by default `hookline.<name>`."""
     consumer: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]+$")
@@ -81,7 +82,7 @@ class QueueTrigger(RunningTrigger[QueueSettings]):
         return event.id, await self.context.ledger.enqueue(event)
 
     async def revive(self, event_id: str) -> bool:
-        """Let a dead letter wait again; False where there is none with this id."""
+        """Requeue a dead letter. Return False if there is none with this id."""
         if self.settings.broker is not None:
             raise NotImplementedError
         return await self.context.ledger.revive(self.name, event_id)

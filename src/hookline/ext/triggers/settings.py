@@ -45,7 +45,7 @@ class TriggerSettings(BaseModel):
     type: str = ""
     enabled: bool = True
     message: TemplateText = "{.}"
-    """What is said to the agent."""
+    """The message to the agent."""
     session: TemplateText | None = None
     """The session of the turn; by default the trigger has one of its own."""
     channel: str | None = None

@@ -50,7 +50,7 @@ class Template:
 
 
 def lookup(payload: Any, dotted: str) -> Any:
-    """What stands at a place of the payload."""
+    """The value at a path of the payload."""
     value = payload
     for number, name in enumerate(dotted.split("."), start=1):
         if isinstance(value, Mapping) and name in value:

@@ -69,10 +69,10 @@ class Trigger(Generic[S]):
         """Begin to emit."""
 
     async def end(self) -> None:
-        """Emit no more, and let go of everything."""
+        """Emit no more events, and release all resources."""
 
     def payload_by_hand(self) -> Any:
-        """What an event carries that somebody fires by hand, saying nothing more."""
+        """The default payload of an event that a person fires by hand."""
         return {}
 
     async def enqueue(self, payload: Any, event_id: str | None) -> tuple[str, bool]:
@@ -80,12 +80,12 @@ class Trigger(Generic[S]):
         raise NotImplementedError
 
     async def revive(self, event_id: str) -> bool:
-        """Let a dead letter wait again; False where there is none with this id."""
+        """Requeue a dead letter. Return False if there is none with this id."""
         raise NotImplementedError
 
 
 class RunningTrigger(Trigger[S]):
-    """A trigger with a task of its own. When that fails it is told, and begins again."""
+    """A trigger with a background task. A failure is reported and the task restarts."""
 
     pause = PAUSE
     _task: asyncio.Task[None] | None = None
@@ -113,7 +113,7 @@ class RunningTrigger(Trigger[S]):
                 return
             except Exception as raised:
                 error = _first(raised)
-                # A broker that is away for hours is told of once, not at every try.
+                # report a broker outage once, not at every attempt
                 if (text := error_text(error)) != told:
                     await self.context.report(self.name, error)
                 told = text

@@ -46,9 +46,9 @@ DRAIN = 20.0
 
 
 class Triggers:
-    """The triggers of one app: those of the settings, and those that plugins bring.
+    """The triggers of one app: those in the settings and those from plugins.
 
-    What they record lies where the tape is, so that the app must run when they are used.
+    Their records are stored with the tape, so the app must be running when they are used.
     """
 
     def __init__(self, app: Hookline, *, clock: Clock | None = None) -> None:
@@ -65,7 +65,7 @@ class Triggers:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """Where events are recorded: beside tapes in PostgreSQL, or in the home."""
+        """Where events are recorded: with the tapes in PostgreSQL, or in the home."""
         return ledger_of(self.app, self.clock)
 
     @cached_property
@@ -81,23 +81,23 @@ class Triggers:
 
     @cached_property
     def recovery(self) -> Recovery:
-        """What takes over the events of those who are gone."""
+        """Takes over the events of processes that are gone."""
         return Recovery(self.turns, self.ledger, self.clock, self.envelope_of)
 
     # --- lifecycle ----------------------------------------------------------------------------
 
     async def start(self, process: Process | None = None) -> list[DispatchResult]:
-        """Start every trigger inside the app's running scope; what failed is told, not raised.
+        """Start every trigger inside the app's running scope. Failures are reported, not raised.
 
-        By default envelopes go straight through the app. A cluster hands over `process`: it has
-        workers make the turns, one for each message however often it comes, and waits for them.
+        By default envelopes go straight to the app. A cluster passes `process`: its workers run the
+        turns, one for each message however often it is delivered, and it waits for them.
         """
         if process is not None:
             self.turns.process, self.turns.elsewhere = process, True
         self._stopping = False
         await self.turns.open()
         hooks = self.app.hooks
-        if process is None:  # workers send what they render themselves
+        if process is None:  # workers send their own output
             self._attached.callback(hooks.register("dispatch_outbound", self.answer))
         for trigger in self.configured.values():
             hooks.add(trigger, name=trigger.plugin_name)
@@ -111,7 +111,7 @@ class Triggers:
         return [*results, *await self._dispatch("trigger_start")]
 
     async def close(self) -> None:
-        """Let go of what was used without starting anything."""
+        """Release what was opened without starting a trigger."""
         await self.turns.close()
         await self.ledger.close()
 
@@ -153,7 +153,7 @@ class Triggers:
                     await self.report(result.plugin_name, wrong)
 
     async def _told(self, hook: str, **arguments: Any) -> list[DispatchResult]:
-        """Call a hook of those that can take part, and tell of those that failed."""
+        """Call a hook of the eligible triggers, and report those that failed."""
         pm = self.app.hooks.pm
         left_out = [pm.get_plugin(name) for name in self._broken]
         call = pm.subset_hook_caller(hook, [plugin for plugin in left_out if plugin is not None])
@@ -165,7 +165,7 @@ class Triggers:
         return results
 
     async def report(self, trigger: str, error: Exception) -> None:
-        """Tell of a failure that belongs to no turn."""
+        """Report a failure outside any turn."""
         log.error("trigger.failed trigger=%s: %s", trigger, error_text(error))
         log.debug("trigger.failed trigger=%s", trigger, exc_info=error)
         on_error = self.app.hooks["on_error"]
@@ -261,7 +261,7 @@ class Triggers:
         return {**envelope, "answer_to": settings.channel} if settings.channel else envelope
 
     async def answer(self, message: Envelope) -> bool:
-        """Send what a trigger's turn renders to the channel that it names, or that its session has."""
+        """Send the output of a trigger's turn to the channel it names, or to its session's channel."""
         source, chat_id = address_of(message)
         kind, _, name = source.partition(":")
         if kind != "trigger":

@@ -56,7 +56,7 @@ class WatchTrigger(RunningTrigger[WatchSettings]):
     """Set while this process watches."""
 
     async def set_up(self) -> None:
-        """Refuse what is not there."""
+        """Refuse a path that does not exist."""
         workspace = self.context.app.workspace
         self.roots = [(workspace / Path(path).expanduser()).resolve() for path in self.settings.paths]
         for given, root in zip(self.settings.paths, self.roots, strict=True):
@@ -106,7 +106,7 @@ class WatchTrigger(RunningTrigger[WatchSettings]):
                 )
 
     def counts(self, path: Path) -> bool:
-        """Whether a file is one of those that are watched."""
+        """Whether a file is watched."""
         below = [str(path.relative_to(r)) for r in self.roots if path.is_relative_to(r) and path != r]
         names = [path.name, *below]
 
@@ -127,13 +127,13 @@ class WatchTrigger(RunningTrigger[WatchSettings]):
         await self.context.emit(TriggerEvent(self.name, payload, time=self.context.clock.now()))
 
     def _shown(self, path: str) -> str:
-        """A path as seen from the workspace, where it lies there."""
+        """A path relative to the workspace, if it lies inside."""
         workspace = self.context.app.workspace
         return str(Path(path).relative_to(workspace)) if Path(path).is_relative_to(workspace) else path
 
 
 def settled(changes: Iterable[tuple[Kind, str]]) -> dict[str, Kind]:
-    """One change for each file: what it comes to, however it was written."""
+    """One change per file, however it was written."""
     kinds: dict[str, set[Kind]] = {}
     for kind, path in changes:
         kinds.setdefault(path, set()).add(kind)

@@ -50,7 +50,7 @@ class WebhookSettings(TriggerSettings):
     max_body: int = Field(default=1_000_000, ge=1)
     """Bytes."""
     wait: bool = False
-    """Whether the answer goes back in the response, which then takes as long as the turn."""
+    """Whether the response contains the answer; it then takes as long as the turn."""
 
     @field_validator("secret", "previous_secret")
     @classmethod
@@ -76,7 +76,7 @@ class WebhookSettings(TriggerSettings):
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """What a sender sent, as far as the signature goes."""
+    """The signed parts of a request."""
 
     timestamp: str
     id: str | None
@@ -85,7 +85,7 @@ class SignedRequest:
 
     @classmethod
     def of(cls, headers: Mapping[str, str], body: bytes) -> SignedRequest:
-        """Read the headers; what is missing or malformed is refused."""
+        """Parse the headers; refuse missing or malformed ones."""
         timestamp = headers.get("x-hookline-timestamp", "")
         if not re.fullmatch(r"[0-9]{1,12}", timestamp):
             raise WebhookRefused(401, "X-Hookline-Timestamp must have the time in seconds since 1970")
@@ -110,7 +110,7 @@ class SignedRequest:
 
 
 def sign(secret: str, timestamp: int, body: bytes, event_id: str | None = None) -> dict[str, str]:
-    """The headers of a signed request, for whoever sends one."""
+    """The headers of a signed request, for senders."""
     request = SignedRequest(str(timestamp), event_id, "", body)
     digest = hmac.new(secret.encode(), request.signed, hashlib.sha256).hexdigest()
     headers = {"X-Hookline-Timestamp": str(timestamp), "X-Hookline-Signature": f"sha256={digest}"}
@@ -141,7 +141,7 @@ class WebhookTrigger(Trigger[WebhookSettings]):
         return [router(self)]
 
     async def receive(self, headers: Mapping[str, str], body: bytes) -> tuple[int, dict[str, Any]]:
-        """Take one request: the status of the response, and what it says."""
+        """Handle one request: the status and body of the response."""
         request = SignedRequest.of(headers, body)
         self._check(request)
         payload = _payload(body)
@@ -162,7 +162,7 @@ class WebhookTrigger(Trigger[WebhookSettings]):
         return 200, {"id": event.id, "status": settled.state, **said}
 
     def _check(self, request: SignedRequest) -> None:
-        """Refuse what is old, or not signed with a secret of ours."""
+        """Refuse a request that is too old, or not signed with one of our secrets."""
         if abs(self.context.clock.now() - int(request.timestamp)) > self.settings.window:
             raise WebhookRefused(
                 401, f"the timestamp is more than {self.settings.window:g} seconds off"

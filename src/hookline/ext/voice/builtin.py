@@ -10,7 +10,9 @@ from .errors import VoiceError
 
 
 def builtin_providers() -> list[VoiceProvider]:
-    """The providers. What they need is imported when one of their engines is made or used."""
+    """The built-in providers. Each imports its dependencies when one of its engines is created or
+    used.
+    """
     from .remote import remote_providers
 
     return [VoiceProvider("local", _moonshine, _espeak), *remote_providers()]

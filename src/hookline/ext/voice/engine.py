@@ -15,7 +15,7 @@ SpokenFormat = Literal["wav", "ogg", "mp3"]
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What somebody said, in a format that is known to be one."""
+    """A recording in a recognised format."""
 
     data: bytes
     format: AudioFormat
@@ -25,7 +25,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """What is to be said, and how. The text is plain and not too long."""
+    """A text to speak, and how. The text is plain and of bounded length."""
 
     text: str
     voice: str | None = None
@@ -38,11 +38,11 @@ class Recognizer(Protocol):
     """Turns speech into text."""
 
     async def hear(self, recording: Recording) -> str:
-        """The words; an error that a sender understands where there are none."""
+        """The transcript. Raises an error that makes sense to the sender if nothing was recognised."""
         ...
 
     async def close(self) -> None:
-        """Let go of what it holds. Used again, it opens again."""
+        """Release resources. The engine opens them again on its next use."""
         ...
 
 
@@ -54,7 +54,7 @@ class Synthesizer(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of what it holds. Used again, it opens again."""
+        """Release resources. The engine opens them again on its next use."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with speech. The messages are for whoever spoke: one line, and what to do."""
+"""Errors of speech input and output. The speaker sees the messages: one line each, with a remedy."""
 
 from __future__ import annotations
 

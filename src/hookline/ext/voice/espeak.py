@@ -28,7 +28,7 @@ _Callback = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
 )
 
-# The library has one voice and one listener in the whole process, whoever uses it.
+# The library supports one voice and one callback per process.
 _speaking = Lock()
 
 
@@ -93,14 +93,16 @@ class _Espeak:
         if self.rate <= 0:
             raise VoiceError(f"espeak-ng cannot read its voices in {self._data}")
         self._heard = bytearray()
-        self._callback = _Callback(self._take)  # kept: the library calls it as long as it lives
+        self._callback = _Callback(
+            self._take
+        )  # keep a reference: the library calls it until the process ends
         lib.espeak_SetSynthCallback(self._callback)
         self._lib = lib
 
     def choose(self, name: str, speed: int) -> None:
         """Take a voice, or refuse one that does not exist."""
         spoken, _, variant = name.partition("+")
-        # The library takes any variant and goes on with its own voice.
+        # The library accepts any variant and silently uses its default voice.
         variants = [path.name for path in (self._data / "voices" / "!v").iterdir()]
         if variant not in variants:
             raise VoiceError(f"unknown voice {name!r}{suggestion(variant, variants)}")

@@ -1,7 +1,7 @@
-"""The formats that recordings come in, told by their first bytes.
+"""Recognise audio formats by their first bytes.
 
-What a sender calls a file is not asked: browsers and phones get it wrong. And what is none of these is
-not given to a decoder at all, which would try formats that open further files and addresses.
+The declared type is ignored: browsers and phones get it wrong. Unrecognised data never reaches a
+decoder, which would try formats that open other files and addresses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class AudioFormat:
     extension: str
     mime_type: str
     tells_length: bool = True
-    """Whether its header says truly how long it is, where it says so at all."""
+    """Whether the header's length, if it has one, matches the data."""
 
 
 WAV = AudioFormat("WAV", "wav", "wav", "audio/wav")

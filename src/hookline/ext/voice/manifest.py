@@ -1,4 +1,4 @@
-"""What is known of the plugin `voice` before it is imported."""
+"""The manifest of the plugin `voice`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "voice",

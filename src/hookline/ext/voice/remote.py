@@ -1,4 +1,4 @@
-"""Speech by a service: the audio endpoints of those that speak OpenAI's language."""
+"""Speech by a remote service with OpenAI-compatible audio endpoints."""
 
 from __future__ import annotations
 

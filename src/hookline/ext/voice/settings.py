@@ -17,7 +17,7 @@ class EngineSettings(BaseModel):
     model: str | None = Field(default=None, min_length=1)
     provider: str | None = Field(default=None, min_length=1)
     language: str | None = Field(default=None, min_length=2)
-    """Such as `en`; by default the engine's own choice."""
+    """For example `en`. The engine chooses by default."""
     enabled: bool | None = None
 
     @property
@@ -40,10 +40,10 @@ class SpeechToTextSettings(EngineSettings):
 
 
 class TextToSpeechSettings(EngineSettings):
-    """`[tts]`. Unset, `enabled` means: speak to those who spoke."""
+    """`[tts]`. If `enabled` is unset, only spoken messages get a spoken answer."""
 
     voice: str | None = Field(default=None, min_length=1)
-    """Such as `en-us+Michael` for the local engine, or `nova` for OpenAI's."""
+    """For example `en-us+Michael` for the local engine, or `nova` for OpenAI's."""
     speed: float = Field(default=1.0, ge=0.25, le=4.0)
     """1 is the engine's usual speed."""
     format: Literal["wav", "ogg", "mp3"] = "wav"

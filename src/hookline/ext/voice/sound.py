@@ -86,7 +86,7 @@ def decoded(
 
 
 def _check_size(data: bytes) -> None:
-    """Refuse a WAV that ends before its header says so; the decoder takes what there is."""
+    """Refuse a WAV file shorter than its header says; the decoder would accept it."""
     size = int.from_bytes(data[4:8], "little")
     if data[:4] == b"RIFF" and len(data) < size < _UNKNOWN_SIZE:  # one that is streamed has no size
         raise BadAudio("the WAV file is cut off; record it again")
@@ -127,7 +127,7 @@ def levelled(samples: Samples) -> Samples:
 
 
 def pieces(samples: Samples, seconds: int = 30) -> Iterator[Samples]:
-    """The samples in pieces of bounded length, each cut where it is most quiet."""
+    """Split the samples into pieces of bounded length, each at its quietest point."""
     longest = seconds * RATE
     while len(samples) > longest:
         earliest = longest * 2 // 3

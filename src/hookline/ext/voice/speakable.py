@@ -12,7 +12,7 @@ from markdown_it.token import Token
 _ENDS = re.compile(r"(?<=[.!?…])\s+(?=[^a-z])|\n+")
 _ADDRESS = re.compile(r"https?://([^\s/?#]+)\S*")
 _READ = 10
-"""How many characters of Markdown are read for one that is said; the rest is cut off in any case."""
+"""How many characters of Markdown to read per spoken character; the rest would be cut off anyway."""
 _MARKS = frozenset("_#*|~^`\\")
 
 

@@ -76,7 +76,7 @@ class Voice:
         return await self.recognizer(settings.engine).hear(recording)
 
     async def say(self, text: str, *, form: SpokenFormat | None = None) -> AudioPart | None:
-        """The sound of a Markdown text; None where it has nothing to say aloud."""
+        """Markdown as speech, or None if it contains nothing to speak."""
         from .speakable import speakable
 
         settings = self.speaking

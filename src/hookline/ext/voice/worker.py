@@ -13,7 +13,7 @@ from .errors import VoiceError
 T = TypeVar("T")
 
 Stopped = Callable[[], bool]
-"""Whether nobody waits for the work any more."""
+"""Whether the work was cancelled."""
 
 MOST_WAITING = 64
 
@@ -26,7 +26,7 @@ class VoiceWorker:
         self._waiting = 0
 
     async def run(self, work: Callable[[Stopped], T]) -> T:
-        """Do a piece of work. Cancelled, it is told so, and ends at its next step."""
+        """Run a piece of work. On cancellation it stops at its next step."""
         if self._waiting >= MOST_WAITING:
             raise VoiceError(
                 f"{self._waiting} recordings or answers wait already; try again in a while"

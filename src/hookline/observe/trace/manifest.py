@@ -1,4 +1,4 @@
-"""What is known of the plugin `trace` before it is imported."""
+"""The manifest of the plugin `trace`, readable without importing the plugin."""
 
 MANIFEST = {
     "name": "trace",

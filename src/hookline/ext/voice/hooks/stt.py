@@ -1,4 +1,4 @@
-"""Speech to text: the recordings in a message become what was said in them. Settings: `[stt]`."""
+"""Speech to text: transcribe the recordings in a message. Settings: `[stt]`."""
 
 import logging
 

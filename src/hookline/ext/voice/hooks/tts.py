@@ -1,4 +1,4 @@
-"""Text to speech: an answer to somebody who spoke is spoken, too. Settings: `[tts]`."""
+"""Text to speech: answer a spoken message with speech as well. Settings: `[tts]`."""
 
 from hookline.events import MessageSendEvent, MessageSendResult
 from hookline.hooks import HooklineError

@@ -1,7 +1,8 @@
-"""What idle sessions leave behind in a process: memory, tasks and file descriptors.
+"""What idle sessions and idle agents hold in a process: memory, tasks and file descriptors.
 
     python benchmarks/idle.py                      # 1,000 sessions, then 100,000; some minutes
     python benchmarks/idle.py --sessions 10000
+    python benchmarks/idle.py --agents 1000        # agents instead, each with a tool and a handler
     python benchmarks/idle.py --where              # also where the memory was allocated
     python benchmarks/idle.py --check              # exit code 1 when a threshold is missed
 
@@ -14,6 +15,7 @@ garbage collection, after the first sessions and after all: the bytes that Pytho
 import argparse
 import asyncio
 import gc
+import resource
 import sys
 import tempfile
 import tracemalloc
@@ -25,6 +27,7 @@ from typing import Any
 
 FEW = 1_000
 MOST_GROWTH = 200_000  # bytes, for any number of sessions
+MOST_OF_AN_AGENT = 20_000  # bytes
 AT_ONCE = 8
 
 
@@ -92,12 +95,51 @@ async def compare(sessions: int, *, where: bool) -> tuple[Left, Left]:
         return before, after
 
 
+def idle_agent() -> Any:
+    from hookline import Agent
+
+    agent = Agent("openai:gpt-x", instructions="Be brief.", tools=[weather])
+    agent.on.tool_call(when="weather")(lambda event: None)
+    return agent
+
+
+def weather(city: str, days: int = 1) -> str:
+    """Tell the weather."""
+    return f"{city}: sun for {days} days"
+
+
+def resident() -> int:
+    """The bytes of memory that the process occupies."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def compare_agents(number: int) -> tuple[float, float]:
+    """The bytes of each of many idle agents: resident, and of Python objects."""
+    kept = [idle_agent()]
+    gc.collect()
+    before = resident()
+    kept += [idle_agent() for _ in range(number)]
+    gc.collect()
+    grown = resident() - before
+    tracemalloc.start()
+    kept += [idle_agent() for _ in range(number)]
+    gc.collect()
+    return grown / number, tracemalloc.get_traced_memory()[0] / number
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description="What idle sessions leave behind in a process.")
+    parser = argparse.ArgumentParser(description="What idle sessions and agents hold in a process.")
+    parser.add_argument("--agents", type=int, metavar="NUMBER", help="measure idle agents instead")
     parser.add_argument("--sessions", type=int, default=100_000)
     parser.add_argument("--where", action="store_true")
     parser.add_argument("--check", action="store_true")
     chosen = parser.parse_args()
+    if chosen.agents:
+        occupied, held = compare_agents(chosen.agents)
+        print(
+            f"{chosen.agents:,} idle agents, bytes of each: {occupied:,.0f} resident, {held:,.0f} held"
+        )
+        return int(chosen.check and max(occupied, held) > MOST_OF_AN_AGENT)
     tracemalloc.start()
     before, after = asyncio.run(compare(chosen.sessions, where=chosen.where))
     print(f"{'sessions':>10} {'kB':>10} {'objects':>10} {'tasks':>6} {'files':>6}")

@@ -19,6 +19,7 @@ from hookline.hooks import (
     Family,
     HookRegistry,
     RegistrationError,
+    UnknownHook,
     first,
     hookimpl,
     hookspec,
@@ -585,3 +586,51 @@ async def test_a_hooks_object_comes_with_a_catalogue_of_its_own():
     assert await greet(two) is None
     assert isinstance(one, HookRegistry)
     assert issubclass(OrderEvent, Event)
+
+
+class TestHooksMadeAtFirstUse:
+    def test_a_registry_makes_the_hooks_that_are_used_and_no_others(self, hooks):
+        hooks.register("polish", lambda: None)
+        hooks.register(OrderEvent, lambda event: None)
+        hooks.handler_count("greet")
+        with hooks.scope("s"), pytest.raises(UnknownHook):
+            hooks["polis"]
+        assert [hook.spec.name for hook in hooks.made()] == [
+            name for name in hooks.catalog if name in ("polish", "order")
+        ]
+        assert hooks["order"] is hooks[OrderEvent]
+
+    async def test_an_observer_sees_hooks_that_were_first_used_after_it_came(self, hooks):
+        seen = []
+        hooks.subscribe(seen.append)
+        await hooks.call(DoneEvent())
+        assert seen == [DoneEvent()]
+
+    def test_threads_that_first_use_a_hook_at_once_get_one_object(self, hooks):
+        ready = threading.Barrier(8)
+        found = []
+
+        def use():
+            ready.wait()
+            found.append((hooks["greet"], hooks[OrderEvent]))
+
+        threads = [threading.Thread(target=use) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(found)) == 1
+
+    def test_a_hook_that_was_declared_and_removed_before_its_use_is_unknown(self, hooks):
+        class More(Family):
+            @hookspec(first)
+            def greet_twice(self) -> Answer[str]:
+                """Greet twice."""
+
+        with hooks.owner("plugin"):
+            hooks.declare(More)
+        assert "greet_twice" in hooks
+        hooks.remove_owned("plugin")
+        assert "greet_twice" not in hooks
+        with pytest.raises(UnknownHook):
+            hooks["greet_twice"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from .errors import CallError, UnknownHook
+from .errors import CallError
 from .reducers import CAPTURE, DENY, SKIP, Collect, Errors, First, Reducer
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ class HookCalls:
     """The methods of `Hooks` that dispatch."""
 
     _hooks: dict[str, HookBase]
+    """The hooks that were used so far."""
     _events: dict[type, HookBase]
+    _make: Callable[[Any], HookBase]
 
     @overload
     def call(self, hook: str, /, **kwargs: Any) -> Coroutine[Any, Any, Any]: ...
@@ -113,10 +115,7 @@ class HookCalls:
 
     def _by_name(self, method: str, hook: str, names: Iterable[str]) -> Callable[[dict[str, Any]], Any]:
         """Return the function for a call by name, which takes the arguments as a dict."""
-        found = self._hooks.get(hook)
-        if found is None:
-            raise UnknownHook(hook, self._hooks)
-        return found.by_name(method, tuple(names))
+        return self._make(hook).by_name(method, tuple(names))
 
     def _event(self, method: str, event: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(event, str):
@@ -129,7 +128,4 @@ class HookCalls:
 
     def _declared(self, event: Any) -> HookBase:
         kind = cast("type[Any]", type(event))
-        found = self._events.get(kind)
-        if found is None:
-            raise UnknownHook(kind.__name__, (e.__name__ for e in self._events))
-        return found
+        return self._events.get(kind) or self._make(kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from types import FunctionType, MethodType, ModuleType
 from typing import (
     TYPE_CHECKING,
@@ -150,13 +150,7 @@ class PluginManager(pluggy.PluginManager):
 
     def declare_to_pluggy(self, specs: Iterable[HookSpec]) -> None:
         """Declare hooks to pluggy, so that `pm.hook` has them."""
-        functions: dict[str, Any] = {}
-        marker = pluggy.HookspecMarker(PROJECT)
-        for spec in specs:
-            template = spec.function or _event_template
-            copied = FunctionType(template.__code__, {}, template.__name__, template.__defaults__)
-            functions[spec.name] = marker(copied, firstresult=spec.firstresult)
-        super().add_hookspecs(type("Declared", (), functions))
+        super().add_hookspecs(_declared(tuple(specs)))
 
     @property
     def kernel(self) -> HookRegistry:
@@ -264,6 +258,18 @@ class PluginManager(pluggy.PluginManager):
                 raise RegistrationError(
                     f"plugin {name!r} implements both {other!r} and {impl.spec.name!r}; keep one"
                 )
+
+
+@lru_cache(maxsize=16)
+def _declared(specs: tuple[HookSpec, ...]) -> type:
+    """Return the class that declares hooks to pluggy; registries with the same hooks share it."""
+    functions: dict[str, Any] = {}
+    marker = pluggy.HookspecMarker(PROJECT)
+    for spec in specs:
+        template = spec.function or _event_template
+        copied = FunctionType(template.__code__, {}, template.__name__, template.__defaults__)
+        functions[spec.name] = marker(copied, firstresult=spec.firstresult)
+    return type("Declared", (), functions)
 
 
 def _event_template(event: Any, ctx: Any) -> Any:

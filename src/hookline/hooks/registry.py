@@ -61,8 +61,8 @@ class HookRegistry(HookCalls):
         """What removes the registrations of each owner."""
         self._counter = count(1)
         self._pm: PluginManager | None = None
-        self._hooks = {name: Hook[Any, Any](self, spec) for name, spec in self.catalog.items()}
-        self._events = {s.event: self._hooks[s.name] for s in self.catalog.values() if s.event}
+        self._hooks = {}  # made when first asked for: most registries use few of the declared hooks
+        self._events = {}
 
     # --- plugins and declarations ---------------------------------------------------------------
 
@@ -91,9 +91,8 @@ class HookRegistry(HookCalls):
     def declare(self, source: Source) -> None:
         """Declare further hooks, from a family class, an event class or a module."""
         with self.lock:
-            new = [s for s in self.catalog.declare(source) if s.name not in self._hooks]
-            self._hooks.update((spec.name, Hook[Any, Any](self, spec)) for spec in new)
-            self._events.update((s.event, self._hooks[s.name]) for s in new if s.event)
+            known = set(self.catalog)
+            new = [spec for spec in self.catalog.declare(source) if spec.name not in known]
             self.own(partial(self.undeclare, [spec.name for spec in new]))
             if self._pm is not None and new:
                 self._pm.declare_to_pluggy(new)
@@ -103,11 +102,11 @@ class HookRegistry(HookCalls):
     def undeclare(self, names: Iterable[str]) -> None:
         """Remove declared hooks, with everything that is attached to them."""
         with self.lock:
-            for name in [name for name in names if name in self._hooks]:
-                del self.catalog[name]
-                event = self._hooks.pop(name).spec.event
+            for name in [name for name in names if name in self.catalog]:
+                event = self.catalog.pop(name).event
+                self._hooks.pop(name, None)
                 if event is not None:
-                    del self._events[event]
+                    self._events.pop(event, None)
                 if self._pm is not None:
                     self._pm.forget(name)
 
@@ -115,12 +114,12 @@ class HookRegistry(HookCalls):
         """Put checked implementations on their hooks."""
         with self.lock:
             for impl in implementations:
-                self._hooks[impl.spec.name].attach(impl)
+                self[impl.spec.name].attach(impl)
 
     def detach(self, keep: Callable[[Implementation], bool]) -> None:
         """Remove implementations from all hooks and scopes, except those that `keep` accepts."""
         with self.lock:
-            for hook in self._hooks.values():
+            for hook in self.made():
                 for key in (None, *hook.scope_keys()):
                     hook.detach(keep, key)
 
@@ -192,7 +191,7 @@ class HookRegistry(HookCalls):
     def clear(self, hook: str | None = None) -> None:
         """Remove the handlers of one hook, or of all; plugins and observers stay."""
         with self.lock:
-            for found in [self[hook]] if hook is not None else self._hooks.values():
+            for found in [self[hook]] if hook is not None else self.made():
                 for key in (None, *found.scope_keys()):
                     found.detach(lambda impl: impl.plugin is not None, key)
 
@@ -226,7 +225,7 @@ class HookRegistry(HookCalls):
         def undo() -> None:
             with self.lock:
                 self.nested.pop(key, None)
-                for hook in self._hooks.values():
+                for hook in self.made():
                     hook.forget(key)
 
         with self.lock:
@@ -268,7 +267,7 @@ class HookRegistry(HookCalls):
         return off
 
     def _all_changed(self) -> None:
-        for hook in self._hooks.values():
+        for hook in self.made():
             hook.changed()
 
     # --- owners ---------------------------------------------------------------------------------
@@ -301,15 +300,37 @@ class HookRegistry(HookCalls):
     @overload
     def __getitem__(self, hook: str) -> HookBase: ...
     def __getitem__(self, hook: Any) -> Any:
-        found: dict[Any, HookBase] = self._hooks if isinstance(hook, str) else self._events
+        made: dict[Any, HookBase] = self._hooks if isinstance(hook, str) else self._events
         try:
-            return found[hook]
+            return made[hook]
         except (KeyError, TypeError):
-            names = (getattr(known, "__name__", known) for known in found)
-            raise UnknownHook(getattr(hook, "__name__", str(hook)), names) from None
+            return self._make(hook)
+
+    def _make(self, hook: Any) -> HookBase:
+        """Make the hook with this name or event class, at its first use."""
+        with self.lock:
+            if isinstance(hook, str):
+                spec = self.catalog.get(hook)
+            else:
+                spec = next((s for s in self.catalog.values() if s.event and s.event is hook), None)
+            if spec is None:
+                events = [s.event.__name__ for s in self.catalog.values() if s.event]
+                names = self.catalog if isinstance(hook, str) else events
+                raise UnknownHook(getattr(hook, "__name__", str(hook)), names) from None
+            made = self._hooks.get(spec.name)
+            if made is None:
+                made = self._hooks[spec.name] = Hook[Any, Any](self, spec)
+                if spec.event is not None:
+                    self._events[spec.event] = made
+            return made
+
+    def made(self) -> list[HookBase]:
+        """Return the hooks that were used so far, in the order of their declaration."""
+        with self.lock:
+            return [self._hooks[name] for name in self.catalog if name in self._hooks]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._hooks
+        return name in self.catalog
 
     def has_hooks(self, hook: str) -> bool:
         """Return whether anything is attached; False for an unknown name."""
@@ -321,13 +342,13 @@ class HookRegistry(HookCalls):
 
     def registered_events(self) -> list[str]:
         """Return the events with something attached."""
-        return [n for n, hook in self._hooks.items() if hook.spec.event and hook.count()]
+        return [hook.spec.name for hook in self.made() if hook.spec.event and hook.count()]
 
     def report(self) -> dict[str, list[str]]:
         """Return the implementations of each hook by name, in run order."""
         return {
-            name: [impl.name for impl in hook.run_order()]
-            for name, hook in self._hooks.items()
+            hook.spec.name: [impl.name for impl in hook.run_order()]
+            for hook in self.made()
             if hook.implementations
         }
 
@@ -363,8 +384,8 @@ class Scope:
     def close(self) -> None:
         """Remove every handler under this key."""
         with self._hooks.lock:
-            for name in self._hooks.catalog:
-                self._hooks[name].detach(lambda impl: False, self.key)
+            for hook in self._hooks.made():
+                hook.detach(lambda impl: False, self.key)
 
     def __enter__(self) -> Scope:
         return self

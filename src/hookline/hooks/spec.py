@@ -322,7 +322,9 @@ class Catalog(dict[str, HookSpec]):
 
     def copy(self) -> Catalog:
         """Return another catalogue with the same hooks."""
-        return Catalog(*self.values())
+        copied = Catalog()
+        copied.update(self)
+        return copied
 
     def families(self) -> dict[str, list[HookSpec]]:
         """Return the hooks grouped by family, both in the order of their declaration."""

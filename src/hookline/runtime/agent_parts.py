@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args, get_type_hints
+from weakref import WeakValueDictionary
 
 from hookline.errors import AgentUsage, DuplicateTool
 from hookline.hooks.errors import suggestion
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from hookline.hookspecs import Hooks
     from hookline.policy import Policy
     from hookline.tools.tool import Tool
+
+
+_MADE: WeakValueDictionary[int, Tool] = WeakValueDictionary()
+"""The tools made of functions, by the id of the function. Agents with one function share its schema."""
 
 
 def read_tools(given: Iterable[Any]) -> list[Tool]:
@@ -41,6 +46,9 @@ def read_tool(given: Any) -> Tool:
     if hasattr(given, "as_tool"):
         return given.as_tool()
     check_function(given, "a tool")
+    made = _MADE.get(id(given))
+    if made is not None and made.is_of(given):
+        return made
     name = getattr(given, "__name__", type(given).__name__)
     for parameter in inspect.signature(given).parameters.values():
         if parameter.annotation is parameter.empty and parameter.name not in ("self", "cls"):
@@ -48,7 +56,8 @@ def read_tool(given: Any) -> Tool:
                 f"the tool {name!r} has a parameter without a type, {parameter.name!r}: the model must "
                 f"know what to pass; write `{parameter.name}: str`, or the type that it has"
             )
-    return tool(given, registry=None)
+    made = _MADE[id(given)] = tool(given, registry=None)
+    return made
 
 
 def check_function(given: Any, what: str) -> None:

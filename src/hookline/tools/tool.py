@@ -97,6 +97,10 @@ class Tool:
         """The JSON Schema of the arguments."""
         return self.spec.input_schema
 
+    def is_of(self, function: Function) -> bool:
+        """Return whether this is the function that it calls."""
+        return self._function is function
+
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The values that the function takes, from the JSON values of a call.
 

@@ -14,7 +14,7 @@ import websockets
 
 from hookline.agent.compactor import Compacting
 from hookline.agent.run import Limits
-from hookline.cli.onboard import Answers, onboard
+from hookline.cli.onboard import Answers, set_up
 from hookline.cli.plugins import brought
 from hookline.events import NetworkRequestResult, ToolCallEventResult
 from hookline.hookspecs import CATALOG
@@ -176,7 +176,7 @@ class Scenarios:
 
     def the_first_setup(self) -> None:
         """It writes what plugins contribute."""
-        onboard(self.app, Answers(model="local", yes=True, test=False))
+        set_up(self.app, Answers(model="local", yes=True, test=False))
 
     def the_list_of_plugins(self) -> None:
         """It asks for everything that they bring."""

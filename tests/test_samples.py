@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 import typer
 
-from hookline.cli.authoring import ShowUnlessNamed
+from hookline.cli.hooks import ShowUnlessNamed
+from hookline.cli.root import declared
 from hookline.hookspecs import CATALOG
 from hookline.observe.reference.lifecycle import walk
 from hookline.runtime.app import Hookline
@@ -111,7 +112,7 @@ def fault(words: list[str]) -> str:
             if option is not None and not getattr(option, "is_flag", False) and "=" not in word:
                 words = words[1:]
         elif word in (commands := getattr(command, "commands", {})):
-            command = commands[word]
+            command = declared(commands[word])
         elif commands and re.fullmatch(r"[a-z-]+", word):
             return f"{command.name} has no command {word}"
     return ""

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from hookline.cli.bench_turn import bench
+from hookline.cli.bench import measure
 from hookline.errors import BadInput
 from hookline.models import ModelError, ScriptedModel
 from hookline.models.script import Fault, Turn
@@ -19,7 +19,7 @@ def use(app, *turns, repeat=True):
 
 async def test_every_turn_is_made_once_beside_the_first_and_counted(app):
     model = use(app, "Hello.")
-    result = await bench(app, turns=7, concurrency=3)
+    result = await measure(app, turns=7, concurrency=3)
     assert len(model.requests) == 8
     assert (result.turns, result.concurrency, result.failed) == (7, 3, 0)
     assert result.turns_per_second == pytest.approx(7 / result.seconds)
@@ -31,14 +31,14 @@ async def test_every_turn_is_made_once_beside_the_first_and_counted(app):
 async def test_a_slow_model_and_a_slow_plugin_have_the_time_that_they_took(app):
     use(app, Turn("Hello.", wait=0.05))
     app.hooks.register("agent_start", lambda event: asyncio.sleep(0.05))
-    shares = (await bench(app, turns=2)).shares
+    shares = (await measure(app, turns=2)).shares
     assert shares["model"] > shares["tape"]
     assert shares["plugins"] > shares["tape"]
 
 
 async def test_nothing_is_left_in_the_home_and_the_app_is_as_before(app):
     model = use(app, "Hello.")
-    await bench(app, turns=1)
+    await measure(app, turns=1)
     assert not [*app.home.glob("bench-*")]
     assert app.models.get(app.model) is model
     async with app.running():
@@ -48,13 +48,13 @@ async def test_nothing_is_left_in_the_home_and_the_app_is_as_before(app):
 async def test_a_model_that_does_not_answer_is_told_before_anything_is_measured(app):
     use(app, Turn(error=Fault("out of order")))
     with pytest.raises(ModelError, match="out of order"):
-        await bench(app, turns=2)
+        await measure(app, turns=2)
 
 
 async def test_no_turns_are_refused(app):
     use(app, "Hello.")
     with pytest.raises(BadInput, match="at least 1"):
-        await bench(app, turns=0)
+        await measure(app, turns=0)
 
 
 async def test_turns_that_fail_are_counted_and_the_reason_is_kept(app):
@@ -68,6 +68,6 @@ async def test_turns_that_fail_are_counted_and_the_reason_is_kept(app):
     model = Fickle(["Hello."], repeat=True)
     app.models.add(model)
     app.model = model.name
-    result = await bench(app, turns=3)
+    result = await measure(app, turns=3)
     assert (result.turns, result.failed) == (3, 1)
     assert "not this one" in result.first_failure

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
 
 import pytest
+import typer
 
 from hookline import AsyncStreamEvents, StreamEvent, hookimpl
 from hookline.agent import Blocked, CutOff, LimitReached
@@ -20,6 +21,7 @@ from hookline.events import (
 )
 from hookline.models import ModelFailed
 from hookline.models.script import Call, Fault, Turn
+from hookline.plugins.registrations import name_of
 from hookline.tape import MemoryTapeStore
 from hookline.tape.synchronous import METHODS
 from hookline.testing import RecordingChannel
@@ -648,9 +650,18 @@ class TestTheRunningScope:
 
         app.hooks.register("register_cli_commands", lambda app: app.command()(doctor))
         cli = app.create_cli_app()
-        assert [c.callback for c in cli.registered_commands if c.callback.__name__ == "doctor"] == [
-            doctor
-        ]
+        assert [c.callback for c in cli.registered_commands if name_of(c) == "doctor"] == [doctor]
+
+    async def test_a_plugins_group_beats_the_builtin_command_of_its_name(self, app):
+        def add(app):
+            group = typer.Typer()
+            group.command()(lambda: None)
+            app.add_typer(group, name="doctor")
+
+        app.hooks.register("register_cli_commands", add)
+        cli = app.create_cli_app()
+        assert "doctor" not in map(name_of, cli.registered_commands)
+        assert "doctor" in [group.name for group in cli.registered_groups]
 
     async def test_turns_of_one_session_never_overlap(self, app, scripted):
         scripted(Turn("ok", wait=0.01), repeat=True)

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from hookline import Hooks
-from hookline.cli.hooks import show
+from hookline.cli.hooks import show_hooks
 from hookline.observe.inspector.attached import catalogue
 from hookline.observe.reference.markdown import markdown
 from hookline.observe.trace.coverage import cover
@@ -87,16 +87,16 @@ def test_the_reference_has_a_section_for_it(hooks):
 
 
 def test_the_command_line_shows_it(hooks, capsys):
-    show(hooks)
+    show_hooks(hooks)
     assert "review:text" in capsys.readouterr().out
-    show(hooks, "review:text")
+    show_hooks(hooks, "review:text")
     shown = capsys.readouterr().out
     assert "A text is about to be published." in shown
     assert "Reviewer" in shown
-    show(hooks, turn=True)
+    show_hooks(hooks, turn=True)
     picture = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert picture[picture.index("output") + 1] == "review:text"
-    show(hooks, "review:text", as_json=True)
+    show_hooks(hooks, "review:text", as_json=True)
     assert '"family": "review"' in capsys.readouterr().out
 
 

@@ -746,11 +746,3 @@ class TestCommands:
         assert files(tmp_path, "no") == ["node_modules/", "notes.txt", "src/deep/nodes.py"]
         assert files(tmp_path, "src/") == ["src/deep/", "src/loop/"]
         assert files(tmp_path, "../") == files(tmp_path, "/etc/") == files(tmp_path, "none/x") == []
-
-    def test_the_command_line_starts_without_what_only_the_chat_needs(self):
-        code = (
-            "import sys, hookline.cli.commands\n"
-            "print([m for m in ('prompt_toolkit', 'rich.markdown') if m in sys.modules])"
-        )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert done.stdout == "[]\n"

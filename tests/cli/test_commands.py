@@ -1,11 +1,15 @@
 """Every command: help that is whole, lists that say they are empty, and the names people expect."""
 
+import subprocess
+import sys
 from pathlib import Path
 from time import time
 
 import pytest
 
 from hookline.cli.chat.sessions import listed
+from hookline.cli.commands import COMMANDS
+from hookline.cli.root import built, declared
 from hookline.hookspecs import CATALOG
 from hookline.runtime.app import Hookline
 from hookline.tape import SessionInfo
@@ -24,13 +28,34 @@ def groups() -> list[str]:
     """The root and every group of commands."""
     app = Hookline(home=Path("/nonexistent"), workspace=Path("/nonexistent"), project=False)
     app.load_hooks(packages=False)
-    return ["", *(str(group.name) for group in app.create_cli_app().registered_groups)]
+    commands = built(app.create_cli_app()).commands.items()
+    return ["", *(name for name, command in commands if hasattr(declared(command), "commands"))]
 
 
 @pytest.mark.parametrize("group", groups())
 def test_no_line_of_a_help_is_cut_at_80_columns(hookline, group):
     lines = hookline(*group.split(), "--help", COLUMNS="80").stdout.splitlines()
     assert [line for line in lines if line.endswith("...") and not line.endswith("[ARGS]...")] == []
+
+
+def test_the_overall_help_says_of_each_command_what_its_own_help_says(hookline):
+    for command, summary in COMMANDS.items():
+        shown = hookline(command, "--help").stdout
+        assert summary in " ".join(shown.split()), command
+
+
+def test_the_overall_help_imports_no_command():
+    code = (
+        "import sys; from hookline.cli import main\n"
+        "sys.argv = ['hookline', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "from hookline.cli.commands import COMMANDS\n"
+        "print([name for name in COMMANDS if f'hookline.cli.{name}' in sys.modules])\n"
+        "print([name for name in ('prompt_toolkit', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["[]", "[]"]
 
 
 def test_the_help_of_hooks_shows_the_name_and_the_options_that_follow_it(hookline):

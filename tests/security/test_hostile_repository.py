@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hookline.cli.root import declared
 from hookline.runtime.app import Hookline
 
 from .. import commandline
@@ -136,6 +137,7 @@ COMMANDS: dict[str, list[str]] = {
 
 def leaves(command, name=""):
     """The names of all commands that the command line has."""
+    command = declared(command)
     if hasattr(command, "commands"):
         for each in command.commands:
             yield from leaves(command.commands[each], f"{name} {each}".strip())

@@ -6,7 +6,7 @@ import re
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from hookline.policy.hash_chain import ChainReport, encoded, files_of, records, 
 from hookline.text.printable import printable
 
 from . import FAILED
+from .json_output import json_option
 from .terminal import style
 
 if TYPE_CHECKING:
@@ -22,6 +23,43 @@ if TYPE_CHECKING:
 
 AGO = {"m": 60, "h": 3600, "d": 86400}
 COLOURS = {"allowed": "green", "denied": "red"}
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline audit`."""
+    group = typer.Typer(help="Read and verify the log of decisions.", no_args_is_help=True)
+    cli.add_typer(group, name="audit")
+
+    @group.command()
+    def show(
+        session: Annotated[
+            str | None, typer.Option(help="Only this session and its subagents.")
+        ] = None,
+        since: Annotated[
+            str | None, typer.Option(help="A time, such as 2026-01-31 or 2026-01-31T12:00; or 2h, 3d.")
+        ] = None,
+        as_json: Annotated[bool, json_option("Print JSON Lines.")] = False,
+    ) -> None:
+        """Show what was decided, the oldest first."""
+        show_decisions(app, session, since, as_json=as_json)
+
+    @group.command()
+    def verify(
+        head: Annotated[
+            str | None, typer.Option(help="A hash that was noted elsewhere and must be in the log.")
+        ] = None,
+        key: Annotated[
+            Path | None, typer.Option(help="The public key that the signatures must be of.")
+        ] = None,
+        witness: Annotated[
+            Path | None, typer.Option(help="A file with signed heads, kept elsewhere.")
+        ] = None,
+        complete: Annotated[
+            bool, typer.Option("--complete", help="Fail if lines follow the last signature.")
+        ] = False,
+    ) -> None:
+        """Check that the log is complete and unchanged, and who signed it."""
+        verify_log(app, head, key, witness, complete=complete)
 
 
 def show_decisions(

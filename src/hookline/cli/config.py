@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,7 +16,7 @@ from hookline.config.layers import find, leaves, merged, nested, parse_value, re
 from hookline.config.writer import remove, write
 from hookline.hooks.errors import suggestion
 
-from .json_output import print_json
+from .json_output import Json, print_json
 from .project import shown
 
 if TYPE_CHECKING:
@@ -24,9 +24,53 @@ if TYPE_CHECKING:
 
 MODEL = re.compile(r"model|agents\.[^.]+\.model")
 """The settings that name a model."""
+Key = Annotated[str, typer.Argument(help="Such as model, or limits.steps.")]
+ForProfile = Annotated[str | None, typer.Option(help="In the file of this profile.")]
+ForProject = Annotated[
+    bool, typer.Option("--project", help="In the file of the project in the current folder.")
+]
 
 
-def show(app: Hookline, section: str | None = None, *, as_json: bool = False) -> None:
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline config`."""
+    group = typer.Typer(help="Show and change the settings.", no_args_is_help=True)
+    cli.add_typer(group, name="config")
+
+    @group.command()
+    def show(
+        section: Annotated[str | None, typer.Argument(help="Only this section.")] = None,
+        as_json: Json = False,
+    ) -> None:
+        """Show every setting and where it stands; secrets are never shown."""
+        show_settings(app, section, as_json=as_json)
+
+    @group.command("set")
+    def set_(
+        key: Key,
+        value: Annotated[str, typer.Argument(help="A TOML value, or a text.")],
+        profile: ForProfile = None,
+        project: ForProject = False,
+    ) -> None:
+        """Set a value in the user's file; comments in it are kept."""
+        set_value(app, key, value, profile=profile, project=project)
+
+    @group.command()
+    def get(key: Key) -> None:
+        """Print one setting, or a section as JSON; secrets are never shown."""
+        print_setting(app, key)
+
+    @group.command()
+    def unset(key: Key, profile: ForProfile = None, project: ForProject = False) -> None:
+        """Remove a setting from the user's file; comments in it are kept."""
+        unset_value(app, key, profile=profile, project=project)
+
+    @group.command()
+    def path() -> None:
+        """Show which files are read."""
+        show_paths(app)
+
+
+def show_settings(app: Hookline, section: str | None = None, *, as_json: bool = False) -> None:
     """Print every setting and its source; errors follow on standard error."""
     config = app.config
     top = (section or "").partition(".")[0]
@@ -83,7 +127,7 @@ def problems(app: Hookline) -> list[str]:
     return found
 
 
-def paths(app: Hookline) -> None:
+def show_paths(app: Hookline) -> None:
     """Print the files that are read, the later ones over the earlier ones."""
     config = app.config
     files = [("user", config.home / FILE), ("profile", config.profiled.config_file)]
@@ -93,7 +137,7 @@ def paths(app: Hookline) -> None:
         typer.echo(f"{name:<8} {path}{'' if path.exists() else '  (not there)'}")
 
 
-def put(app: Hookline, key: str, text: str, *, profile: str | None, project: bool) -> None:
+def set_value(app: Hookline, key: str, text: str, *, profile: str | None, project: bool) -> None:
     """Set one value in one file, or change nothing."""
     path = target(app, profile, project=project)
     value = accepted(app, key, text, project=project)
@@ -102,7 +146,7 @@ def put(app: Hookline, key: str, text: str, *, profile: str | None, project: boo
     tell_winner(app, key, path, profile)
 
 
-def unset(app: Hookline, key: str, *, profile: str | None, project: bool) -> None:
+def unset_value(app: Hookline, key: str, *, profile: str | None, project: bool) -> None:
     """Remove one setting from one file."""
     path = target(app, profile, project=project)
     if find(read_file(path) or {}, key) is None:
@@ -114,7 +158,7 @@ def unset(app: Hookline, key: str, *, profile: str | None, project: bool) -> Non
     tell_winner(app, key, path, profile)
 
 
-def get(app: Hookline, key: str) -> None:
+def print_setting(app: Hookline, key: str) -> None:
     """Print the value of one setting and nothing else."""
     found = {**defaults(app, key), **app.config.shown(key)}
     if key in found:

@@ -7,7 +7,7 @@ import platform
 from datetime import datetime
 from importlib.metadata import version
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,7 @@ from hookline.tape.open import postgres_of
 
 from . import FAILED
 from .config import problems
+from .json_output import json_option
 from .mcp import described, report, survey
 from .plugins import brought
 from .project import outline, shown
@@ -30,6 +31,26 @@ if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
 WEEK = 7 * 24 * 3600.0
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline doctor`."""
+
+    @cli.command()
+    def doctor(
+        coverage: Annotated[
+            bool, typer.Option("--coverage", help="Check that every hook is called and can run.")
+        ] = False,
+        as_json: Annotated[bool, json_option("With --coverage: print JSON.")] = False,
+    ) -> None:
+        """Check the installation: plugins, models, tools and the tape."""
+        if coverage:
+            from .why import show_coverage
+
+            app.hook_files.load()
+            show_coverage(app, as_json=as_json)
+        else:
+            examine(app)
 
 
 def examine(app: Hookline) -> None:

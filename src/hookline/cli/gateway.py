@@ -6,7 +6,7 @@ import asyncio
 import gc
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -15,6 +15,7 @@ from hookline.errors import ConfigError
 from hookline.hooks import HooklineError
 
 from . import beside
+from .options import LogJson, Model, Workspace, configure
 from .orphans import adopting
 
 if TYPE_CHECKING:
@@ -22,6 +23,43 @@ if TYPE_CHECKING:
 
 
 HOW = "hookline: `hookline gateway --print-token` shows the link with the token"
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline gateway`."""
+
+    @cli.command()
+    def gateway(
+        enable_channel: Annotated[
+            list[str] | None, typer.Option(help="Run this channel, and only those named so.")
+        ] = None,
+        host: Annotated[
+            str | None, typer.Option(help="Where to listen; by default this machine alone reaches it.")
+        ] = None,
+        port: Annotated[int | None, typer.Option(help="The port; 0 for any free one.")] = None,
+        token: Annotated[
+            str | None,
+            typer.Option(help="What requests must carry; better in HOOKLINE_GATEWAY__TOKEN."),
+        ] = None,
+        reload: Annotated[
+            bool, typer.Option("--reload", help="Load hook files anew when they change.")
+        ] = False,
+        log_json: LogJson = False,
+        print_token: Annotated[
+            bool, typer.Option("--print-token", help="Print the link with the token, and end.")
+        ] = False,
+        rotate_token: Annotated[
+            bool, typer.Option("--rotate-token", help="Make a new token, print its link, and end.")
+        ] = False,
+        model: Model = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Serve channels: web page, API, OpenAI, Telegram, stdio."""
+        if print_token or rotate_token:
+            show_token(app, host, port, rotate=rotate_token)
+            return
+        configure(app, model, workspace, ask=True)
+        run_gateway(app, GatewayOptions(enable_channel, host, port, token, reload, log_json))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,29 +4,105 @@ from __future__ import annotations
 
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.markup import escape
+from typer.core import TyperGroup
 
 from hookline.hooks import Catalog, DeclarationError, HookSpec
 from hookline.hooks.errors import suggestion
 from hookline.hookspecs import CATALOG, Hooks
 from hookline.observe.reference.markdown import describe, example_source, lifecycle, markdown
 
-from .json_output import print_json
+from .json_output import Json, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hookline.plugins.trust import Trust
+    from hookline.runtime.app import Hookline
 
 HEADINGS = ("hook", "reduce", "order", "errors")
 WIDE = 130
 """Columns that a table needs to be readable; a narrower terminal gets two lines for each hook."""
 
 
-def show(
+class ShowUnlessNamed(TyperGroup):
+    """A group whose command `show` is meant wherever no other is named: `hookline hooks NAME`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Insert `show` before an argument that is not a command of this group."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        """Show both forms."""
+        formatter.write_usage(ctx.command_path, "[NAME] [OPTIONS]")
+        formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="       ")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """List what `show` takes, then the commands."""
+        show = self.commands["show"]
+        taken = [record for p in show.get_params(ctx) if (record := p.get_help_record(ctx))]
+        for title in ("Arguments", "Options"):
+            with formatter.section(title):
+                formatter.write_dl([r for r in taken if r[0].startswith("-") == (title == "Options")])
+        self.format_commands(ctx, formatter)
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline hooks`."""
+    group = typer.Typer(cls=ShowUnlessNamed)
+    cli.add_typer(
+        group, name="hooks", help="Show every hook, one in detail, or check a plugin or hook file."
+    )
+
+    @group.command()
+    def show(
+        name: Annotated[
+            str | None, typer.Argument(metavar="NAME", help="Show this hook in detail.")
+        ] = None,
+        family: Annotated[str | None, typer.Option(help="Only the hooks of this family.")] = None,
+        as_json: Json = False,
+        as_markdown: Annotated[
+            bool, typer.Option("--markdown", help="Print the whole reference.")
+        ] = False,
+        turn: Annotated[bool, typer.Option("--turn", help="Show one turn, hook by hook.")] = False,
+        source: Annotated[
+            bool, typer.Option("--source", help="Print the code that dispatches the hook here.")
+        ] = False,
+    ) -> None:
+        """Show every hook, or one in detail; the word `show` may be left out."""
+        app.hook_files.load()
+        if source:
+            show_source(app.hooks, name)
+            return
+        show_hooks(app.hooks, name, family, as_json=as_json, as_markdown=as_markdown, turn=turn)
+
+    @group.command()
+    def check(
+        file: Annotated[Path, typer.Argument(help="A plugin's module, or a hook file.")],
+    ) -> None:
+        """Import and check a plugin or a hook file without running an agent."""
+        check_file(app.hooks, file, app.trust)
+
+    @group.command()
+    def stats(
+        session: Annotated[str | None, typer.Option(help="Only this session.")] = None,
+        since: Annotated[
+            str | None, typer.Option(help="Only from then on: 2026-01-31, 30m, 2h or 3d.")
+        ] = None,
+        as_json: Json = False,
+    ) -> None:
+        """Count what hooks and plugins did: calls, time, errors."""
+        from .why import show_stats
+
+        show_stats(app, session, since, as_json=as_json)
+
+
+def show_hooks(
     hooks: Hooks,
     name: str | None = None,
     family: str | None = None,

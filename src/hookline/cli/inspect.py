@@ -6,14 +6,34 @@ import os
 import sys
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from hookline.errors import ConfigError
 
 from .gateway import HOW, link, run_loop
+from .options import Workspace, configure
 
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline inspect`."""
+
+    @cli.command()
+    def inspect(
+        port: Annotated[
+            int | None,
+            typer.Option(min=0, max=65535, help="The port, 8766 by default; 0 for any free one."),
+        ] = None,
+        show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+        workspace: Workspace = None,
+    ) -> None:
+        """Look at sessions, turns, hooks and decisions in a browser."""
+        configure(app, None, workspace)
+        run_inspector(app, port, show=show)
 
 
 def run_inspector(app: Hookline, port: int | None, *, show: bool = False) -> None:

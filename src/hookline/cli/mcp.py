@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from hookline.errors import BadInput
 from hookline.hooks.errors import HooklineError, suggestion
 
 from . import FAILED
-from .json_output import print_json
+from .json_output import Json, print_json
 from .project import shown
 from .terminal import style
 
@@ -20,6 +20,28 @@ if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
 NONE = "no servers are configured; [mcp.servers.<name>] in config.toml adds one"
+ServerName = Annotated[str | None, typer.Argument(help="Only this server.")]
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline mcp`."""
+    group = typer.Typer(help="Show and check MCP servers.", no_args_is_help=True)
+    cli.add_typer(group, name="mcp")
+
+    @group.command("list")
+    def list_(as_json: Json = False) -> None:
+        """List the servers that are configured; none is started."""
+        list_servers(app, as_json=as_json)
+
+    @group.command()
+    def tools(name: ServerName = None, as_json: Json = False) -> None:
+        """Connect, and list the tools."""
+        list_tools(app, name, as_json=as_json)
+
+    @group.command()
+    def check(name: ServerName = None) -> None:
+        """Connect, and say how each server is."""
+        check_servers(app, name)
 
 
 def mcp_of(app: Hookline) -> McpPlugin | None:

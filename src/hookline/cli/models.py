@@ -15,7 +15,29 @@ if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
 
-def show(app: Hookline) -> None:
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline models`."""
+    group = typer.Typer(help="Show the models within reach.", invoke_without_command=True)
+    cli.add_typer(group, name="models")
+
+    @group.callback()
+    def models(context: typer.Context) -> None:
+        """Show the models within reach."""
+        if context.invoked_subcommand is None:
+            list_models(app)
+
+    @group.command("list")
+    def list_() -> None:
+        """Show the models within reach; `hookline models` does the same."""
+        list_models(app)
+
+    @group.command()
+    def install() -> None:
+        """Fetch the weights of the local model."""
+        install_local(app)
+
+
+def list_models(app: Hookline) -> None:
     """List the models within reach, and why others are not."""
     for model in app.models.available(ask=app.model):
         mark = style("ok", "green") if model.usable else style("--", "yellow")
@@ -25,7 +47,7 @@ def show(app: Hookline) -> None:
             typer.echo(f"    {model.reason}")
 
 
-def install(app: Hookline) -> None:
+def install_local(app: Hookline) -> None:
     """Fetch the local model's weights into the home."""
     from hookline.models import weights
 

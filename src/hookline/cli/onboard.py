@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from hookline.hooks.errors import error_text
 from . import FAILED, INTERRUPTED
 from .config import check, target
 from .models import DownloadProgress
+from .options import Model
 
 if TYPE_CHECKING:
     from hookline.models import Availability, Models
@@ -29,6 +30,26 @@ if TYPE_CHECKING:
 ON_GATE_ERROR = "hooks.on_gate_error"
 KEYLESS = ("local", "scripted")
 """The providers that are nowhere but here."""
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline onboard`."""
+
+    @cli.command()
+    def onboard(
+        model: Model = None,
+        base_url: Annotated[str | None, typer.Option(help="Where the provider is.")] = None,
+        key_env: Annotated[
+            str | None, typer.Option(help="The environment variable that holds the key.")
+        ] = None,
+        thinking: Annotated[
+            str | None, typer.Option(help="How long the model thinks: off, low, medium, high.")
+        ] = None,
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+        test: Annotated[bool, typer.Option(help="Try the model with a tiny request.")] = True,
+    ) -> None:
+        """Set up the model, and the settings that plugins need."""
+        set_up(app, Answers(model, base_url, key_env, thinking, yes, test))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +64,7 @@ class Answers:
     test: bool = True
 
 
-def onboard(app: Hookline, given: Answers) -> None:
+def set_up(app: Hookline, given: Answers) -> None:
     """Ask, test, write. If interrupted, nothing is written."""
     if not given.yes and not (sys.stdin and sys.stdin.isatty()):
         raise BadInput(

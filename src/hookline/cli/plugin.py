@@ -21,8 +21,8 @@ class CliPlugin:
     @hookimpl
     def register_cli_commands(self, app: typer.Typer) -> None:
         """Add what comes before the command, and the commands."""
-        from .commands import register
+        from .commands import add_commands
         from .root import add_root_options
 
         add_root_options(app, self._app.plugins.finish)
-        register(app, self._app)
+        add_commands(app, self._app)

@@ -4,19 +4,79 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hookline.errors import PluginError
+from hookline.errors import BadInput, PluginError
 from hookline.hooks.errors import suggestion
 from hookline.plugins.candidate import strings
+from hookline.plugins.contents import Contents, changed_dependency_files, contents_of
+from hookline.plugins.lockfile import LOCK, Pin, PluginLock, difference
+from hookline.plugins.packages import entries
+from hookline.text.printable import printable
 
-from .json_output import print_json
+from . import FAILED
+from .json_output import Json, print_json
 
 if TYPE_CHECKING:
     from hookline.plugins.loader import PluginState
     from hookline.runtime.app import Hookline
+
+Name = Annotated[str, typer.Argument(help="The plugin.")]
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline plugins`."""
+    group = typer.Typer(help="Show, switch and write plugins.", no_args_is_help=True)
+    cli.add_typer(group, name="plugins")
+
+    @group.command("list")
+    def list_(
+        as_json: Json = False,
+    ) -> None:
+        """List every plugin with its state, in the order of loading."""
+        list_plugins(app, as_json=as_json)
+
+    @group.command()
+    def show(name: Name) -> None:
+        """Show one plugin: its manifest, its hooks, its problems."""
+        show_plugin(app, name)
+
+    @group.command()
+    def enable(name: Name) -> None:
+        """Load a plugin again that was disabled."""
+        switch(app, name, on=True)
+
+    @group.command()
+    def disable(name: Name) -> None:
+        """Leave a plugin out from now on."""
+        switch(app, name, on=False)
+
+    @group.command()
+    def verify(
+        name: Annotated[str | None, typer.Argument(help="Only this plugin or package.")] = None,
+    ) -> None:
+        """Compare every file of the installed plugins with the lock file."""
+        verify_plugins(app, name)
+
+    @group.command()
+    def lock(
+        name: Annotated[str | None, typer.Argument(help="Only this plugin or package.")] = None,
+        yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    ) -> None:
+        """Show what changed in installed plugins, and pin them."""
+        lock_plugins(app, name, yes=yes)
+
+    @group.command()
+    def new(
+        name: Annotated[str, typer.Argument(help="What the plugin is to be called.")],
+        folder: Annotated[
+            Path | None, typer.Argument(help="Where to write it; ./hookline-NAME unless said.")
+        ] = None,
+    ) -> None:
+        """Write a new package with a working plugin."""
+        write_new(name, folder)
 
 
 def every_state(app: Hookline) -> list[PluginState]:
@@ -155,3 +215,77 @@ def write_new(name: str, folder: Path | None) -> None:
     target = new_plugin(name, folder)
     typer.echo(f"wrote {target}")
     typer.echo(f"next: cd {target} && pip install -e '.[test]' && pytest")
+
+
+def installed(lock: PluginLock, name: str | None) -> dict[str, Contents]:
+    """The plugin packages that are installed, all or one; one may be named by its plugin."""
+    groups = lock.groups(entries())
+    if name is not None:
+        groups = {
+            package: group
+            for package, group in groups.items()
+            if name == package or name in [entry.name for entry in group]
+        }
+        if not groups and name not in lock.pins():
+            raise BadInput(
+                f"no installed package brings a plugin {name!r}; see `hookline plugins list`"
+            )
+    return {package: contents_of(group) for package, group in groups.items()}
+
+
+def verify_plugins(app: Hookline, name: str | None) -> None:
+    """Read every file of every plugin and compare it with the lock; exit with 1 on a difference."""
+    lock = app.plugin_lock()
+    pins, found = lock.pins(), installed(lock, name)
+    wrong = False
+    for package, contents in found.items():
+        lines = contents.faults
+        if package in pins:
+            lines = [*difference(pins[package], Pin.of(contents)), *lines]
+        else:
+            lines = [f"not in {lock.home / LOCK}", *lines]
+        damaged = changed_dependency_files(contents.dependencies)
+        lines += [f"{path} is not what RECORD says" for path in damaged]
+        told = f"{len(contents.files)} files, {contents.digest[:16]}"
+        print_mark("!!" if lines else "ok", f"{package} {contents.version}: {told}")
+        for line in lines:
+            typer.echo(f"    {printable(line)}")
+        wrong = wrong or bool(lines)
+    for package in sorted(set(pins) - set(found)) if name is None else ():
+        print_mark("--", f"{package} {pins[package].version}: pinned, and not installed")
+    if not found and not pins:
+        typer.echo("no package brings a plugin")
+    if wrong:
+        raise typer.Exit(FAILED)
+
+
+def lock_plugins(app: Hookline, name: str | None, *, yes: bool) -> None:
+    """Show what changed since plugins were pinned, and pin them as they are."""
+    lock = app.plugin_lock()
+    pins, found = lock.pins(), installed(lock, name)
+    after = dict(pins)
+    for package, contents in found.items():
+        pin = Pin.of(contents)
+        lines = difference(pins.get(package), pin)
+        if not lines:
+            continue
+        after[package] = pin
+        print_mark("++" if package not in pins else "~~", f"{package} {contents.version}")
+        for line in [*lines, *contents.faults]:
+            typer.echo(f"    {printable(line)}")
+    for package in sorted(set(pins) - set(found)):
+        if name in (None, package):
+            del after[package]
+            print_mark("--", f"{package} {pins[package].version} is not installed any more")
+    if after == pins:
+        typer.echo(f"{lock.home / LOCK} is up to date")
+        return
+    if not yes and not typer.confirm("Pin these plugins as they are?", default=False):
+        raise typer.Exit(FAILED)
+    lock.write(after)
+    typer.echo(f"wrote {lock.home / LOCK}")
+
+
+def print_mark(mark: str, text: str) -> None:
+    """One line about a package."""
+    typer.echo(f"{mark}  {printable(text)}")

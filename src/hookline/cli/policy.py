@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -18,8 +18,9 @@ from hookline.policy.settings import Layered, layered
 from hookline.types import Identity
 
 from . import FAILED, beside
-from .json_output import print_json
+from .json_output import Json, print_json
 from .mcp import mcp_of
+from .options import Workspace, configure
 from .terminal import style
 
 if TYPE_CHECKING:
@@ -28,6 +29,81 @@ if TYPE_CHECKING:
     from hookline.types import ToolCall
 
 COLOURS = {"allow": "green", "ask": "yellow", "deny": "red"}
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline policy`."""
+    group = typer.Typer(
+        help="Check, test and explain policies; answer approvals.", no_args_is_help=True
+    )
+    cli.add_typer(group, name="policy")
+
+    @group.command()
+    def check(
+        packs: Annotated[
+            list[str] | None, typer.Argument(help="Packs or folders; by default those in use.")
+        ] = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Parse the policies and check them against their schema."""
+        configure(app, None, workspace)
+        check_policy(app, packs)
+
+    @group.command()
+    def test(
+        file: Annotated[Path, typer.Argument(help="A table of cases, TOML or YAML.")],
+        pack: Annotated[
+            list[str] | None, typer.Option(help="Judge by these packs, beside those in use.")
+        ] = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Judge a table of calls and compare with what is expected."""
+        configure(app, None, workspace)
+        test_policy(app, file, pack or [])
+
+    @group.command()
+    def explain(
+        tool: Annotated[str | None, typer.Argument(help="The tool.")] = None,
+        arguments: Annotated[str, typer.Argument(help="Its arguments as JSON.")] = "{}",
+        session: Annotated[str | None, typer.Option(help="The session that calls.")] = None,
+        call: Annotated[
+            str | None, typer.Option(help="A call of the session that was recorded.")
+        ] = None,
+        user: Annotated[str | None, typer.Option(help="The user on whose behalf.")] = None,
+        channel: Annotated[str | None, typer.Option(help="The channel of that user.")] = None,
+        workspace: Workspace = None,
+        as_json: Json = False,
+    ) -> None:
+        """Say how a call would be decided, or was, and by whom."""
+        configure(app, None, workspace)
+        if call is not None:
+            explain_recorded(app, session, call, user, channel, as_json=as_json)
+        else:
+            explain_call(app, tool, arguments, session, user, channel, as_json=as_json)
+
+    @group.command()
+    def approvals(
+        revoke: Annotated[str | None, typer.Option(help="Take this approval back.")] = None,
+        answer: Annotated[
+            tuple[str, str] | None,
+            typer.Option(
+                help="Answer a question that waits: its id, and yes, session, '10 minutes' or no."
+            ),
+        ] = None,
+        everything: Annotated[
+            bool, typer.Option("--all", help="Also what is used, expired or revoked.")
+        ] = False,
+        as_json: Json = False,
+    ) -> None:
+        """Show, answer and revoke approvals."""
+        from .approval import answer_question, list_approvals, revoke_approval
+
+        if revoke is not None:
+            revoke_approval(app, revoke)
+        elif answer is not None:
+            answer_question(app, *answer)
+        else:
+            list_approvals(app, everything=everything, as_json=as_json)
 
 
 def check_policy(app: Hookline, names: list[str] | None) -> None:

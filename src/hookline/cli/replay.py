@@ -1,47 +1,64 @@
-"""`hookline replay` and `hookline backtest`: re-run recorded sessions and calls with today's hooks."""
+"""`hookline replay`: run a recorded session again with today's hooks, and compare."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hookline.errors import BadInput, UnknownRecording
-from hookline.observe.replay import (
-    MARK,
-    BacktestReport,
-    Comparison,
-    Difference,
-    Setup,
-    WhatIf,
-    backtest,
-    replay,
-)
-from hookline.observe.replay.parallel import backtest_parallel
-from hookline.observe.replay.report import FailOn
-from hookline.observe.replay.traffic import Opens, StoredTraffic, opens
-from hookline.tape.sqlite.reader import SessionSize
+from hookline.errors import BadInput
+from hookline.observe.replay import Comparison, Difference, Setup, WhatIf, replay
 from hookline.text.printable import printable
 
 from . import FAILED
-from .audit import when
-from .json_output import print_json
-from .tape import write_whole
+from .json_output import Json, print_json
+from .options import Workspace, configure
 from .terminal import style
 
 if TYPE_CHECKING:
-    from hookline.observe.replay.backtest import Tell
-    from hookline.observe.replay.report import DecisionChange
     from hookline.runtime.app import Hookline
 
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option(help="A plugin's file or folder, or a hook file, to try."),
+]
+Pack = Annotated[list[str] | None, typer.Option(help="A policy pack, or its folder, to try.")]
 SHOWN = 400
 """Characters of a value that are printed."""
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline replay`."""
+
+    @cli.command("replay")
+    def replay_(
+        session: Annotated[str, typer.Argument(help="The session.")],
+        from_: Annotated[
+            str | None, typer.Option("--from", help="Entry to start replaying from.")
+        ] = None,
+        message: Annotated[
+            str | None, typer.Option(help="Say this instead, in the turn of that entry.")
+        ] = None,
+        plugin: Plugin = None,
+        pack: Pack = None,
+        result: Annotated[
+            list[str] | None, typer.Option(metavar="CALL=TEXT", help="The result of a tool call.")
+        ] = None,
+        model: Annotated[
+            str | None, typer.Option(help="Model to use once the replay diverges from the recording.")
+        ] = None,
+        workspace: Workspace = None,
+        as_json: Json = False,
+    ) -> None:
+        """Run a recorded session through today's hooks and compare."""
+        configure(app, None, workspace)
+        edits = Edits(from_, message, plugin or [], pack or [], result or [], model)
+        replay_session(app, session, edits, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,167 +166,3 @@ def side_of(side: dict[str, Any]) -> str:
     by = f" by {', '.join(side['by'])}" if side["by"] else ""
     why = f": {side['reason']}" if side["reason"] else ""
     return " ".join(printable(f"{side['decision']}{by}{why}").split())
-
-
-# --- backtest -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Test:
-    """Options of the backtest: what to test and how to report it."""
-
-    plugins: Sequence[Path]
-    packs: Sequence[str]
-    since: str | None
-    sessions: Sequence[str]
-    everything: bool
-    """Whether the sessions of subagents count, too."""
-    fail_on: str | None
-    json_file: Path | None
-    html_file: Path | None
-    jobs: int | None
-
-
-def run_backtest(app: Hookline, test: Test) -> None:
-    """Judge recorded calls and print changed decisions; exit with 1 if the options forbid them."""
-    if test.fail_on is not None and test.fail_on not in get_args(FailOn):
-        raise BadInput(f"--fail-on {test.fail_on!r}: use one of {', '.join(get_args(FailOn))}")
-    if test.jobs is not None and test.jobs < 1:
-        raise BadInput(f"--jobs {test.jobs}: at least one process is needed")
-    since = when(test.since) if test.since else 0.0
-    setup = Setup.like(app, plugins=test.plugins, packs=test.packs)
-    setup()  # report load errors now, once
-    only_look(app)
-    source = asyncio.run(source_of(app, since, test.sessions))
-    chosen, left_out = choose(source.sessions, test)
-    with progress(sum(session.entries for session in chosen)) as tell:
-        if source.opens is not None:
-            options: Any = {"since": since, "jobs": test.jobs, "tell": tell}
-            report = backtest_parallel(setup, source.opens, chosen, **options)
-        else:
-            assert source.stored is not None
-            names = [session.id for session in chosen]
-            judging = backtest(setup, source.stored, since=since, sessions=names, tell=tell)
-            report = asyncio.run(judging)
-    if left_out:
-        report.notes.append(f"{left_out} sessions of subagents are left out; see --all-sessions")
-    if test.html_file is not None:
-        from hookline.observe.replay.page import html_page
-
-        write_whole(test.html_file, html_page(report, title_of(test)))
-    if test.json_file is not None:
-        write_json(test.json_file, report)
-    if test.json_file is None or str(test.json_file) != "-":
-        show_report(report)
-    if test.fail_on is not None and report.fails(test.fail_on):  # pyright: ignore[reportArgumentType]
-        raise typer.Exit(FAILED)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedStore:
-    """A source of recorded calls: one that any process can open, or calls read from another store."""
-
-    sessions: list[SessionSize]
-    opens: Opens | None = None
-    stored: StoredTraffic | None = None
-
-
-async def source_of(app: Hookline, since: float, wanted: Sequence[str]) -> RecordedStore:
-    """Find the recorded sessions; one that is wanted and not there is an error."""
-    async with app.running():
-        store = app.store()
-        known = [info.id for info in await store.sessions()] if wanted else []
-        for name in wanted:
-            if name not in known:
-                look = "`hookline tape list` shows the sessions"
-                raise UnknownRecording("session", name, known, look)
-        reading = opens(store)
-        if reading is None:
-            stored = await StoredTraffic.read(store, since, wanted)
-            return RecordedStore(stored.sessions(), stored=stored)
-        with reading() as source:
-            return RecordedStore(source.sessions(since), opens=reading)
-
-
-def choose(sessions: Sequence[SessionSize], test: Test) -> tuple[list[SessionSize], int]:
-    """The sessions that are tested, and how many of subagents are not."""
-    if test.sessions:
-        return [session for session in sessions if session.id in test.sessions], 0
-    real = [session for session in sessions if MARK not in session.id]
-    own = [session for session in real if test.everything or "/" not in session.id]
-    return own, len(real) - len(own)
-
-
-@contextmanager
-def progress(entries: int) -> Generator[Tell | None]:
-    """A bar on a terminal; nothing elsewhere."""
-    from rich.progress import Progress, TextColumn
-
-    from .console import GuardedConsole
-
-    console = GuardedConsole(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    with Progress(
-        *Progress.get_default_columns(),
-        TextColumn("{task.completed} calls"),
-        console=console,
-        transient=True,
-    ) as bar:
-        task = bar.add_task("judging", total=max(1, entries // 3))  # a call is some three entries
-
-        def tell(calls: int) -> None:
-            bar.advance(task, calls)
-
-        yield tell
-
-
-def title_of(test: Test) -> str:
-    """What was tested, on which calls."""
-    tried = [path.name for path in test.plugins] + [Path(pack).name for pack in test.packs]
-    what = f"Backtest of {', '.join(tried)}" if tried else "Backtest of today's configuration"
-    return f"{what}, since {test.since}" if test.since else what
-
-
-def write_json(file: Path, report: BacktestReport) -> None:
-    """The report as JSON, to a file or to standard output."""
-    if str(file) == "-":
-        print_json(report.data(), indent=2)
-    else:
-        text = json.dumps(report.data(), ensure_ascii=False, indent=2, default=str)
-        write_whole(file, f"{text}\n")
-
-
-def show_report(report: BacktestReport) -> None:
-    """Print counts and examples."""
-    for note in report.notes:
-        typer.echo(f"note: {note}", err=True)
-    changed = sum(report.changes.values())
-    many = f"{report.sessions:,} session{'' if report.sessions == 1 else 's'}"
-    judged = f"{report.calls:,} recorded call{'' if report.calls == 1 else 's'} in {many}"
-    typer.echo(f"{judged}, {changed:,} decided differently")
-    for (kind, tool, party), number in report.changes.most_common(20):
-        typer.echo(f"  {number:>8,}  {kind:<14} {tool}  by {printable(party)}")
-    for change in report.examples[:10]:
-        show_change(change)
-    if report.random:
-        typer.echo(style(f"{report.random:,} calls are not decided the same each time:", "yellow"))
-        for change in report.random_examples[:3]:
-            show_change(change)
-    # For a few calls it would say how long the start takes.
-    rate = f", {report.calls / report.elapsed:,.0f} calls/s" if report.elapsed > 1 else ""
-    typer.echo(
-        f"{report.seconds:.2f} s of judging: half of the calls within {report.percentile(0.5):.0f} µs, "
-        f"95 % within {report.percentile(0.95):.0f} µs{rate}"
-    )
-
-
-def show_change(change: DecisionChange) -> None:
-    """One example."""
-    typer.echo(style(f"{change.tool} {shown(change.requested)}", "bold"))
-    typer.echo(f"  {change.session_id}  {change.call}")
-    typer.echo(f"  then  {side_of(change.before)}")
-    typer.echo(f"  now   {side_of(change.after)}")
-    if change.kind == "rewritten":
-        typer.echo(f"  with  {shown(change.after['arguments'])}")

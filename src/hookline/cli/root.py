@@ -8,32 +8,53 @@ from copy import copy
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.models import CommandInfo, TyperInfo
 
 from hookline.plugins.registrations import name_of
 
+Adds = Callable[[typer.Typer], object]
 
-class Root(TyperGroup):
-    """The root command. A command's parameters are read only when that command is named."""
 
-    whole: typer.Typer | None = None
-    """Where the commands are as they were declared, when this one has outlines of them."""
+class _Lazy:
+    """A command known by its name and help; the rest is read when it is named."""
 
-    # Older releases of typer have their `Context` and `Command` from elsewhere.
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that the arguments name, as it was declared."""
-        name, command, rest = super().resolve_command(ctx, args)
-        if name is not None and self.whole is not None:
-            command = built(picked(self.whole, name)).commands[name]
-        return name, command, rest
+    name: str | None
+    callback: Any
+
+    def make_context(self, info_name: Any, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Read the command as it was declared, and let it parse its arguments."""
+        return self.declared().make_context(info_name, args, parent, **extra)
+
+    def declared(self) -> Any:
+        """The command as it was declared."""
+        cli = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+        cli.callback()(lambda: None)  # a group, even with one command
+        self.callback.adds(cli)
+        return built(cli).commands[self.name]
+
+
+class LazyCommand(_Lazy, TyperCommand):  # pyright: ignore[reportIncompatibleMethodOverride]
+    """A command that is read when it is named."""
+
+
+class LazyGroup(_Lazy, TyperGroup):  # pyright: ignore[reportIncompatibleMethodOverride]
+    """A group of commands that is read when it is named."""
+
+
+def stand_in(adds: Adds) -> Callable[[], None]:
+    """A function in place of a command's own; `adds` adds the command as it was declared."""
+
+    def function() -> None: ...
+
+    function.adds = adds  # pyright: ignore[reportFunctionMemberAccess]
+    return function
 
 
 def add_root_options(app: typer.Typer, prepare: Callable[[], None]) -> None:
     """Add what comes before the command; `prepare` is called before a command runs."""
 
     @app.callback(
-        cls=Root,
         help="A hook-first agent runtime.",
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,7 +84,7 @@ def add_root_options(app: typer.Typer, prepare: Callable[[], None]) -> None:
         prepare()
 
 
-def outlined(app: typer.Typer) -> Root:
+def outlined(app: typer.Typer) -> Any:
     """The command line with only as much of each command as the overall help shows.
 
     Reading the parameters of every command takes as long as importing typer, and only one runs.
@@ -71,37 +92,30 @@ def outlined(app: typer.Typer) -> Root:
     outlines = copy(app)
     outlines.registered_commands = [*map(command_outline, app.registered_commands)]
     outlines.registered_groups = [*map(group_outline, app.registered_groups)]
-    root = built(outlines)
-    root.whole = app
-    return root
+    return built(outlines)
 
 
 def command_outline(command: CommandInfo) -> CommandInfo:
-    """A command of the same name and help that takes nothing."""
+    """A command of the same name and help, read when it is named."""
+    if command.cls is LazyCommand:
+        return command
     outline = copy(command)
-    outline.name = name_of(command)
+    outline.name, outline.cls = name_of(command), LazyCommand
     outline.help = command.help or inspect.getdoc(command.callback)
-    outline.callback = takes_nothing
+    outline.callback = stand_in(lambda cli: cli.registered_commands.append(command))
     return outline
 
 
 def group_outline(group: TyperInfo) -> TyperInfo:
-    """A group of the same name and help without commands, unless the root shows them as its own."""
+    """A group of the same name and help, read when it is named, unless it is part of the root."""
     if not group.name or group.typer_instance is None:
         return group
     outline = copy(group)
-    outline.typer_instance = copy(group.typer_instance)
+    outline.cls, outline.typer_instance = LazyGroup, copy(group.typer_instance)
     outline.typer_instance.registered_commands = []
     outline.typer_instance.registered_groups = []
+    outline.callback = stand_in(lambda cli: cli.registered_groups.append(group))
     return outline
-
-
-def picked(app: typer.Typer, name: str) -> typer.Typer:
-    """The command line with one of its commands or groups, and everything unnamed."""
-    chosen = copy(app)
-    chosen.registered_commands = [c for c in app.registered_commands if name_of(c) == name]
-    chosen.registered_groups = [g for g in app.registered_groups if g.name == name or not g.name]
-    return chosen
 
 
 def built(app: typer.Typer) -> Any:
@@ -109,8 +123,9 @@ def built(app: typer.Typer) -> Any:
     return typer.main.get_command(app)
 
 
-def takes_nothing() -> None:
-    """Stand in for a command where only its help is shown."""
+def declared(command: Any) -> Any:
+    """A command as it was declared, with its parameters."""
+    return command.declared() if isinstance(command, LazyCommand | LazyGroup) else command
 
 
 def show_version(wanted: bool) -> None:

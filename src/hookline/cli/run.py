@@ -8,7 +8,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,8 +23,9 @@ from hookline.text.printable import visible
 from hookline.types import Envelope, HookContext, Part, StreamEvent, TextPart, field_of
 
 from . import FAILED, TERMINATED
-from .json_output import print_json
+from .json_output import json_option, print_json
 from .models import DownloadProgress
+from .options import ApproveAll, Latest, Model, Workspace, configure
 from .orphans import adopting
 from .terminal import direct, diverted, style, unguarded
 
@@ -32,6 +33,57 @@ if TYPE_CHECKING:
     from hookline.runtime.app import Hookline, TurnResult
 
     from .chat.plain import LineReader
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline run`."""
+
+    @cli.command()
+    def run(
+        message: Annotated[
+            str | None, typer.Argument(help="What to say; read from standard input when left out.")
+        ] = None,
+        channel: Annotated[str, typer.Option(help="The channel it comes from.")] = "terminal",
+        chat_id: Annotated[
+            str | None, typer.Option(help="The chat within the channel, and so its session.")
+        ] = None,
+        sender_id: Annotated[str, typer.Option(help="Who says it.")] = "human",
+        session_id: Annotated[
+            str | None, typer.Option("--session", help="The session; a new one by default.")
+        ] = None,
+        model: Model = None,
+        workspace: Workspace = None,
+        tool: Annotated[
+            str | None, typer.Option(help="Make the model call this tool first ('any' for its choice).")
+        ] = None,
+        as_json: Annotated[bool, json_option("Print the result as JSON.")] = False,
+        stream: Annotated[bool, typer.Option(help="Show the answer as it comes.")] = True,
+        resume: Annotated[
+            bool, typer.Option("--resume", help="Continue a turn that was cut off.")
+        ] = False,
+        yes: ApproveAll = False,
+        latest: Latest = False,
+        raw: Annotated[
+            bool,
+            typer.Option("--raw", help="Write the answer as it is, with its control characters."),
+        ] = False,
+    ) -> None:
+        """Answer one message."""
+        order = RunOptions(
+            message,
+            channel,
+            chat_id,
+            sender_id,
+            session_id,
+            as_json=as_json,
+            stream=stream,
+            resume=resume,
+            latest=latest,
+            raw=raw,
+            yes=yes,
+        )
+        configure(app, model, workspace, tool, ask=True)
+        run_once(app, order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +326,6 @@ def read_input() -> str:
         raise BadInput(
             f"standard input is not UTF-8 text (byte {error.start}): convert it first"
         ) from None
-
-
-def check_workspace(workspace: Path) -> Path:
-    """A folder that exists."""
-    if not workspace.is_dir():
-        raise BadInput(f"the workspace {workspace} is not a folder")
-    return workspace.resolve()
 
 
 def tell(error: Exception, *, as_json: bool) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from signal import SIGKILL
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,9 +13,34 @@ from hookline.sandbox import SandboxError
 from hookline.system.children.environment import environment
 from hookline.system.children.process import ended, launch_of, signal_group, start
 
+from .options import Workspace, configure
+
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
     from hookline.sandbox import Profile
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline sandbox`."""
+
+    @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+    def sandbox(
+        command: Annotated[list[str], typer.Argument(help="The command and its arguments.")],
+        profile: Annotated[
+            str | None, typer.Option(help="read-only, workspace or open; by default the shell's.")
+        ] = None,
+        host: Annotated[
+            list[str] | None, typer.Option(help="A host that it may reach; can be repeated.")
+        ] = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Run a command in the sandbox, the way the agent's commands run."""
+        from hookline.sandbox.settings import PROFILES
+
+        if profile is not None and profile not in PROFILES[:3]:
+            raise typer.BadParameter(f"{profile!r} is not one of {', '.join(PROFILES[:3])}")
+        configure(app, None, workspace)
+        run_confined(app, command, profile, host or [])
 
 
 def run_confined(app: Hookline, command: list[str], profile: Profile | None, hosts: list[str]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -17,13 +17,61 @@ from hookline.errors import BadInput
 from hookline.system.private_files import replaced
 from hookline.tape import Entry, MemoryTapeStore, SessionInfo, TapeError, TapeStore, export, import_
 
-from .json_output import print_json
+from .json_output import json_option, print_json
 
 if TYPE_CHECKING:
     from hookline.policy.redaction import Redactor
     from hookline.runtime.app import Hookline
 
 T = TypeVar("T")
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline tape`."""
+    group = typer.Typer(help="Look at what was recorded.", no_args_is_help=True)
+    cli.add_typer(group, name="tape")
+
+    @group.command("list")
+    def list_() -> None:
+        """List the sessions; `hookline sessions` does the same."""
+        list_sessions(app)
+
+    @group.command()
+    def show(
+        session_id: Annotated[str, typer.Argument(help="The session.")],
+        as_json: Annotated[bool, json_option("Print JSON Lines.")] = False,
+    ) -> None:
+        """Show a session, entry by entry."""
+        show_session(app, session_id, as_json=as_json)
+
+    @group.command()
+    def search(
+        text: Annotated[str, typer.Argument(help="Words to look for.")],
+        session_id: Annotated[
+            str | None, typer.Option("--session", help="Only in this session.")
+        ] = None,
+    ) -> None:
+        """Find entries by their words."""
+        search_tape(app, text, session_id)
+
+    @group.command()
+    def export(
+        file: Annotated[Path, typer.Argument(help="Where to write; '-' for standard output.")],
+        session_id: Annotated[
+            list[str] | None,
+            typer.Option("--session", help="Only these sessions, with what they were forked from."),
+        ] = None,
+        html: Annotated[
+            bool, typer.Option("--html", help="Write one session as a page; so does a name in .html.")
+        ] = False,
+    ) -> None:
+        """Write sessions as JSON Lines, or one session as an HTML page."""
+        export_tape(app, file, session_id, html=html)
+
+    @group.command("import")
+    def import_(file: Annotated[Path, typer.Argument(help="A file that `export` wrote.")]) -> None:
+        """Read sessions that `export` wrote; what is there already stays."""
+        import_tape(app, file)
 
 
 def with_store(app: Hookline, action: Callable[[TapeStore], Awaitable[T]]) -> T:

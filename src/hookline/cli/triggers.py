@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -15,6 +15,7 @@ from hookline.ext.triggers import Triggers
 from hookline.text.foreign_json import parse_json
 
 from . import beside
+from .options import ApproveAll, Model, Workspace, configure
 from .orphans import adopting
 from .run import Printer, tell
 
@@ -23,6 +24,52 @@ if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
 T = TypeVar("T")
+Name = Annotated[str, typer.Argument(help="The name in [triggers.<name>].")]
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline triggers`."""
+    group = typer.Typer(help="Show and fire triggers; look after their queues.", no_args_is_help=True)
+    cli.add_typer(group, name="triggers")
+
+    @group.command("list")
+    def list_() -> None:
+        """List the triggers, with the number of events in each state."""
+        list_triggers(app)
+
+    @group.command()
+    def fire(
+        name: Name,
+        payload: Annotated[str | None, typer.Argument(help="What it carries, as JSON.")] = None,
+        message: Annotated[
+            str | None, typer.Option(help="What to say, in place of the trigger's message.")
+        ] = None,
+        yes: ApproveAll = False,
+        model: Model = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Fire a trigger now, and print the answer."""
+        configure(app, model, workspace)
+        fire_trigger(app, name, payload, message, yes=yes)
+
+    @group.command()
+    def enqueue(
+        name: Name,
+        payload: Annotated[str, typer.Argument(help="What it carries, as JSON.")],
+        event_id: Annotated[
+            str | None, typer.Option("--id", help="The idempotency key; a new one by default.")
+        ] = None,
+    ) -> None:
+        """Put an event into the queue of a trigger."""
+        enqueue_event(app, name, payload, event_id)
+
+    @group.command()
+    def dead(
+        name: Name,
+        retry: Annotated[str | None, typer.Option(help="Try the event with this id again.")] = None,
+    ) -> None:
+        """Show the events that could not be processed."""
+        show_dead_letters(app, name, retry)
 
 
 def list_triggers(app: Hookline) -> None:
@@ -40,7 +87,7 @@ def list_triggers(app: Hookline) -> None:
         typer.echo(f"{trigger.name:<20} {settings.type:<8} {events or 'no events yet'}")
 
 
-def fire(
+def fire_trigger(
     app: Hookline, name: str, payload: str | None, message: str | None, *, yes: bool = False
 ) -> None:
     """Make a turn of a trigger now, and print the answer."""
@@ -55,14 +102,14 @@ def fire(
         beside(result.stopped)
 
 
-def enqueue(app: Hookline, name: str, payload: str, event_id: str | None) -> None:
+def enqueue_event(app: Hookline, name: str, payload: str, event_id: str | None) -> None:
     """Put an event into a trigger's queue, and print its id."""
     given = _json(payload)
     known, new = _with(app, lambda triggers: triggers.enqueue(name, given, event_id))
     typer.echo(known if new else f"{known} (it is known already)")
 
 
-def dead(app: Hookline, name: str, retry: str | None) -> None:
+def show_dead_letters(app: Hookline, name: str, retry: str | None) -> None:
     """Show the dead letters of a trigger, or let one wait again."""
 
     async def look(triggers: Triggers) -> list[Any]:

@@ -6,18 +6,42 @@ import asyncio
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hookline.errors import BadInput
 
+from .options import check_workspace
 from .project import cut, decide, description, never_text, notice, shown
-from .run import check_workspace
 
 if TYPE_CHECKING:
     from hookline.plugins.trust import TrustItem
     from hookline.runtime.app import Hookline
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline trust`."""
+
+    @cli.command()
+    def trust(
+        path: Annotated[
+            Path | None, typer.Argument(help="The project; by default the current folder.")
+        ] = None,
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without asking.")] = False,
+        full: Annotated[
+            bool, typer.Option("--full", help="Show everything, with hashes and covered files.")
+        ] = False,
+        list_: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
+        revoke: Annotated[bool, typer.Option("--revoke", help="No longer trust the project.")] = False,
+    ) -> None:
+        """Show what this project would run, and trust it."""
+        if list_:
+            list_trusted(app, path)
+        elif revoke:
+            revoke_trust(app, path)
+        else:
+            trust_project(app, path, yes=yes, full=full)
 
 
 def trust_project(app: Hookline, path: Path | None, *, yes: bool, full: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -18,21 +18,40 @@ if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
 
-def say(app: Hookline, text: str, file: Path) -> None:
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline voice`."""
+    group = typer.Typer(help="Try speech synthesis and recognition.", no_args_is_help=True)
+    cli.add_typer(group, name="voice")
+
+    @group.command()
+    def say(
+        text: Annotated[str, typer.Argument(help="What to say; Markdown is read as people would.")],
+        file: Annotated[Path, typer.Argument(help="Where to write: .wav, .ogg or .mp3.")],
+    ) -> None:
+        """Speak a text into a file, as [tts] says."""
+        speak(app, text, file)
+
+    @group.command()
+    def hear(file: Annotated[Path, typer.Argument(help="A recording.")]) -> None:
+        """Print what is said in a recording, as [stt] says."""
+        transcribe(app, file)
+
+
+def speak(app: Hookline, text: str, file: Path) -> None:
     """Write the sound of a text; a file appears only when it is complete."""
-    asyncio.run(_say(app, text, file))
+    asyncio.run(_speak(app, text, file))
 
 
-def hear(app: Hookline, file: Path) -> None:
+def transcribe(app: Hookline, file: Path) -> None:
     """Print what is said in a recording."""
     try:
         data = file.read_bytes()
     except OSError as error:
         raise BadInput(f"cannot read {file}: {error.strerror}") from None
-    typer.echo(asyncio.run(_hear(app, AudioPart(data))))
+    typer.echo(asyncio.run(_transcribe(app, AudioPart(data))))
 
 
-async def _say(app: Hookline, text: str, file: Path) -> None:
+async def _speak(app: Hookline, text: str, file: Path) -> None:
     voice = _voice(app)
     try:
         part = await voice.say(text, form=_form(file))
@@ -48,7 +67,7 @@ async def _say(app: Hookline, text: str, file: Path) -> None:
     typer.echo(f"written to {file} ({part.mime_type}, {len(part.data)} bytes)")
 
 
-async def _hear(app: Hookline, audio: AudioPart) -> str:
+async def _transcribe(app: Hookline, audio: AudioPart) -> str:
     voice = _voice(app)
     try:
         return await voice.hear(audio)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.cells import cell_len
@@ -23,7 +23,7 @@ from hookline.types import Identity
 from . import FAILED
 from .audit import when
 from .console import GuardedConsole, console
-from .json_output import print_json
+from .json_output import Json, print_json
 
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
@@ -32,6 +32,23 @@ T = TypeVar("T")
 LET_THROUGH = 'it failed and the gate let this through; hooks.on_gate_error = "deny" denies instead'
 HEADINGS = ("hook", "who", "did", "took")
 COLOURS = {"denied": "red", "asked": "yellow", "rewrote": "cyan", "raised": "red", "timed out": "red"}
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline why`."""
+
+    @cli.command()
+    def why(
+        session: Annotated[str, typer.Argument(help="The session.")],
+        what: Annotated[
+            list[str] | None,
+            typer.Argument(help="A tool call, an entry, or `turn N`; the last turn unless said."),
+        ] = None,
+        as_json: Json = False,
+    ) -> None:
+        """Explain a turn or a tool call: who changed and decided what."""
+        app.hook_files.load()
+        tell_why(app, session, what, as_json=as_json)
 
 
 def with_trace(app: Hookline, action: Callable[[], Awaitable[T]]) -> T:

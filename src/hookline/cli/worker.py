@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from hookline.errors import ConfigError
 
 from .gateway import run_loop
+from .options import LogJson, Model, Workspace, configure
 from .orphans import adopting
 
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline worker`."""
+
+    @cli.command()
+    def worker(
+        concurrency: Annotated[
+            int | None, typer.Option(min=1, help="How many sessions to process at the same time.")
+        ] = None,
+        log_json: LogJson = False,
+        model: Model = None,
+        workspace: Workspace = None,
+    ) -> None:
+        """Process the messages that gateways accept, on any machine."""
+        configure(app, model, workspace)
+        run_worker(app, concurrency, log_json=log_json)
 
 
 def run_worker(app: Hookline, concurrency: int | None, *, log_json: bool) -> None:

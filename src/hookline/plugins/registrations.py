@@ -19,7 +19,7 @@ from .trace import trace
 
 if TYPE_CHECKING:
     import typer
-    from typer.models import CommandInfo
+    from typer.models import CommandInfo, TyperInfo
 
     from hookline.hooks import Outcome
     from hookline.hookspecs import Hooks
@@ -182,12 +182,18 @@ class Registrations:
             )
 
     def register_cli_commands(self, cli: typer.Typer) -> None:
-        """Let plugins extend the command line, newest first; undo what a failing one added."""
+        """Let plugins extend the command line, newest first; undo what a failing one added.
+
+        Of two commands or groups with one name, the first added stays.
+        """
         hook = self.hooks["register_cli_commands"]
+        seen: set[str] = set()
         for impl in hook.run_order():
             commands, groups = len(cli.registered_commands), len(cli.registered_groups)
             [outcome] = hook.only([impl])(app=cli)
             if outcome.success:
+                _keep_unseen(cli.registered_commands, commands, seen, name_of)
+                _keep_unseen(cli.registered_groups, groups, seen, group_name)
                 continue
             del cli.registered_commands[commands:], cli.registered_groups[groups:]
             if isinstance(outcome.error, NotAwaited):
@@ -197,7 +203,6 @@ class Registrations:
                 )
             else:
                 self.leave_out(outcome.plugin_name, "register_cli_commands", outcome.error)
-        _keep_first(cli)
 
     def register_models(self, models: Models) -> None:
         """Add the providers of models that plugins bring; one may not replace another."""
@@ -233,17 +238,16 @@ def name_of(command: CommandInfo) -> str:
     return command.name or (function.__name__.lower().replace("_", "-") if function else "")
 
 
-def _keep_first(cli: typer.Typer) -> None:
-    """Of two commands or groups with one name, keep the one that was added first."""
-    seen: set[str] = set()
+def group_name(group: TyperInfo) -> str:
+    """The name of a group on the command line; one without a name gets its own."""
+    return str(group.name or id(group))
 
-    def fresh(name: str) -> bool:
-        new = name not in seen
-        seen.add(name)
-        return new
 
-    cli.registered_commands = [c for c in cli.registered_commands if fresh(name_of(c))]
-    cli.registered_groups = [g for g in cli.registered_groups if fresh(str(g.name))]
+def _keep_unseen(added: list[Any], start: int, seen: set[str], name: Callable[[Any], str]) -> None:
+    """Drop what was added from `start` on under a name that is taken."""
+    named = {name(each): each for each in reversed(added[start:])}
+    added[start:] = [each for at, each in reversed(named.items()) if at not in seen]
+    seen |= named.keys()
 
 
 def _given(outcome: Outcome) -> list[Any]:

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from hookline.cli.onboard import Answers, onboard
+from hookline.cli.onboard import Answers, set_up
 from hookline.models.script import Turn
 from hookline.serve import Gateway
 from hookline.tape import SQLiteStore
@@ -135,5 +135,5 @@ async def the_command_line_has_the_command(stage: Stage) -> None:
 
 @situation("onboard_config")
 async def onboard_writes_the_proposed_settings(stage: Stage) -> None:
-    onboard(stage.app, Answers(model="local", yes=True, test=False))
+    set_up(stage.app, Answers(model="local", yes=True, test=False))
     assert '[mail]\nhost = "localhost"\nport = 25' in (stage.app.home / "config.toml").read_text()

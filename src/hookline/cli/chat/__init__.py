@@ -6,12 +6,31 @@ import asyncio
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..options import Latest, Model, Workspace, configure
+
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
+
+
+def add(cli: typer.Typer, app: Hookline) -> None:
+    """Add `hookline chat`."""
+
+    @cli.command()
+    def chat(
+        model: Model = None,
+        workspace: Workspace = None,
+        session_id: Annotated[
+            str | None, typer.Option("--session", help="The session; by default this folder's own.")
+        ] = None,
+        latest: Latest = False,
+    ) -> None:
+        """Talk with the agent in the terminal."""
+        configure(app, model, workspace, ask=True)
+        start(app, session_id, latest=latest)
 
 
 def start(app: Hookline, session_id: str | None = None, *, latest: bool = False) -> None:

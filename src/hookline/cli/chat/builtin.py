@@ -31,9 +31,9 @@ def builtin_commands(chat: Chat, commands: ChatCommands) -> list[SlashCommand]:
         return "\n".join(told) or "there are no tools"
 
     def hooks(ctx: HookContext, arguments: str) -> None:
-        from ..hooks import show
+        from ..hooks import show_hooks
 
-        show(app.hooks, arguments.strip() or None)
+        show_hooks(app.hooks, arguments.strip() or None)
 
     def show(ctx: HookContext, arguments: str) -> str:
         last = chat.view.last_result()

@@ -39,7 +39,7 @@ RUNNER: Final = {
         "models/probe.py",
         "observe/replay/playback.py",
         "runtime/embedded.py",
-        "cli/bench_turn.py",
+        "cli/bench.py",
     ),
 }
 """Where tools and models may be reached: the one runner, and the function by which the one model turn

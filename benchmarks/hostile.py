@@ -182,7 +182,7 @@ def markdown() -> Iterator[Case]:
 
 
 def diffs() -> Iterator[Case]:
-    from hookline.ext.tools.writing import diff
+    from hookline.ext.tools.replacement import diff
 
     for shape in ("a\n", "a\nb\n", "\n"):
         yield Case("diff", shape, shape, lambda text: diff(text, text[::-1] + "x\ny\n" + text, "f"))

@@ -37,7 +37,7 @@ from typing import Any
 from common import Check, environment, print_environment, print_outcomes, progress
 from rows import make_handler
 
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 
 LEVELS = ("off", "decisions", "full")
 LIMITS = {"decisions": 3.0, "full": 15.0}

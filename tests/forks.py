@@ -34,7 +34,7 @@ LARGEST = 1 << 20
 LONGEST = 120
 """Seconds that what is run to its end may take."""
 IMPORTED = (
-    "hookline.agent.engine", "hookline.agent.journal", "hookline.agent.steering",
+    "hookline.agent.engine", "hookline.agent.journal", "hookline.agent.steered_messages",
     "hookline.runtime.app",
     "hookline.runtime.builtin", "hookline.cli.chat.builtin", "hookline.cli.chat.screen",
     "hookline.cli.chat.session", "hookline.cli.commands", "hookline.cli.root", "hookline.cli.run",

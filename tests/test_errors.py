@@ -153,3 +153,8 @@ def test_every_class_name_is_defined_once():
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_a_module_is_named_by_a_noun():
+    verbs = {path.stem for path in SOURCE.rglob("*.py") if path.stem.endswith("ing")}
+    assert verbs == {"ring"}

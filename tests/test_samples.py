@@ -14,10 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer
 
 from hookline.cli.hooks import ShowUnlessNamed
-from hookline.cli.root import declared
+from hookline.cli.root import built, declared
 from hookline.hookspecs import CATALOG
 from hookline.observe.reference.lifecycle import walk
 from hookline.runtime.app import Hookline
@@ -77,7 +76,9 @@ def command_line() -> Any:
     """Every command with its options."""
     app = Hookline(home=Path("/nonexistent"), workspace=Path("/nonexistent"), project=False)
     app.load_hooks(packages=False)
-    return typer.main.get_command(app.create_cli_app())
+    root = built(app.create_cli_app())
+    root.commands = {name: declared(command) for name, command in root.commands.items()}
+    return root
 
 
 def words_of(line: str) -> list[str]:
@@ -112,7 +113,7 @@ def fault(words: list[str]) -> str:
             if option is not None and not getattr(option, "is_flag", False) and "=" not in word:
                 words = words[1:]
         elif word in (commands := getattr(command, "commands", {})):
-            command = declared(commands[word])
+            command = commands[word]
         elif commands and re.fullmatch(r"[a-z-]+", word):
             return f"{command.name} has no command {word}"
     return ""

@@ -9,7 +9,7 @@ import pytest
 
 from hookline.hooks import hookimpl
 from hookline.models.script import Call, Turn
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 from hookline.policy import METERED, Meter, Policy
 from hookline.runtime import sessions
 from hookline.system.recent import Recent

@@ -12,7 +12,7 @@ from hookline.events import ToolCallEvent
 from hookline.ext.command_hooks.matcher import Matcher, ToolCondition
 from hookline.ext.command_hooks.names import shown_input, taken_input
 from hookline.ext.command_hooks.settings import read_table
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 
 
 async def judged(app, tool="shell", **arguments):

@@ -7,7 +7,7 @@ from hookline.models import BadSetting, ModelRequest
 from hookline.models.openai.providers import service
 from hookline.models.openai.settings import Endpoint, Settings
 from hookline.models.openai.wire import StreamedReply, ToolNames, body, messages, usage
-from hookline.models.pricing import check_prices, cost
+from hookline.models.prices import check_prices, cost
 from hookline.types import AudioPart, ImagePart, TextPart
 
 from ..tables import each_row

@@ -7,8 +7,8 @@ import pytest
 from hookline.errors import Blocked
 from hookline.hooks import Decision, hookimpl
 from hookline.policy import Policy, PolicyError, load_pack, shipped_packs, strictest
+from hookline.policy.meter import Meter
 from hookline.policy.pack import schema_faults
-from hookline.policy.spending import Meter
 from hookline.runtime.app import Hookline
 from hookline.specs import PackSpec
 

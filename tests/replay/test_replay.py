@@ -12,7 +12,7 @@ from hookline.events import (
 )
 from hookline.models.script import Call, Turn
 from hookline.observe.replay import ReplayError, UnknownRecording
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 
 from .conftest import HERE, calling
 

@@ -13,7 +13,7 @@ from hookline.hooks import Decision, Ruling
 from hookline.hookspecs import Admission
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 from hookline.runtime.user_tools import call_tool, run_shell
 from hookline.tools import ToolError, tool
 from hookline.tools.registry import Registry

@@ -11,7 +11,7 @@ from hookline import hookimpl, hookspec
 from hookline.hooks import Family, first
 from hookline.observe.trace import cover
 from hookline.observe.trace.coverage import SourceFile, around_the_runner, calls_in
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 
 from .conftest import one_turn
 

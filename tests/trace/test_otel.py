@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from hookline.observe.trace.otel import Spans, provider_of
-from hookline.observe.trace.plugin import SpansPlugin
+from hookline.observe.trace.recorders import SpansPlugin
 from hookline.observe.trace.settings import OtelSettings, TraceSettings
 from hookline.observe.trace.tracer import Tracer
 

@@ -13,10 +13,10 @@ from hookline import Hooks
 from hookline.config import ConfigError
 from hookline.events import ModelResultEventResult, ToolCallEvent
 from hookline.observe.trace import session_trace
+from hookline.observe.trace.plugin import Tracing
 from hookline.observe.trace.settings import TraceSettings
 from hookline.observe.trace.snapshot import encode
 from hookline.observe.trace.store import Chunk, traces_of
-from hookline.observe.trace.tracing import Tracing
 from hookline.tape import MemoryTapeStore, SQLiteStore
 from hookline.tape.postgres.store import PostgresStore
 

@@ -11,7 +11,7 @@ from hookline.errors import TraceError
 from hookline.events import InputEventResult
 from hookline.models.script import Call, Turn
 from hookline.observe.trace import explain, measure
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 from hookline.observe.trace.why import NOTHING
 
 from .conftest import one_turn

@@ -21,7 +21,7 @@ from .compactor import Compacting
 from .feed import Feed
 from .journal import CutOffTurn, TapeJournal
 from .segments import WHOLE, Streaming
-from .steering import Steering
+from .steered_messages import Steering
 
 if TYPE_CHECKING:
     from .output import OutputForm

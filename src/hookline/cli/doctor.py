@@ -245,7 +245,7 @@ async def check_tape(app: Hookline) -> str | None:
 async def check_gates(app: Hookline) -> None:
     """Name the handlers that failed at a gate in the last week and let something through."""
     from hookline.observe.trace.gate_failures import gate_failures
-    from hookline.observe.trace.tracing import Tracing
+    from hookline.observe.trace.plugin import Tracing
 
     failures = gate_failures((await (await Tracing.of(app).store()).read(since=time() - WEEK)).records)
     groups: dict[tuple[str, str, str], list[GateFailure]] = {}

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from hookline.errors import BadInput
 from hookline.observe.trace import Coverage, Explanation, Stats, cover, explain, measure
+from hookline.observe.trace.plugin import Tracing
 from hookline.observe.trace.stats import Measured
-from hookline.observe.trace.tracing import Tracing
 from hookline.observe.trace.why import WhyStep, brief
 from hookline.text.printable import printable
 from hookline.types import Identity

@@ -21,7 +21,7 @@ from hookline.errors import (
 
 from .model import Model, ModelRequest, ToolChoice, ToolSchema, content_text, last_user_text
 from .registry import DEFAULT_MODEL, Availability, ModelProvider, Models
-from .thinking import LEVELS, check_thinking
+from .thinking_level import LEVELS, check_thinking
 
 if TYPE_CHECKING:
     from .local import LocalModel, LocalSettings

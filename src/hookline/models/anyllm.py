@@ -29,7 +29,7 @@ from .model import Model, ModelRequest
 from .openai.failures import retry_after
 from .openai.settings import Endpoint, OpenAIService, Settings
 from .openai.wire import StreamedReply, ToolNames, body, usage
-from .pricing import cost
+from .prices import cost
 
 INSTALL = "pip install any-llm-sdk"
 EXAMPLE = "any:PROVIDER/MODEL"

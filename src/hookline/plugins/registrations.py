@@ -247,7 +247,7 @@ def _keep_unseen(added: list[Any], start: int, seen: set[str], name: Callable[[A
     """Drop what was added from `start` on under a name that is taken."""
     named = {name(each): each for each in reversed(added[start:])}
     added[start:] = [each for at, each in reversed(named.items()) if at not in seen]
-    seen |= named.keys()
+    seen.update(named)
 
 
 def _given(outcome: Outcome) -> list[Any]:

@@ -8,10 +8,10 @@ Cedar is loaded when the first rule is.
 
 from hookline.errors import PolicyError
 
+from .meter import METERED, Meter
 from .pack import Pack, load_pack, shipped_packs
 from .policy import Policy, PolicyStep, strictest
 from .settings import PolicySettings
-from .spending import METERED, Meter
 
 __all__ = [
     "METERED",

@@ -249,7 +249,7 @@ class OpenSessions(SessionIndex):
 
     async def choose_thinking(self, session_id: str, level: str) -> None:
         """Choose the thinking level of a session, also after a restart."""
-        from hookline.models.thinking import check_thinking
+        from hookline.models.thinking_level import check_thinking
 
         app = self._app
         check_thinking(level)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .changes import Changes, HandlerChange
     from .channel import RecordingChannel
     from .clock import VirtualClock
-    from .firing import Fire
+    from .fire import Fire
     from .tables import Row, decisions, rows
 else:
 
@@ -38,7 +38,7 @@ else:
         """What tests use besides the fixtures, imported when it is used."""
         from importlib import import_module
 
-        for module in ("changes", "channel", "clock", "firing", "tables") if name in __all__ else ():
+        for module in ("changes", "channel", "clock", "fire", "tables") if name in __all__ else ():
             found = getattr(import_module(f".{module}", __name__), name, None)
             if found is not None:
                 return found
@@ -101,7 +101,7 @@ def changes(app: Hookline) -> Changes:
 @pytest.fixture
 def fire() -> Fire:
     """Fire any hook at a plugin, and get its verdict or value."""
-    from .firing import Fire
+    from .fire import Fire
 
     return Fire()
 

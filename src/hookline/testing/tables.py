@@ -27,7 +27,7 @@ from hookline.hookspecs import CATALOG
 from hookline.text.untrusted import load_toml
 
 if TYPE_CHECKING:
-    from .firing import Fire
+    from .fire import Fire
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hookline.channel import Channel, Note, Question
 from hookline.errors import ChatInterrupted
 from hookline.events import ToolExecutionUpdateEvent
-from hookline.models.thinking import LEVELS
+from hookline.models.thinking_level import LEVELS
 from hookline.runtime.attachments import attachments, mentions
 from hookline.runtime.delivery import is_channel
 from hookline.runtime.hook_files import inert_text

@@ -17,8 +17,8 @@ from hookline.tools.output import is_binary
 from hookline.tools.paths import regular_file, shown
 from hookline.tools.tool import tool
 
+from .replacement import LARGEST, LOCK, decoded, diff, encoded, replace_file
 from .stamps import refuse_stale
-from .writing import LARGEST, LOCK, decoded, diff, encoded, replace_file
 
 _COMPARED = 200
 """Lines that are compared letter by letter."""

@@ -19,7 +19,7 @@ from hookline.types import AudioPart, ImagePart, Message, StreamEvent, TextPart
 from ..model import ModelRequest, content_text
 from ..openai.settings import RESERVED, Settings
 from ..openai.wire import MOST_ARGUMENTS, MOST_CALLS, StreamedReply, ToolNames
-from ..thinking import THINKING, thinking_of
+from ..thinking_level import THINKING, thinking_of
 
 MAX_TOKENS: Final = 8192
 """The longest answer, which the API wants to be told, unless an option says otherwise."""

@@ -19,7 +19,7 @@ from hookline.text.foreign_json import check_depth, parse_json
 from hookline.types import StreamEvent
 
 from ..model import ModelRequest
-from ..pricing import cost
+from ..prices import cost
 from .connections import Connections, http, proxy_of
 from .failures import CONNECT, Failures
 from .request import RequestWriter

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from hookline.errors import BadSetting, ModelUnavailable
 from hookline.hooks.errors import suggestion
 
-from ..pricing import check_prices
+from ..prices import check_prices
 
 RESERVED = ("model", "messages", "stream", "tools")
 """Fields that the request sets and no option may override."""
@@ -48,7 +48,7 @@ class Settings:
     """The settings of one provider.
 
     `options` go with every request, unless the request says otherwise; None leaves one out.
-    `timeout` is how many seconds of silence are waited through. `prices` are those of `pricing`.
+    `timeout` is how many seconds of silence are waited through. `prices` are as `prices.py` says.
     What may be secret is not shown.
     """
 

@@ -14,7 +14,7 @@ from hookline.text.foreign_json import parse_json
 from hookline.types import AudioPart, ImagePart, Message, StreamEvent, TextPart
 
 from ..model import ModelRequest, content_text
-from ..thinking import THINKING, thinking_of
+from ..thinking_level import THINKING, thinking_of
 from .settings import RESERVED, OpenAIService, Settings
 
 _OURS = (*RESERVED, THINKING)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fastapi import HTTPException
 
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 from hookline.tape import SQLiteStore
 from hookline.tape.entry import TOOL_CALL, TOOL_RESULT, TURN
 

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 
 from . import FILES, PAGE, STATIC
 from .attached import catalogue, plugins
@@ -245,11 +245,11 @@ def house_routes(reader: AppReader) -> APIRouter:
 
     @router.get("/hooks/fired")
     async def fired(name: Name) -> dict[str, Any]:
-        from .firing import firing
+        from .hook_activity import hook_activity
 
         if name not in app.hooks.catalog:
             raise HTTPException(404, f"there is no hook {name!r}")
-        return await firing(reader, name, time() - HOUR)
+        return await hook_activity(reader, name, time() - HOUR)
 
     @router.get("/plugins")
     async def all_plugins(health: bool = True) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from hookline.hooks import Decision, Ruling
 from hookline.hookspecs import Hooks
-from hookline.policy.spending import Spent
+from hookline.policy.meter import Spent
 from hookline.runtime.confinement import Confinement
 from hookline.tools.calls import Admitted, Requested, Resolve, ToolCaller
 from hookline.tools.runner import ToolRunner

@@ -1,156 +1,114 @@
-"""The plugins of the trace: one records model turns, the other reports open spans."""
+"""The plugin `trace`: what an app keeps and sends of its dispatches, by `[trace]` and `[otel]`.
+
+    traces = await Tracing.of(app).store()
+
+If nothing is kept or sent, no hook is compiled otherwise.
+"""
 
 from __future__ import annotations
 
-from time import perf_counter
-from typing import Any, Protocol
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Self
 
-from hookline.events import (
-    AgentErrorEvent,
-    ToolExecutionEndEvent,
-    ToolExecutionStartEvent,
-    TurnEndEvent,
-    TurnStartEvent,
-)
 from hookline.hooks import hookimpl
-from hookline.hooks.errors import error_text
-from hookline.turn_context import here
-from hookline.types import HookContext
 
-from .batch import StartedModelCall
-from .record import SpanKind, TraceRecord, span_id
-from .tracer import Listener, Tracer
+if TYPE_CHECKING:
+    from hookline.runtime.app import Hookline
 
+    from .otel import Spans
+    from .settings import Level, TraceSettings
+    from .store import TraceStore
+    from .tracer import Tracer
 
-class TracedApp(Protocol):
-    """What the trace needs of the app."""
-
-    sessions: Any
+FULL = "trace-full"
+SPANS = "trace-spans"
 
 
-class TracePlugin:
-    """Notes which agent asked which model: of a turn, the tape has all but that."""
+class Tracing:
+    """The trace of one app."""
 
-    def __init__(self, app: TracedApp, tracer: Tracer) -> None:
+    def __init__(self, app: Hookline) -> None:
         self._app = app
-        self._tracer = tracer
+        self.tracer: Tracer | None = None
+        """What takes records while the app runs; None where nothing is traced."""
+        self._stack = AsyncExitStack()
 
-    @hookimpl
-    def turn_start(self, ctx: HookContext) -> None:
-        """A model turn begins."""
-        place, run = here(), self._app.sessions.run(ctx.session_id)
-        if place is not None and run is not None and place.session_id == ctx.session_id:
-            self._tracer.began(StartedModelCall(place, perf_counter(), ctx.agent_id, run.model.name))
+    @classmethod
+    def of(cls, app: Hookline) -> Self:
+        """The trace of an app; one that records nothing if the plugin is not loaded."""
+        return app.extensions.get(cls) or cls(app)
 
+    @hookimpl(tryfirst=True)
+    async def hookline_startup(self) -> None:
+        """Begin to record, before any other plugin starts."""
+        if not self._app.passive:
+            await self._start(self._stack)
 
-class SpansPlugin:
-    """Tells listeners of the spans of a turn: the turn itself, its model turns, its tool calls."""
+    @hookimpl(trylast=True)
+    async def hookline_shutdown(self) -> None:
+        """Keep what is left, after all other plugins stopped."""
+        await self._stack.aclose()
 
-    def __init__(self, app: TracedApp, epoch: float, listeners: tuple[Listener, ...]) -> None:
-        self._app = app
-        self._epoch = epoch
-        """Converts a time of `perf_counter` to a time of day."""
-        self._listeners = listeners
-        self._open: dict[str, dict[str, TraceRecord]] = {}
-        """The spans that are open in each session, by id."""
-        self._used: dict[str, dict[str, float]] = {}
+    async def _start(self, stack: AsyncExitStack) -> None:
+        config = self._app.config
+        from .settings import OtelSettings, TraceSettings
 
-    @hookimpl
-    def agent_start(self, ctx: HookContext) -> None:
-        """A turn begins; one that was resumed begins with its first model turn."""
-        self._begin("turn", ctx, ctx.agent_id)
+        settings = config.settings("trace", TraceSettings)
+        sending = config.settings("otel", OtelSettings)
+        spans: Spans | None = None
+        if sending.endpoint:
+            from asyncio import to_thread
 
-    @hookimpl
-    def turn_start(self, event: TurnStartEvent, ctx: HookContext) -> None:
-        """A model turn begins."""
-        place = here()
-        if place is not None and span_id(place.turn_id) not in self._open.get(ctx.session_id, {}):
-            self._begin("turn", ctx, ctx.agent_id)
-        run = self._app.sessions.run(ctx.session_id)
-        name = run.model.name if run is not None else ""
-        self._begin("model", ctx, name, step=event.turn_index)
+            from .otel import Spans, provider_of
 
-    @hookimpl
-    def turn_end(self, event: TurnEndEvent, ctx: HookContext) -> None:
-        """A model turn is over, its tools with it."""
-        place = here()
-        if place is not None:
-            self._end(ctx, span_id(place.turn_id, event.turn_index), {"usage": self._usage(ctx)})
+            leaving = self._app.safeguards.exporting
+            spans = Spans(provider_of(sending), leaving.text if leaving else None)
+            stack.push_async_callback(to_thread, spans.close)
+        keeps = settings.level != "off" and self._app.get_tape_store() is not None
+        if keeps or spans is not None:
+            self._begin(stack, settings, spans)
 
-    @hookimpl
-    def tool_execution_start(self, event: ToolExecutionStartEvent, ctx: HookContext) -> None:
-        """A tool call begins."""
-        self._begin("tool", ctx, event.tool_call.name, call=event.tool_call.id)
+    def _begin(self, stack: AsyncExitStack, settings: TraceSettings, spans: Spans | None) -> None:
+        from .store import traces_of
+        from .tracer import Tracer
 
-    @hookimpl
-    def tool_execution_end(self, event: ToolExecutionEndEvent, ctx: HookContext) -> None:
-        """A tool call is over."""
-        place, result = here(), event.tool_result
-        if place is not None:
-            failed = str(result.content)[:500] if result.is_error else ""
-            self._end(ctx, span_id(place.turn_id, call=result.tool_call_id), error=failed)
+        app = self._app
+        redactor, tape = app.safeguards.redactor, app.get_tape_store()
+        tracer = self.tracer = Tracer(
+            settings,
+            traces_of(tape) if settings.level != "off" and tape is not None else None,
+            redact=redactor.redact if redactor is not None else None,
+            listeners=(spans,) if spans is not None else (),
+        )
+        stack.callback(setattr, self, "tracer", None)
+        stack.push_async_callback(tracer.close)
+        plugins: dict[str, object] = {}
+        if settings.level == "full":
+            from .recorders import TracePlugin
 
-    @hookimpl
-    def agent_error(self, event: AgentErrorEvent, ctx: HookContext) -> None:
-        """The turn failed."""
-        self._close(ctx.session_id, error_text(event.error) if event.error else "failed")
+            plugins[FULL] = TracePlugin(app, tracer)
+        if spans is not None:
+            from .recorders import SpansPlugin
 
-    @hookimpl
-    def agent_end(self, ctx: HookContext) -> None:
-        """The turn has its answer."""
-        self._close(ctx.session_id)
+            plugins[SPANS] = SpansPlugin(app, tracer.epoch, (spans,))
+        tracer.pass_over(plugins.values())
+        for name, plugin in plugins.items():
+            app.hooks.add(plugin, name=name)
+            stack.callback(app.hooks.remove, name)
+        stack.callback(app.hooks.observe(tracer.observer))
 
-    @hookimpl
-    def save_point(self, ctx: HookContext) -> None:
-        """End what is still open as interrupted."""
-        self._close(ctx.session_id, "cancelled")
+    @property
+    def level(self) -> Level:
+        """How much is kept."""
+        from .settings import TraceSettings
 
-    @hookimpl
-    def session_shutdown(self, ctx: HookContext) -> None:
-        """The session is closed."""
-        self._close(ctx.session_id, "cancelled")
-        for listener in self._listeners:
-            listener.left(ctx.session_id)
+        return self._app.config.settings("trace", TraceSettings).level
 
-    def _begin(
-        self, kind: SpanKind, ctx: HookContext, name: str, *, step: int | None = None, call: str = ""
-    ) -> None:
-        place, session = here(), ctx.session_id
-        turn = place.turn_id if place is not None and place.session_id == session else ""
-        if place is not None and kind == "tool":
-            step = place.step
-        own = span_id(turn, step if kind == "model" else None, call)
-        outer = "" if kind == "turn" else span_id(turn, step if kind == "tool" else None)
-        began = self._epoch + perf_counter()
-        span = TraceRecord(own, kind, name, session, turn, step, call, parent=outer, time=began)
-        self._open.setdefault(session, {})[own] = span
-        for listener in self._listeners:
-            listener.began(span)
+    async def store(self) -> TraceStore:
+        """The trace of the tape, with all that happened so far."""
+        from .store import MemoryTraces, traces_of
 
-    def _end(self, ctx: HookContext, own: str, payload: Any = None, error: str = "") -> None:
-        span = self._open.get(ctx.session_id, {}).pop(own, None)
-        if span is not None:
-            span.payload = payload
-            self._ended(span, error)
-
-    def _close(self, session: str, error: str = "") -> None:
-        """End open spans, the innermost first."""
-        spans = self._open.pop(session, None)
-        self._used.pop(session, None)
-        if spans:
-            for span in reversed(spans.values()):
-                self._ended(span, error)
-
-    def _ended(self, span: TraceRecord, error: str) -> None:
-        span.duration = self._epoch + perf_counter() - span.time
-        span.error = error
-        for listener in self._listeners:
-            listener.ended(span)
-
-    def _usage(self, ctx: HookContext) -> dict[str, float]:
-        """The usage of the last answer: the run's total minus the previous one."""
-        run = self._app.sessions.run(ctx.session_id)
-        total: dict[str, float] = dict(run.usage) if run is not None else {}
-        before = self._used.get(ctx.session_id, {})
-        self._used[ctx.session_id] = total
-        return {name: number - before.get(name, 0) for name, number in total.items()}
+        if self.tracer is not None:
+            await self.tracer.flush()
+            return self.tracer.store or MemoryTraces()
+        return traces_of(self._app.store())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from hookline.observe.trace.tracing import Tracing
+from hookline.observe.trace.plugin import Tracing
 
 if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
@@ -17,7 +17,7 @@ LATEST: Final = 10
 """How many dispatches are listed individually."""
 
 
-async def firing(reader: AppReader, hook: str, since: float) -> dict[str, Any]:
+async def hook_activity(reader: AppReader, hook: str, since: float) -> dict[str, Any]:
     """The trace of one hook since a given time."""
     app = reader.app
     trace = await reader.trace(None, since)

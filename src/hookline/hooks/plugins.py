@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -38,7 +38,11 @@ E_co = TypeVar("E_co", covariant=True)
 R_contra = TypeVar("R_contra", contravariant=True)
 
 PROJECT = "hookline"
+MARK = f"{PROJECT}_impl"
+MARKABLE = (FunctionType, MethodType, staticmethod, classmethod, MemberDescriptorType)
+"""What can be marked, or is a slot that can hold it."""
 _mark = pluggy.HookimplMarker(PROJECT)
+_namespace = type.__dict__["__dict__"].__get__
 
 
 class MarkOptions(TypedDict, total=False):
@@ -95,7 +99,7 @@ def hookimpl(hook: Any = None, /, **options: Unpack[MarkOptions]) -> Any:
 
     def mark(function: F) -> F:
         marked = _mark(function, **theirs)
-        getattr(marked, f"{PROJECT}_impl")["options"] = ours
+        getattr(marked, MARK)["options"] = ours
         return marked
 
     return mark if hook is None else mark(hook)
@@ -139,6 +143,27 @@ class PluginManager(pluggy.PluginManager):
     def get_canonical_name(self, plugin: object) -> str:
         """Return a module's name, or the name of an object's class."""
         return getattr(plugin, "__name__", None) or type(plugin).__name__
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
+        """Return the options of a marked attribute, or None.
+
+        Few attributes are marked, and pluggy's own search is slow: most are ruled out before it.
+        """
+        try:
+            found = object.__getattribute__(plugin, "__dict__")[name]
+        except (AttributeError, KeyError):
+            for base in type(plugin).__mro__:
+                if name in (space := _namespace(base)):
+                    found = space[name]
+                    break
+            else:
+                return super().parse_hookimpl_opts(plugin, name)
+        if type(found) is FunctionType:
+            if MARK not in found.__dict__:
+                return None
+        elif not isinstance(found, MARKABLE):
+            return None
+        return super().parse_hookimpl_opts(plugin, name)
 
     def add_hookspecs(self, module_or_class: Any) -> None:
         """Declare further hooks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -201,6 +201,7 @@ def said_by(entry: EntryPoint) -> dict[str, Any]:
     return dict(cast("Mapping[str, Any]", given))
 
 
+@cache
 def module_at(entry: EntryPoint) -> ModuleType:
     """The module of an own entry point, read from its file: quicker than to look for it."""
     spec = spec_from_file_location(entry.module, f"{entry.path}.py")

@@ -178,3 +178,20 @@ async def test_without_a_sandbox_an_unclear_server_does_not_start(place):
         connection = plugin.connections["probe"]
         assert connection.state != "connected"
         assert "runs in the sandbox only, and none is active" in str(connection.reason)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"async": True}, {"sandbox": "read-only"}, {"network": []}, {"allowedEnvVars": ["X"]}, {}],
+    ids=str,
+)
+@pytest.mark.parametrize("on_failure", ["deny", "allow"])
+async def test_a_projects_hook_does_not_take_the_place_of_the_users_own(place, more, on_failure):
+    """Both have the same command, and one command runs once; the user's guard must be the one."""
+    guard = {"command": "echo denied by the guard >&2; exit 2"}
+    settings_file(place / "user", guard)
+    settings_file(place / "work", {**guard, **more, "on_failure": on_failure})
+    trusted(place)
+    verdict = await fired(place)
+    assert verdict.denied
+    assert "denied by the guard" in verdict.reason

@@ -38,6 +38,15 @@ class Hook:
         return found[0]
 
 
+def processes_with(text: str) -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if text.encode() in (folder / "cmdline").read_bytes():
+                found.append(folder.name)
+    return found
+
+
 def waiting_processes() -> list[str]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -137,6 +146,44 @@ async def test_hooks_that_are_read_again_run_as_they_are_written_now(hook):
     hook.app.hooks.pm.get_plugin("command-hooks").load()
     assert waiting_processes() == []
     assert "changed" in await hook.run()
+
+
+async def test_a_hook_that_runs_during_a_reload_leaves_no_process_of_its_old_command(hook):
+    """The new hook has the same place in the file, so the process would be taken for its own."""
+    settings = hook.user / ".claude" / "settings.json"
+    written, plugin = settings.read_text(), hook.app.hooks.pm.get_plugin("command-hooks")
+    (hook.app.workspace / "gate").write_text("")
+    settings.write_text(written.replace("cd;", "until [ ! -e gate ]; do sleep 0.01; done; cd;"))
+    plugin.load()
+    old = asyncio.create_task(hook.run())
+    async with asyncio.timeout(60):
+        while not processes_with("until [ ! -e gate ]"):
+            await asyncio.sleep(0.01)
+    settings.write_text(written.replace("cd;", "echo NEW; cd;"))
+    plugin.load()
+    (hook.app.workspace / "gate").unlink()
+    assert "NEW" not in await old
+    await asyncio.sleep(0.1)  # longer than it takes until a process is prepared
+    assert "NEW" in await hook.run()
+
+
+@pytest.mark.parametrize("name", [".config/guard.sh", ".local/share/guard.sh", "elsewhere/guard.sh"])
+async def test_a_file_that_a_hook_names_opens_no_secret_beside_it(hook, name):
+    for secret in SECRETS:
+        write(hook.user / secret)
+    (hook.user / name).write_text("echo the script ran")
+    settings = hook.user / ".claude" / "settings.json"
+    settings.write_text(settings.read_text().replace("cd;", f"sh {hook.user / name}; cd;"))
+    hook.app.hooks.pm.get_plugin("command-hooks").load()
+    for _ in range(2):
+        said = await hook.run()
+        assert "the script ran" in said
+        assert "SECRET" not in said
+        await asyncio.sleep(0.05)  # a process waits only once nothing changed for a moment
+    namespace = await hook.waiting()
+    said = await hook.run()
+    assert namespace in said
+    assert "SECRET" not in said
 
 
 @pytest.mark.parametrize("own", [{"sandbox": "workspace"}, {"sandbox": "off"}])

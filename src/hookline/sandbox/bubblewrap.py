@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hookline.system.children.environment import program as own_program
 
+from .environment import encoded
 from .view import TEMPORARY, FileView
 from .words import words
 
@@ -55,7 +56,8 @@ def arguments(
             line += ("--perms", "0755", "--dir", str(folder))
         else:
             line += ("--perms", "0755", "--tmpfs", str(folder))
-    bind = dict.fromkeys(view.readable, "--ro-bind") | dict.fromkeys(view.writable, "--bind")
+    bind = dict.fromkeys(view.held, "--bind") | dict.fromkeys(view.readable, "--ro-bind")
+    bind |= dict.fromkeys(view.writable, "--bind")
     for path in sorted(bind):  # a folder before its contents
         line += (bind[path], str(path), str(path))
     bind = dict.fromkeys(view.pinned, "--bind") | dict.fromkeys(view.readonly, "--ro-bind")
@@ -74,6 +76,12 @@ def arguments(
     for source, target in shared:
         line += ("--ro-bind", str(source), target)
     return [*line, "--remount-ro", "/", "--chdir", str(cwd), "--"]
+
+
+def variables(env: Mapping[str, str]) -> bytes:
+    """The arguments that give the child its environment."""
+    pairs = (each.partition(b"=") for each in encoded(env).split(b"\0")[:-1])
+    return b"".join(b"--setenv\0%b\0%b\0" % (name, value) for name, _, value in pairs)
 
 
 def _top(view: FileView) -> Iterator[str]:

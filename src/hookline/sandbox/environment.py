@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from hookline.text.patterns import matches_glob
@@ -49,3 +50,11 @@ def filtered(
         or any(matches_glob(name, pattern) for pattern in allowed)
     }
     return {**kept, **(secrets or {})}
+
+
+def encoded(environ: Mapping[str, str]) -> bytes:
+    """An environment as the kernel has it: `NAME=value` and a NUL, for each variable."""
+    for name, value in environ.items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise ValueError(f"{name!r} cannot be an environment variable")
+    return b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in environ.items())

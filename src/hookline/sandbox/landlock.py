@@ -25,8 +25,10 @@ def installed() -> bool:
     return find_spec("sandlock") is not None
 
 
-def arguments(view: FileView, temporary: Path, limits: ChildLimits, *, network: bool) -> list[str]:
-    """The command line up to the child's own."""
+def arguments(
+    view: FileView, temporary: Path, limits: ChildLimits, *, network: bool, variables: int | None = None
+) -> list[str]:
+    """The command line up to the child's own; the environment is read from the file `variables`."""
     hidden = {*view.emptied, *view.masked, *(Path(name) for name in TEMPORARY), Path("/dev")}
     write = [Path("/")] if view.profile == "open" else []
     read = list(granted(Path("/"), hidden))
@@ -38,6 +40,7 @@ def arguments(view: FileView, temporary: Path, limits: ChildLimits, *, network: 
         "read": [str(path) for path in (*read, *view.restored)],
         "write": [*map(str, (*writable, *view.restored_writable, temporary)), *_DEVICES],
         "network": network,
+        "variables": variables,
         "limits": limits.model_dump(exclude_none=True),
     }
     return [sys.executable, "-I", str(_CHILD), json.dumps(spec)]

@@ -50,6 +50,15 @@ def confine(spec: dict[str, Any]) -> None:
         raise OSError(ctypes.get_errno(), "seccomp")
 
 
+def _variables(file: int | None) -> dict[bytes, bytes]:
+    """The environment of the command, as the file has it."""
+    if file is None:
+        return dict(os.environb)
+    with os.fdopen(file, "rb") as opened:
+        pairs = (each.partition(b"=") for each in opened.read().split(b"\0")[:-1])
+        return {name: value for name, _, value in pairs}
+
+
 def end_all() -> None:
     """End everything that the command left behind."""
     while True:
@@ -71,9 +80,10 @@ def main() -> None:
     if child == 0:
         _libc.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         try:
+            variables = _variables(spec["variables"])
             confine(spec)
             os.closerange(3, 1 << 16)
-            os.execvp(command[0], command)
+            os.execvpe(command[0], command, variables)
         except (OSError, sandlock.SandlockError) as error:
             print(f"{command[0]}: {error}", file=sys.stderr)
             os._exit(126)

@@ -28,6 +28,13 @@ class Hold:
         self._open.append(file)
         return file
 
+    def hand_over(self, name: str, content: bytes) -> int:
+        """A file in memory that the child reads; other processes see arguments, but not this."""
+        file = self.keep(os.memfd_create(name))
+        os.write(file, content)
+        os.lseek(file, 0, os.SEEK_SET)
+        return file
+
     @property
     def files(self) -> tuple[int, ...]:
         """What the child inherits."""
@@ -52,6 +59,8 @@ class Launch:
 
     argv: list[str]
     env: dict[str, str]
+    """The environment of what sets up the sandbox. It runs outside, so the command's own variables, such
+    as `LD_PRELOAD`, are not in it."""
     cwd: Path
     profile: Profile
     pass_fds: tuple[int, ...] = ()

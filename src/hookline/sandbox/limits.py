@@ -18,15 +18,18 @@ _ENTER = 'echo 0 >"$2" || exit 125'
 _BECOME = 'shift 2; exec "$@"'
 
 
-def start(limits: ChildLimits, gate: int) -> list[str]:
+def start(limits: ChildLimits, gate: int, group: str = "") -> list[str]:
     """The command line that starts a child, up to the sandbox's own.
 
     It waits for a line at the descriptor `gate`. The parent writes it once the guard knows the child's
-    group; if the parent dies before that, the child never starts.
+    group; if the parent dies before that, the child never starts. For root, the children of one `group`
+    share their limit on processes: what the agent runs cannot use up that of the hooks that guard it.
     """
     steps = [_WAIT, "ulimit -c 0"]
-    group = _cgroup(limits.processes) if os.getuid() == 0 and limits.processes is not None else None
-    if group is not None:
+    tasks: Path | None = None
+    if os.getuid() == 0 and limits.processes is not None:
+        tasks = _cgroup(limits.processes, group)
+    if tasks is not None:
         steps.append(_ENTER)
     # /bin/sh counts memory in kibibytes and the size of files in blocks of 512 bytes
     for flag, kind, value, unit in (
@@ -40,7 +43,7 @@ def start(limits: ChildLimits, gate: int) -> list[str]:
             lower = value if hard == resource.RLIM_INFINITY else min(value, hard)
             steps.append(f"ulimit {flag} {max(1, lower // unit)} || exit 125")
     script = "; ".join((*steps, _BECOME))
-    return ["/bin/sh", "-c", script, "start", str(gate), "" if group is None else str(group)]
+    return ["/bin/sh", "-c", script, "start", str(gate), "" if tasks is None else str(tasks)]
 
 
 def count(limits: ChildLimits) -> list[str]:
@@ -68,12 +71,12 @@ def missing() -> str:
 
 
 @cache
-def _cgroup(processes: int) -> Path | None:
-    """The file by which a process enters a cgroup that all confined children of this process share."""
+def _cgroup(processes: int, name: str) -> Path | None:
+    """The file by which a process enters a cgroup that children of this process share."""
     parent = _parent()
     if parent is None:
         return None
-    group = parent / f"hookline-{os.getpid()}-{processes}"
+    group = parent / f"hookline-{os.getpid()}-{processes}-{name}"
     try:
         _remove_stale(parent)
         group.mkdir(exist_ok=True)

@@ -10,6 +10,7 @@ Every start of a command waits for this one, so it imports `socket` and `threadi
 as Python itself, only once there is a connection.
 """
 
+import _signal
 import _socket
 import os
 import sys
@@ -67,6 +68,8 @@ def main() -> None:
         select.select([server], [], [])
         serve(server.detach(), path, token)
     server.close()
+    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # Python ignores them, and the command would
+        _signal.signal(number, _signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
     except OSError as error:

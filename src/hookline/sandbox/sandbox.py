@@ -22,7 +22,7 @@ from hookline.system.children.process import TimeoutExpired, run
 from hookline.types import NOBODY, Identity
 
 from . import bubblewrap, landlock, limits, scratch, seatbelt, seccomp, secrets
-from .environment import filtered
+from .environment import encoded, filtered
 from .explain import explain
 from .launch import Hold, Launch
 from .placeholders import Placeholders
@@ -165,12 +165,14 @@ class Sandbox:
         hosts = self.hosts_of(kind, chosen, network, project=project)
         seen = self._view(chosen, tuple(read))
         command = argv[-1] if kind in ("shell", "jobs") and argv else " ".join(argv)
+        scope = f"{session or kind} of the project" if project else session or kind
         if self.name != "bubblewrap":
-            return self._without_namespaces(argv, cwd, environ, seen, session or kind)
+            return self._without_namespaces(argv, cwd, environ, seen, scope)
         client = (
             Client(kind, hosts, command, session, call_id, identity) if hosts and self._loop else None
         )
-        return self._bubblewrap(argv, cwd, environ, seen, session or kind, client)
+        group = f"{kind}-project" if project else kind
+        return self._bubblewrap(argv, cwd, environ, seen, scope, client, group)
 
     def hosts_of(
         self,
@@ -202,11 +204,14 @@ class Sandbox:
         temporary = self.temporary(scope).resolve()
         env = {**env, "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(temporary / ".cache")}
         network = seen.profile == "open"
-        if self.name == "sandlock":
-            line = landlock.arguments(seen, temporary, self.settings.limits, network=network)
-        else:
-            line = [seatbelt.PROGRAM, "-p", seatbelt.profile(seen, temporary, network=network)]
         hold = Hold()
+        if self.name == "sandlock":
+            variables = hold.hand_over("environment", encoded(env))
+            bounds = self.settings.limits
+            line = landlock.arguments(seen, temporary, bounds, network=network, variables=variables)
+            env = {}
+        else:  # the system takes DYLD_* from its own programs
+            line = [seatbelt.PROGRAM, "-p", seatbelt.profile(seen, temporary, network=network)]
         line = [*limits.start(self.settings.limits, hold.waiting), *line, *argv]
         return Launch(line, env, cwd, seen.profile, hold.files, seen.note, hold, hold.close)
 
@@ -218,6 +223,7 @@ class Sandbox:
         seen: FileView,
         scope: str,
         client: Client | None,
+        group: str,
     ) -> Launch:
         bwrap = bubblewrap.program()
         if bwrap is None:
@@ -246,12 +252,13 @@ class Sandbox:
                 python = str(Path(sys.executable))
                 inner = [python, "-I", "-S", _RELAY_INSIDE, INSIDE, token, str(PORT), *inner]
                 env = {**env, **variables()}
+            options += ("--args", str(hold.hand_over("environment", bubblewrap.variables(env))))
             temporary = self.temporary(scope)
             line = bubblewrap.arguments(bwrap, seen, temporary, cwd, options=options, shared=shared)
             bounds = self.settings.limits
             return Launch(
-                [*limits.start(bounds, hold.waiting), *line, *limits.count(bounds), *inner],
-                env,
+                [*limits.start(bounds, hold.waiting, group), *line, *limits.count(bounds), *inner],
+                {},
                 Path("/"),
                 seen.profile,
                 hold.files,

@@ -47,6 +47,10 @@ HOME_NAMES = words(
     .librewolf .zen .cache/mozilla .cache/google-chrome .cache/chromium .config/Slack
     .config/discord .config/Signal .config/Element .config/TelegramDesktop
     .local/share/TelegramDesktop .config/evolution .local/share/evolution snap .var
+    # sockets of container engines and key agents: a way out of any sandbox
+    .colima .lima .rd .orbstack .local/share/containers .local/share/docker .local/share/lima
+    .finch .multipass .bitwarden-ssh-agent.sock .keychain .emacs.d/server .cache/keyring-*
+    .local/share/ssh-agent .local/share/secretive .local/state/ssh-agent
     # other agents' own state and the editors' stored tokens
     .claude .claude.json .codex .gemini .cursor .continue .aider.conf.yml .config/github-copilot
     .config/Code .config/Cursor .vscode-server .config/JetBrains .local/share/JetBrains
@@ -80,8 +84,15 @@ SYSTEM_NAMES = words(
 )
 """On any machine; most are unreadable for ordinary users anyway, but not for root."""
 
-AGENT_SOCKETS = ("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "GPG_AGENT_INFO", "XDG_RUNTIME_DIR")
-"""Variables that name the socket of an agent, or its folder."""
+AGENT_SOCKETS = words(
+    """
+    SSH_AUTH_SOCK DBUS_SESSION_BUS_ADDRESS DBUS_SYSTEM_BUS_ADDRESS GPG_AGENT_INFO XDG_RUNTIME_DIR
+    DOCKER_HOST CONTAINER_HOST PODMAN_HOST BUILDKIT_HOST CONTAINERD_ADDRESS GNOME_KEYRING_CONTROL
+    WAYLAND_DISPLAY PULSE_SERVER TMUX STY I3SOCK SWAYSOCK KITTY_LISTEN_ON NVIM NVIM_LISTEN_ADDRESS
+    VSCODE_IPC_HOOK VSCODE_IPC_HOOK_CLI VSCODE_GIT_IPC_HANDLE
+    """
+)
+"""Variables that name the socket of an agent, an engine or an editor, or its folder."""
 
 
 def user_homes() -> list[Path]:
@@ -133,7 +144,10 @@ def folders(homes: Iterable[Path]) -> list[str]:
 def agent_sockets() -> Iterator[Path]:
     """The sockets named by the environment, if they are in a folder that would be visible."""
     for name in AGENT_SOCKETS:
-        value = os.environ.get(name, "").removeprefix("unix:path=").partition(",")[0].partition(":")[0]
+        value = os.environ.get(name, "").partition(",")[0]
+        for scheme in ("unix://", "unix:path=", "unix:"):
+            value = value.removeprefix(scheme)
+        value = value.partition(":")[0]
         if value.startswith("/") and os.path.lexists(value):
             yield Path(value)
 

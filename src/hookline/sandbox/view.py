@@ -28,6 +28,9 @@ TEMPORARY = ("/tmp", "/var/tmp")
 
 _KERNEL = ("/proc", "/sys", "/dev")
 
+_ACCESS = (os.R_OK, os.W_OK, os.X_OK)
+"""A folder that cannot be listed may still be entered, and a socket needs no more than writing."""
+
 _TICK = 20_000_000
 """Nanoseconds within which two changes of a folder may have the same time."""
 
@@ -69,6 +72,9 @@ class FileView:
     readable: list[Path] = field(default_factory=list[Path])
     """What is restored in them, read-only."""
     writable: list[Path] = field(default_factory=list[Path])
+    held: list[Path] = field(default_factory=list[Path])
+    """Writable folders on the way to a secret. They cannot be renamed: the next child would find the
+    secret where nothing hides it."""
     pinned: list[Path] = field(default_factory=list[Path])
     readonly: list[Path] = field(default_factory=list[Path])
     """What stays read-only within a writable folder."""
@@ -97,7 +103,7 @@ class Watched:
     """Folders, and whether an entry of any was added, removed or replaced since it was looked at."""
 
     def __init__(self, folders: Iterable[str]) -> None:
-        self._before: dict[str, tuple[int, int]] = {}
+        self._before: dict[str, tuple[int, int, int]] = {}
         self.add(folders)
 
     def add(self, folders: Iterable[str], *, entries: bool = True) -> None:
@@ -108,18 +114,22 @@ class Watched:
                 path = os.path.dirname(path)  # noqa: PTH120
             found = os.stat(path)  # noqa: PTH116
             changed = found.st_ctime_ns if entries else 0
-            if time.time_ns() - changed < _TICK:  # the next change may get the same time
+            # some file systems, such as NFS, know no fractions of a second
+            tick = _TICK if changed % 1_000_000_000 else 2_000_000_000
+            if time.time_ns() - changed < tick:  # the next change may get the same time
                 changed = -1
-            self._before.setdefault(path, (found.st_ino, changed))
+            self._before.setdefault(path, (found.st_dev, found.st_ino, changed))
 
     @property
     def unchanged(self) -> bool:
         """Whether everything is as it was."""
         stat = os.stat
         try:
-            for path, (number, changed) in self._before.items():
+            for path, (device, number, changed) in self._before.items():
                 found = stat(path)
-                if found.st_ino != number or (changed and found.st_ctime_ns != changed):
+                if found.st_ino != number or found.st_dev != device:
+                    return False
+                if changed and found.st_ctime_ns != changed:
                     return False
         except OSError:
             return False
@@ -157,10 +167,14 @@ def view(
         seen.readable += _toolchains(places.homes)
         seen.readable += _given(settings.read, places, "read")
     _add_workspace(seen, places, settings)
+    given = list(_readable(read, places))
+    seen.readable += given  # before anything is masked: a secret in it stays hidden
     _mask(seen, places)
-    _restore(seen, places, read)
+    _restore(seen, places, given)
+    _hold(seen, places)
     if seen.watched is not None:
-        seen.watched.add(map(str, (*seen.restored, *seen.writable)), entries=False)
+        bound = (*seen.restored, *seen.readable, *seen.writable)
+        seen.watched.add(map(str, bound), entries=False)
     return seen
 
 
@@ -181,7 +195,7 @@ def _folders(names: Iterable[str]) -> list[Path]:
 
 def _add_workspace(seen: FileView, places: SandboxPaths, settings: SandboxSettings) -> None:
     folder = places.workspace
-    if any(folder.is_relative_to(each) for each in _KERNEL) and not folder.is_relative_to("/dev/shm"):
+    if _of_kernel(folder) and not folder.is_relative_to("/dev/shm"):
         raise SandboxError(
             f"{folder} belongs to the kernel and cannot be a workspace; change the folder"
         )
@@ -247,16 +261,18 @@ def _visible_entries(home: Path) -> Iterator[Path]:
 
 
 def _mask(seen: FileView, places: SandboxPaths) -> None:
-    found = [*secrets.in_system(), *secrets.agent_sockets(), *places.own]
-    for home in places.homes:
-        if any(home.is_relative_to(root) or root.is_relative_to(home) for root in _bound(seen)):
-            found += secrets.in_home(home)
+    bound = (*seen.readable, *seen.writable)
+    homes = [
+        home
+        for home in places.homes
+        if any(home.is_relative_to(root) or root.is_relative_to(home) for root in bound)
+    ]
     masked: list[Path] = []
     unreadable: list[Path] = []
-    for path in secrets.unique(found):
+    for path in _secret_places(places, homes):
         if any(path.is_relative_to(each) for each in masked):
             continue
-        if not os.access(path, os.R_OK):  # gone, or unreadable for this user anyway
+        if not any(os.access(path, mode) for mode in _ACCESS):  # gone, or closed to this user anyway
             unreadable.append(path)
         elif seen.shows(path):
             masked.append(path)
@@ -265,11 +281,31 @@ def _mask(seen: FileView, places: SandboxPaths) -> None:
         seen.watched.add(map(str, (*(path.parent for path in masked), *unreadable)))
 
 
-def _bound(seen: FileView) -> Iterable[Path]:
-    return (*seen.readable, *seen.writable)
+def _secret_places(places: SandboxPaths, homes: Iterable[Path]) -> list[Path]:
+    """The places that no child may read: of the system, the environment, Hookline's own, and of homes."""
+    found = [*secrets.in_system(), *secrets.agent_sockets(), *places.own]
+    return secrets.unique([*found, *(each for home in homes for each in secrets.in_home(home))])
 
 
-def _restore(seen: FileView, places: SandboxPaths, read: Sequence[Path]) -> None:
+def _of_kernel(path: Path) -> bool:
+    """Whether a path is in a folder that each child has its own of."""
+    return any(path.is_relative_to(each) for each in _KERNEL)
+
+
+def _readable(wanted: Sequence[Path], places: SandboxPaths) -> Iterator[Path]:
+    """What a caller may have of what it wants: of the places of secrets, only what lies in our own folders
+    or, since scripts of hooks are there, in `.claude`."""
+    opens = (*places.own, *(home / ".claude" for home in places.homes))
+    hidden: list[Path] = []
+    if wanted:
+        hidden = [each for each in _secret_places(places, places.homes) if each not in opens]
+    for path in secrets.unique(wanted):
+        closed = path in opens or any(path.is_relative_to(each) for each in hidden)
+        if path.exists() and not closed and not _of_kernel(path):
+            yield path
+
+
+def _restore(seen: FileView, places: SandboxPaths, given: Sequence[Path]) -> None:
     """Restore what lies in a masked folder: a workspace in Hookline's home, a caller's files."""
     folder = places.workspace
     hiding = next((each for each in seen.masked if folder.is_relative_to(each)), None)
@@ -278,17 +314,23 @@ def _restore(seen: FileView, places: SandboxPaths, read: Sequence[Path]) -> None
             raise SandboxError(f"the workspace {folder} is in {hiding}, which the sandbox hides")
         into = seen.restored if folder in seen.readable else seen.restored_writable
         into.append(folder)
-    for path in secrets.unique(read):
-        if not path.exists() or any(path.is_relative_to(each) for each in _KERNEL):
-            continue  # a child has its own /proc and /dev
-        hiding = next((each for each in seen.masked if path.is_relative_to(each)), None)
-        opens = (
-            *places.own,
-            *(home / ".claude" for home in places.homes),
-        )  # scripts of hooks are there
-        if hiding is not None and (hiding not in opens or path == hiding):
-            continue  # a caller's wish does not open a place of secrets
-        seen.restored.append(path)
+    for path in given:
+        if any(path.is_relative_to(each) for each in seen.masked):
+            seen.readable.remove(path)
+            seen.restored.append(path)
+
+
+def _hold(seen: FileView, places: SandboxPaths) -> None:
+    """Hold the folders that lead to a masked place or the workspace, where the child could rename them."""
+    bound = {*seen.readable, *seen.writable}
+    for path in (*seen.masked, places.workspace):
+        for folder in path.parents:
+            if folder in bound or folder in seen.held or len(folder.parts) <= 2:
+                continue  # mounted already
+            root = next((each for each in folder.parents if each in bound), None)
+            writable = root in seen.writable if root else seen.profile == "open" and seen.shows(folder)
+            if writable and os.access(folder.parent, os.W_OK):
+                seen.held.append(folder)
 
 
 def _given(names: Iterable[str], places: SandboxPaths, setting: str) -> list[Path]:

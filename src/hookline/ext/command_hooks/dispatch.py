@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hookline.hooks import HooklineError
 from hookline.hooks.errors import error_text
 from hookline.plugins.reach import unclear_text
+from hookline.sandbox.view import EMPTIED
 from hookline.types import HookContext
 
 from .answer import HookAnswer, changed, failed, of_command, of_output
@@ -50,7 +51,8 @@ class Asking:
 
     def use(self, hooks: Iterable[CommandHook]) -> None:
         """Have these hooks from now on, in the environment as it is now."""
-        self._spares.clear()
+        self._spares.close()
+        self._spares = Spares()
         self._environs = {}
         self._readable = {}
         self._hooks = {}
@@ -92,7 +94,7 @@ class Asking:
         """Wait for what runs in the background; each has its time limit."""
         while self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
-        self._spares.clear()
+        self._spares.close()
 
     # --- which ----------------------------------------------------------------------------------
 
@@ -170,13 +172,13 @@ class Asking:
         """Run a hook's command, in the process that is ready for it if there is one."""
         if hook.event not in _FREQUENT or hook.obstacle is not None:
             return await self._start(hook).finish(body.get, hook.timeout)
-        profile = self._app.sandbox.profile_of("command_hooks", hook.sandbox)
-        spare = self._spares.take(hook.place, profile)
+        profile, spares = self._app.sandbox.profile_of("command_hooks", hook.sandbox), self._spares
+        spare = spares.take(hook.place, profile)
         process = spare or self._start(hook)
         can_wait = spare is not None or process.is_like_new(profile)
         ended = await process.finish(body.get, hook.timeout)
         if can_wait:
-            self._spares.prepare(hook.place, partial(self._start, hook, waits=True))
+            spares.prepare(hook.place, partial(self._start, hook, waits=True))
         return ended
 
     def _start(self, hook: CommandHook, *, waits: bool = False) -> HookProcess:
@@ -264,7 +266,7 @@ def shell() -> str:
 def places_named(words: Iterable[str], private: Iterable[Path]) -> list[Path]:
     """The folders of the files that the words of a command name by an absolute path.
 
-    A folder that holds a `private` place is too much to show: then it is the file alone.
+    A folder that holds a `private` place, or sockets, is too much to show: then it is the file alone.
     """
     found: dict[Path, None] = {}
     for word in words:
@@ -273,6 +275,7 @@ def places_named(words: Iterable[str], private: Iterable[Path]) -> list[Path]:
             if path.is_absolute() and path.is_file():
                 folder = path.resolve().parent
                 broad = any(place.is_relative_to(folder) for place in private)
+                broad = broad or any(folder.is_relative_to(place) for place in EMPTIED)
                 found[path if broad else folder] = None
     return [*found]
 

@@ -123,7 +123,9 @@ class CommandHook:
     @property
     def key(self) -> tuple[Any, ...]:
         """What makes two hooks the same: it runs once for an event, however often it is named."""
-        return (self.command, self.args, self.url)
+        own = self.obstacle is None  # a project's hook does not take the place of the user's own
+        confined = (self.sandbox, self.network, self.allowed)
+        return (self.command, self.args, self.url, own, self.background, *confined)
 
     @property
     def denies(self) -> bool:

@@ -29,6 +29,7 @@ class Spares:
     """At most one waiting process for each hook."""
 
     def __init__(self) -> None:
+        self._open = True
         self._processes: dict[str, HookProcess] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
@@ -42,13 +43,14 @@ class Spares:
         return None
 
     def prepare(self, name: str, start: Callable[[], HookProcess]) -> None:
-        """Start a spare soon, unless there is one."""
-        if name not in self._timers:
+        """Start a spare soon, unless there is one, or they are not wanted any more."""
+        if self._open and name not in self._timers:
             loop = asyncio.get_running_loop()
             self._timers[name] = loop.call_later(DELAY, partial(self._start, name, start))
 
-    def clear(self) -> None:
-        """End all of them."""
+    def close(self) -> None:
+        """End all of them, and start no more: a hook that still runs may have been written anew."""
+        self._open = False
         for name in list(self._timers):
             self._discard(name)
 

@@ -354,7 +354,6 @@ async def test_without_a_host_there_is_no_proxy_at_all(tmp_path: Path, port: int
     sandbox.start()
     try:
         with sandbox.launch(["true"], cwd=tmp_path, env=dict(os.environ)) as launch:
-            assert "HTTP_PROXY" not in launch.env
             assert not any("proxy" in word for word in launch.argv)
         out, _ = await fetch(sandbox, tmp_path, PLAIN.format(host="127.0.0.1", port=port), [])
     finally:

@@ -59,8 +59,8 @@ class Launch:
 
     argv: list[str]
     env: dict[str, str]
-    """The environment of what sets up the sandbox. It runs outside, so the command's own variables, such
-    as `LD_PRELOAD`, are not in it."""
+    """The environment of what sets up the sandbox. That runs outside, so the command's own variables,
+    such as `LD_PRELOAD`, are not in it."""
     cwd: Path
     profile: Profile
     pass_fds: tuple[int, ...] = ()

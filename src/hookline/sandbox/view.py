@@ -282,7 +282,7 @@ def _mask(seen: FileView, places: SandboxPaths) -> None:
 
 
 def _secret_places(places: SandboxPaths, homes: Iterable[Path]) -> list[Path]:
-    """The places that no child may read: of the system, the environment, Hookline's own, and of homes."""
+    """The places that no child may read: of the system, the environment, homes, and our own."""
     found = [*secrets.in_system(), *secrets.agent_sockets(), *places.own]
     return secrets.unique([*found, *(each for home in homes for each in secrets.in_home(home))])
 
@@ -293,8 +293,11 @@ def _of_kernel(path: Path) -> bool:
 
 
 def _readable(wanted: Sequence[Path], places: SandboxPaths) -> Iterator[Path]:
-    """What a caller may have of what it wants: of the places of secrets, only what lies in our own folders
-    or, since scripts of hooks are there, in `.claude`."""
+    """What a caller may read of what it wants.
+
+    Of the places of secrets, that is only what lies in our own folders or, since scripts of hooks are
+    there, in `.claude`.
+    """
     opens = (*places.own, *(home / ".claude" for home in places.homes))
     hidden: list[Path] = []
     if wanted:
@@ -321,7 +324,7 @@ def _restore(seen: FileView, places: SandboxPaths, given: Sequence[Path]) -> Non
 
 
 def _hold(seen: FileView, places: SandboxPaths) -> None:
-    """Hold the folders that lead to a masked place or the workspace, where the child could rename them."""
+    """Hold the folders above masked places and the workspace that the child could rename."""
     bound = {*seen.readable, *seen.writable}
     for path in (*seen.masked, places.workspace):
         for folder in path.parents:

@@ -5,6 +5,7 @@ import json
 import os
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -22,6 +23,7 @@ class Hook:
     def __init__(self, app: Hookline, user: Path) -> None:
         self.app = app
         self.user = user
+        self.kept: list[IO[str]] = []
 
     async def run(self) -> str:
         """What one run of the hook reports."""
@@ -35,7 +37,8 @@ class Hook:
         async with asyncio.timeout(60):
             while not (found := waiting_processes()):
                 await asyncio.sleep(0.01)
-        return found[0]
+        self.kept.append((found[0] / "ns" / "mnt").open())  # else a later one may get its number
+        return os.readlink(f"/proc/self/fd/{self.kept[-1].fileno()}")  # noqa: PTH115
 
 
 def processes_with(text: str) -> list[str]:
@@ -47,13 +50,13 @@ def processes_with(text: str) -> list[str]:
     return found
 
 
-def waiting_processes() -> list[str]:
+def waiting_processes() -> list[Path]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             command = (folder / "cmdline").read_bytes()
             if command.startswith(b"/bin/sh\0-c\0read -r go ||") and MARK.encode() in command:
-                found.append(os.readlink(folder / "ns" / "mnt"))  # noqa: PTH115
+                found.append(folder)
     return found
 
 
@@ -71,8 +74,11 @@ async def running(tmp_path, **own):
     app.hooks.pm.get_plugin("command-hooks").home = user
     if app.sandbox.name != "bubblewrap":
         pytest.skip("only namespaces are set up in advance")
+    hooks = Hook(app, user)
     async with app.running():
-        yield Hook(app, user)
+        yield hooks
+    for file in hooks.kept:
+        file.close()
 
 
 @pytest.fixture

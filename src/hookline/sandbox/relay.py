@@ -10,7 +10,6 @@ Every start of a command waits for this one, so it imports `socket` and `threadi
 as Python itself, only once there is a connection.
 """
 
-import _signal
 import _socket
 import os
 import sys
@@ -19,6 +18,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import socket
+    from typing import Any
 
 
 def pump(source: "socket.socket", sink: "socket.socket") -> None:
@@ -68,8 +68,9 @@ def main() -> None:
         select.select([server], [], [])
         serve(server.detach(), path, token)
     server.close()
-    for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # Python ignores them, and the command would
-        _signal.signal(number, _signal.SIG_DFL)
+    signals: Any = __import__("_signal")  # `signal` itself takes as long as `socket`
+    for number in (signals.SIGPIPE, signals.SIGXFSZ):  # Python ignores them, and the command would
+        signals.signal(number, signals.SIG_DFL)
     try:
         os.execvp(command[0], command)
     except OSError as error:

@@ -175,7 +175,9 @@ def reducer_row(reducer: type[Reducer]) -> str:
 def entry(spec: HookSpec) -> Iterator[str]:
     """One hook's section."""
     told = describe(spec)
-    yield f'### <a id="{anchor(spec.name)}"></a>`{spec.name}`'
+    yield f'<a id="{anchor(spec.name)}"></a>'
+    yield ""
+    yield f"### `{spec.name}`"
     yield ""
     yield spec.doc
     yield ""

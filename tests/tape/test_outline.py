@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.tape import SQLiteStore, Tape, TapeStore, UnknownEntry
+from hookline.tape import Tape, TapeStore, UnknownEntry
 from hookline.tape.outline import HEAD, OutlineEntry, one_line, opened, preview_of
 
 from .conftest import chain, note
@@ -190,27 +190,3 @@ async def test_a_fork_has_no_name_of_its_own_and_a_merge_does_not_rename(store: 
         "s1": "parent",
         "child": "child's",
     }
-
-
-async def test_a_file_of_the_first_version_gets_what_outlines_need(tmp_path):
-    """Its index of rare kinds did not know names, and the jumps had no index by place."""
-    path = tmp_path / "tape.db"
-    store = SQLiteStore(path)
-    tape = await Tape.open(store, "s1")
-    first = await tape.append(*said("user", "Hello"))
-    await tape.append("note", {})
-    await tape.switch(first.id)
-    store._db.executescript(
-        "DROP TABLE inbox; DROP INDEX entries_jump_places; DROP INDEX entries_marks; "
-        "CREATE INDEX entries_marks ON entries (kind) "
-        "WHERE kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'model'); "
-        "PRAGMA user_version = 1"
-    )
-    await store.close()
-    store = SQLiteStore(path)
-    tape = await Tape.open(store, "s1")
-    await tape.rename("old")
-    assert (await store.sessions())[0].name == "old"
-    assert await store.common_ancestor(tape.leaf.id, first.id) == first.id
-    assert len(await tape.outline()) == 4
-    await store.close()

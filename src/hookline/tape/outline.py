@@ -12,6 +12,7 @@ from .entry import ANCHOR, FORK, LABEL, MESSAGE, NAME, SWITCH, TOOL_CALL, TOOL_R
 HEAD: Final = 240
 """How many characters of a payload an outline has: role, text and tool names are found in them."""
 
+
 PREVIEW: Final = 80
 """How long a preview is at most."""
 
@@ -53,6 +54,12 @@ class OutlineEntry(NamedTuple):
             return None
         found = opened(self.head).get("entry_id")
         return found if isinstance(found, str) else None
+
+
+def outline_columns(entries: str = "entries", session: str = "''") -> str:
+    """The columns of an `OutlineEntry` in SQL, of a table of this name."""
+    own = {"session_id": session, "head": f"substr({entries}.payload, 1, {HEAD})"}
+    return ", ".join(own.get(name, f"{entries}.{name}") for name in OutlineEntry._fields)
 
 
 def preview_of(kind: str, payload: dict[str, Any]) -> str:

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, get_type_hints
 
 from .entry import STORED, EntryRow, stored_values
 
 Expected: TypeAlias = Mapping[str, str | None]
 """The leaves that sessions must have for an append."""
 
-COLUMNS = (*STORED, "seq", "jump")
+PLACES: Final = 2**32
+"""How many places a session has: `seq` is the session's number times this, plus the place."""
+
+COLUMNS: Final = (*STORED, "seq", "jump")
 """The columns of a placed row: `jump` is whether its parent is not the entry before it."""
+
+# An entry's `seq` is its session's number and its place in the session, counted from 0. So the table
+# itself is the order, the length and the leaf of every session, an append touches no index but the one
+# on `id`, and two writers at one place are an error of the database.
+# `jump` is true where the parent is not the entry before. Only those need an index to be found from
+# their parent, and a branch between two of them is one range of places.
+
+
+def declared_columns(*, real: str, flag: str, text: str) -> str:
+    """The columns of the table of entries after `seq`, declared with a database's own types.
+
+    Texts follow the numbers, the payload last: the columns before it are read without it.
+    """
+    types = {float: f"{real} NOT NULL", str: f"{text} NOT NULL", str | None: text}
+    hints = get_type_hints(EntryRow)
+    numbers = [name for name in STORED if hints[name] is float]
+    texts = [name for name in STORED if hints[name] is not float]
+    declared = [f"{name} {types[hints[name]]}" for name in (*numbers, *texts)]
+    declared.insert(len(numbers), f"jump {flag} NOT NULL")
+    return ", ".join(declared)
 
 
 class Leaf(NamedTuple):

@@ -13,9 +13,9 @@ from hookline.system.recent import Recent
 from hookline.system.retry import RetryPolicy
 
 from ..entry import STORED, EntryRow, columns
-from ..placement import COLUMNS, Expected, Leaf, only_session, place
+from ..placement import COLUMNS, PLACES, Expected, Leaf, only_session, place
 from .connection import Connection
-from .tables import PLACES, within
+from .tables import within
 
 _TYPES = {float: "float8", int: "bigint", bool: "boolean"}
 _HINTS = {**get_type_hints(EntryRow), "seq": int, "jump": bool}

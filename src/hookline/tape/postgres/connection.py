@@ -38,8 +38,8 @@ class Database:
     the pool; `statement_timeout` how long one call may take. Names without a schema are looked for in
     `schema`.
 
-    The pool has no tasks of its own: a connection is made by whoever needs one, who so learns why there
-    is none, and nothing is left running where a program ends without closing it.
+    The caller that needs a connection makes it, and so learns at once why it cannot. `psycopg_pool`
+    connects in tasks of its own, and its callers wait for the timeout and get no reason.
     """
 
     def __init__(

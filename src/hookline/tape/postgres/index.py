@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from heapq import nlargest
 from typing import Any
 
+from ..placement import PLACES
 from ..sqlite.index import BATCH, LARGEST_BATCH
 from ..text import Phrase, matches, text_of, words_of
 from .connection import Connection
 from .schema import lock_of
-from .tables import PLACES, within
+from .tables import within
 
 _BEHIND = f"""
     SELECT number, coalesce(next, number * {PLACES}) FROM {{schema}}.sessions

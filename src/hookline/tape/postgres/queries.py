@@ -6,13 +6,14 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ..entry import columns
-from ..outline import HEAD
+from ..outline import outline_columns
+from ..placement import PLACES
 from ..store import OPENING
-from .tables import PLACES, within
+from .tables import within
 
 _FROM: Final = f"FROM {{schema}}.entries e JOIN {{schema}}.sessions s ON s.number = e.seq / {PLACES}"
 _SELECT: Final = f"SELECT {columns()}, e.seq {_FROM}"
-_SHAPE: Final = f"e.id, s.id, e.parent_id, e.kind, e.time, left(e.payload, {HEAD})"
+_SHAPE: Final = outline_columns("e", "s.id")
 
 _LEAF: Final = f"""
     SELECT {columns()}, e.seq FROM {{schema}}.sessions s CROSS JOIN LATERAL (
@@ -98,7 +99,7 @@ _SESSIONS: Final = f"""
     ORDER BY listed.time DESC, listed.leaf_id DESC
 """
 _OPENINGS: Final = f"""
-    SELECT number, e.id, '', e.parent_id, e.kind, e.time, left(e.payload, {HEAD})
+    SELECT number, {outline_columns("e")}
     FROM unnest(%s::bigint[]) number CROSS JOIN LATERAL (
         SELECT * FROM {{schema}}.entries
         WHERE seq BETWEEN number * {PLACES} AND number * {PLACES} + {OPENING - 1} AND kind = 'message'

@@ -16,10 +16,11 @@ from typing import Any, Final
 
 import psycopg
 
+from ..placement import PLACES
 from ..sqlite.reader import REFUSED, CallRow, SessionSize
 from .append import storable
 from .failures import place_of, told
-from .tables import PLACES, within
+from .tables import within
 
 _SESSIONS: Final = f"""
     SELECT s.id, leaf.seq %% {PLACES} + 1, leaf.time

@@ -12,6 +12,7 @@ from hookline.system.retry import RetryPolicy
 
 from ..entry import WIDTH, Entry, EntryRow, entry_of, row_of
 from ..outline import OutlineEntry
+from ..placement import PLACES
 from ..sqlite.group_commit import cancel_later
 from ..store import Hit, SessionInfo
 from ..text import matches, phrases_of, text_of, words_of
@@ -20,7 +21,6 @@ from .connection import RECONNECT, Connection, Database
 from .index import WordIndex
 from .queries import PathRange, Queries
 from .schema import Version, channel_key, check, check_name, claim, migrate, version_of
-from .tables import PLACES
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from hookline.errors import DuplicateEntry, TapeConflict, UnknownEntry
 from hookline.system.recent import Recent
 
 from ..entry import EntryRow
-from ..placement import COLUMNS, Expected, Leaf, only_session, place
-from .schema import PLACES, transaction
+from ..placement import COLUMNS, PLACES, Expected, Leaf, only_session, place
+from .schema import transaction
 
 SEQ: Final = "SELECT seq FROM entries WHERE id = ?"
 

@@ -7,8 +7,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from ..placement import PLACES
 from ..text import Phrase, text_of, words_of
-from .schema import PLACES, transaction
+from .schema import transaction
 
 BATCH = 500
 LARGEST_BATCH = 1_000_000

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from .schema import PLACES, telling
+from ..placement import PLACES
+from .schema import telling
 
 CallRow: TypeAlias = tuple[str, str, float, str, str]
 """kind, id, time, meta and payload, the last two as JSON."""

@@ -22,54 +22,29 @@ from hookline.errors import (
 )
 from hookline.system.private_files import private_file
 
+from ..placement import declared_columns
+
 APPLICATION_ID: Final = 0x484B4C4E  # "HKLN", in the header of the file
 
 
+MARKS: Final = frozenset({"anchor", "switch", "fork", "merge", "label", "name", "model"})
+"""The rare kinds, which are looked for in long sessions: the only ones with an index by kind."""
+
+MARKS_ONLY: Final = "kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'name', 'model')"
+
+
 def _version_1(db: sqlite3.Connection) -> None:
-    # An entry's `seq` is its session's number and its place in the session, counted from 0. So the
-    # table itself is the order, the length and the leaf of every session, an append touches no index
-    # but the one on `id`, and two writers at one place are an error of the database.
-    # `jump` is 1 where the parent is not the entry before. Only those need an index to be found from
-    # their parent, and a branch between two of them is one range of places.
-    # `payload` comes last: the columns before it are read without touching its overflow pages.
+    columns = declared_columns(real="REAL", flag="INTEGER", text="TEXT")
     db.execute("CREATE TABLE sessions (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE)")
-    db.execute(
-        """
-        CREATE TABLE entries (
-            seq INTEGER PRIMARY KEY,
-            jump INTEGER NOT NULL,
-            id TEXT NOT NULL UNIQUE,
-            parent_id TEXT,
-            kind TEXT NOT NULL,
-            time REAL NOT NULL,
-            meta TEXT NOT NULL,
-            payload TEXT NOT NULL
-        )
-        """
-    )
+    db.execute(f"CREATE TABLE entries (seq INTEGER PRIMARY KEY, {columns}, UNIQUE (id))")
     db.execute("CREATE INDEX entries_jumps ON entries (parent_id) WHERE jump = 1")
-    db.execute(
-        "CREATE INDEX entries_marks ON entries (kind) "
-        "WHERE kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'model')"
-    )
-    # Full text is indexed on search, for each session up to a position: an append pays
+    # The jumps by place: the runs of places that a branch is made of are found without reading them.
+    db.execute("CREATE INDEX entries_jump_places ON entries (seq, parent_id) WHERE jump = 1")
+    db.execute(f"CREATE INDEX entries_marks ON entries (kind) WHERE {MARKS_ONLY}")
+    # A search indexes the text of each session up to a position: an append pays nothing for it.
     db.execute("CREATE VIRTUAL TABLE words USING fts5 (text, content='', columnsize=0)")
     db.execute("CREATE TABLE texts (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL)")
     db.execute("CREATE TABLE indexed (session INTEGER PRIMARY KEY, next INTEGER NOT NULL)")
-
-
-def _version_2(db: sqlite3.Connection) -> None:
-    # The jumps by place: the runs of places that a branch is made of are found without reading them.
-    # And names of sessions are marks too.
-    db.execute("CREATE INDEX entries_jump_places ON entries (seq, parent_id) WHERE jump = 1")
-    db.execute("DROP INDEX entries_marks")
-    db.execute(
-        "CREATE INDEX entries_marks ON entries (kind) "
-        "WHERE kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'name', 'model')"
-    )
-
-
-def _version_3(db: sqlite3.Connection) -> None:
     # Accepted messages. Only unsettled ones have an owner and a text.
     db.execute(
         """
@@ -87,15 +62,7 @@ def _version_3(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX inbox_waiting ON inbox (owner, number) WHERE outcome IS NULL")
 
 
-PLACES: Final = 2**32
-"""How many places a session has: `seq` is the session's number times this, plus the place."""
-
-MARKS: Final = frozenset({"anchor", "switch", "fork", "merge", "label", "name", "model"})
-"""The rare kinds, which are looked for in long sessions: the only ones with an index by kind."""
-
-MARKS_ONLY: Final = "kind IN ('anchor', 'switch', 'fork', 'merge', 'label', 'name', 'model')"
-
-MIGRATIONS: Final[list[Callable[[sqlite3.Connection], None]]] = [_version_1, _version_2, _version_3]
+MIGRATIONS: Final[list[Callable[[sqlite3.Connection], None]]] = [_version_1]
 """What leads from each version of the file to the next. Never change one that was released."""
 
 

@@ -15,13 +15,14 @@ from hookline.errors import TapeCorrupt, UnknownEntry
 from hookline.system.retry import RetryPolicy
 
 from ..entry import Entry, EntryRow, columns, entry_of, row_of
-from ..outline import HEAD, OutlineEntry
+from ..outline import OutlineEntry, outline_columns
+from ..placement import PLACES
 from ..store import OPENING, Hit, SessionInfo
 from ..text import phrases_of
 from .append import SEQ, span
 from .group_commit import Writers
 from .index import catch_up, find
-from .schema import MARKS, MARKS_ONLY, PLACES, connect, is_busy, told
+from .schema import MARKS, MARKS_ONLY, connect, is_busy, told
 
 T = TypeVar("T")
 
@@ -31,12 +32,9 @@ _FROM = f"FROM entries e CROSS JOIN sessions s ON s.number = e.seq / {PLACES}"
 _SELECT = f"SELECT {columns()}, jump {_FROM}"
 _OUTLINE = f"SELECT {columns(unread=('meta', 'payload'))}, jump {_FROM}"
 _ID, _PARENT, _KIND = map(EntryRow._fields.index, ("id", "parent_id", "kind"))
-_SHAPES = f"""
-    SELECT id, ?, parent_id, kind, time, substr(payload, 1, {HEAD}) FROM entries
-    WHERE seq BETWEEN ? AND ? ORDER BY seq
-"""
+_SHAPES = f"SELECT {outline_columns(session='?')} FROM entries WHERE seq BETWEEN ? AND ? ORDER BY seq"
 _SAID = f"""
-    SELECT id, '', parent_id, kind, time, substr(payload, 1, {HEAD}) FROM entries
+    SELECT {outline_columns()} FROM entries
     WHERE seq BETWEEN ? AND ? AND kind = 'message' ORDER BY seq
 """
 _JUMP = """

@@ -90,14 +90,26 @@ class ProjectCommand:
         return self.line or " ".join(self.words) or self.url
 
 
+Script = tuple[Path, str | None]
+"""A file and the interpreter that a command gives for it; None for a file that is only named."""
+
+
 class Reach:
     """What some commands of one file run from."""
 
     def __init__(self, project: Path) -> None:
         self.project = Path(os.path.realpath(project))
         self.snapshot = Snapshot(self.project)
-        self._followed: dict[Path, bool] = {}
-        """The files that were read, and whether as something that runs."""
+        self._answers: dict[object, str] = {}
+        """What `follow` returned, by command: hooks of several events often run the same one."""
+        self._followed: dict[Script, list[str] | None] = {}
+        """Whether it is unclear what a file runs, and why; None while it is being followed."""
+        self._open: list[Script] = []
+        """The files that are being followed, outermost first."""
+        self._lowest = 0
+        """The place there of the outermost one that a file within it names."""
+        self._partial: list[Script] = []
+        """Files that name one that was being followed, so that its reasons are not among theirs."""
         self._commands = self._names = self._found = self._shell_read = 0
         self._entries: dict[Path, frozenset[str]] = {}
 
@@ -108,10 +120,20 @@ class Reach:
         self._commands += 1
         if self._commands > MOST_COMMANDS:
             return f"the file has more than {MOST_COMMANDS} commands"
+        same = (command.line, command.words, command.folder, tuple(command.env), command.files)
+        if same not in self._answers:
+            self._answers[same] = self._answer(command)
+        return self._answers[same]
+
+    def _answer(self, command: ProjectCommand) -> str:
         try:
             unclear = self._follow(command)
         except UnicodeEncodeError:  # half of a surrogate pair, which only JSON can spell
             return "its text is not Unicode"
+        finally:
+            for script in (*self._partial, *self._open):
+                self._followed.pop(script, None)
+            self._partial, self._open, self._lowest = [], [], 0
         if command.files is not None:
             unclear = self._listed(command.files)
         unread = self.snapshot.unread
@@ -280,11 +302,26 @@ class Reach:
 
     def _file(self, path: Path, inside: Path, interpreter: str, *, run: bool) -> list[str]:
         """Cover a file and what it names. Returns why that cannot be determined, or nothing."""
-        if path in self._followed and self._followed[path] >= run:
-            return []
+        script = (path, interpreter if run else None)
+        if script in self._followed:
+            known = self._followed[script]
+            if known is None:
+                self._lowest = min(self._lowest, self._open.index(script))
+            return known or []
         if len(self._followed) > MOST_FOLLOWED:
             return ["it reaches too many files"]
-        self._followed[path] = run
+        self._followed[script] = None
+        depth, outside = len(self._open), self._lowest
+        self._open.append(script)
+        self._lowest = depth
+        reasons = self._followed[script] = self._contents(path, inside, interpreter, run=run)[:1]
+        self._open.pop()
+        if self._lowest < depth:
+            self._partial.append(script)
+        self._lowest = min(self._lowest, outside)
+        return reasons
+
+    def _contents(self, path: Path, inside: Path, interpreter: str, *, run: bool) -> list[str]:
         try:
             content = read_source(inside, self.project).content
         except SourceError as error:

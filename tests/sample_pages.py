@@ -262,6 +262,16 @@ def replay(page: Page) -> None:
         page.hookline("run", "read them", "--session", session)
 
 
+@page("docs/evals.md")
+def evals(page: Page) -> None:
+    page.write("cases.toml", block("docs/evals.md", "toml"))
+    page.write("no_env.py", block("docs/replay.md", "python"))
+    page.write(".env", "KEY=1\n")
+    usage = "usage = { input_tokens = 9, output_tokens = 3, cost = 0.0001 }"
+    answer = f'repeat = true\n[[turns]]\nmatch = "France"\ntext = "Paris."\n{usage}\n'
+    page.script(answer + turns(("", "read_file", "path", ".env")))
+
+
 @page("docs/trace.md")
 def trace(page: Page) -> None:
     record_calls(page)

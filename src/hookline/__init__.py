@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .hookspecs import Hooks as HookRunner
     from .runtime.agent import Agent
     from .runtime.app import Hookline
+    from .runtime.evals import Case
     from .tools import tool
     from .types import AsyncStreamEvents, StreamEvent, content_of, field_of
 
@@ -30,6 +31,7 @@ else:
     _HOMES = {
         "Agent": "hookline.runtime.agent",
         "AsyncStreamEvents": "hookline.types",
+        "Case": "hookline.runtime.evals",
         "Hookline": "hookline.runtime.app",
         "HookRunner": "hookline.hookspecs:Hooks",
         "HooklineError": "hookline.hooks",
@@ -64,6 +66,7 @@ else:
 __all__ = [
     "Agent",
     "AsyncStreamEvents",
+    "Case",
     "HookRunner",
     "Hookline",
     "HooklineError",

@@ -77,6 +77,7 @@ those of an extension in its `errors.py`, and everything else here:
   - RequestRefused
   - TooManyRequests
   - TraceError
+  - EvalError
   - ReplayError
     - UnknownRecording
   - Diverged (exit code 1)
@@ -544,6 +545,10 @@ class TooManyRequests(HooklineError, RuntimeError):
 
 class TraceError(HooklineError):
     """The trace, or what it is asked about, is not there."""
+
+
+class EvalError(HooklineError, ValueError):
+    """An evaluation that cannot run as given; the message names the case and the field."""
 
 
 class ReplayError(HooklineError, ValueError):

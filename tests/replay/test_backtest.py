@@ -13,7 +13,6 @@ from hookline.events import ToolCallEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.observe.replay import BacktestReport, ReplayApp, Setup, WhatIf, backtest, replay
-from hookline.observe.replay.page import html_page
 from hookline.observe.replay.parallel import backtest_parallel, shares
 from hookline.observe.replay.traffic import StoredTraffic, opens
 from hookline.policy import Policy
@@ -390,7 +389,9 @@ def test_a_database_that_is_gone_is_told_without_its_password():
 async def test_a_page_holds_hostile_text_as_text(app, record, judged):
     await record("go", turns=[calling("</pre><img src=x onerror=alert(1)>"), "done"])
     no = ToolCallEventResult(block=True, reason="<script>alert(1)</script>")
-    page = html_page(await judged([("tool_call", lambda e: no)]))
+    document = (await judged([("tool_call", lambda e: no)])).document()
+    page = document.page()
+    assert "default-src" not in document.fragment()  # a notebook has a policy of its own
     assert "<script" not in page
     assert "<img" not in page
     assert "&lt;script&gt;" in page

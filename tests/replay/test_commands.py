@@ -67,7 +67,7 @@ def test_a_backtest_says_what_changes_and_fails_where_that_is_asked_for(hookline
     done = hookline("backtest", "--plugin", "no_env.py", "--since", "30d")
     assert done.returncode == 0
     assert "2 recorded calls in 1 session, 1 decided differently" in done.stdout
-    assert "1  allow → deny   read_file  by no_env.py" in done.stdout
+    assert "allow → deny  read_file  no_env.py      1" in done.stdout
     failing = ["backtest", "--plugin", "no_env.py", "--fail-on"]
     codes = [hookline(*failing, on).returncode for on in ("new-deny", "new-allow", "any")]
     assert codes == [1, 0, 1]

@@ -66,10 +66,16 @@ class OutputForm(Generic[T]):
             found = from_json(fenced[1] if fenced else text)
             return self._adapter.validate_python(self._unwrapped(found), strict=False)
         except ValidationError as error:
-            wrong = [f"{place(each['loc'])}{each['msg']}" for each in error.errors()]
-            raise OutputInvalid("; ".join(wrong)) from None
+            raise invalid(error) from None
         except ValueError as error:
             raise OutputInvalid(f"it is not JSON: {error}") from None
+
+    def value(self, data: Any) -> T:
+        """Data, or a value, as the type of the answers; raises `OutputInvalid` if it does not fit."""
+        try:
+            return self._adapter.validate_python(data)
+        except ValidationError as error:
+            raise invalid(error) from None
 
     def partial(self, text: str) -> Any:
         """What is there of an answer that still comes in, as plain data; None if nothing is."""
@@ -103,6 +109,12 @@ def readable(kind: Any) -> Any:
         container: Any = list if get_origin(kind) is list else Union
         return container[readable_arguments]
     return kind
+
+
+def invalid(error: ValidationError) -> OutputInvalid:
+    """What is wrong with a value, in one line."""
+    wrong = [f"{place(each['loc'])}{each['msg']}" for each in error.errors()]
+    return OutputInvalid("; ".join(wrong))
 
 
 def place(path: tuple[int | str, ...]) -> str:

@@ -18,19 +18,17 @@ from hookline.observe.replay.parallel import backtest_parallel
 from hookline.observe.replay.report import FailOn
 from hookline.observe.replay.traffic import Opens, StoredTraffic, opens
 from hookline.tape.sqlite.reader import SessionSize
-from hookline.text.printable import printable
 
 from . import FAILED
 from .audit import when
 from .json_output import for_output, print_json
 from .options import Workspace, configure
-from .replay import Pack, Plugin, only_look, shown, side_of
+from .replay import Pack, Plugin, only_look
 from .tape import write_whole
-from .terminal import style
+from .terminal import show_document
 
 if TYPE_CHECKING:
     from hookline.observe.replay.backtest import Tell
-    from hookline.observe.replay.report import DecisionChange
     from hookline.runtime.app import Hookline
 
 
@@ -116,14 +114,13 @@ def run_backtest(app: Hookline, test: BacktestOptions) -> None:
             report = asyncio.run(judging)
     if left_out:
         report.notes.append(f"{left_out} sessions of subagents are left out; see --all-sessions")
+    document = report.document(title_of(test))
     if test.html_file is not None:
-        from hookline.observe.replay.page import html_page
-
-        write_whole(test.html_file, html_page(report, title_of(test)))
+        write_whole(test.html_file, document.page())
     if test.json_file is not None:
         write_json(test.json_file, report)
     if test.json_file is None or str(test.json_file) != "-":
-        show_report(report)
+        show_document(document)
     if test.fail_on is not None and report.fails(test.fail_on):  # pyright: ignore[reportArgumentType]
         raise typer.Exit(FAILED)
 
@@ -202,37 +199,3 @@ def write_json(file: Path, report: BacktestReport) -> None:
     else:
         text = json.dumps(report.data(), ensure_ascii=False, indent=2, default=str)
         write_whole(file, f"{text}\n")
-
-
-def show_report(report: BacktestReport) -> None:
-    """Print counts and examples."""
-    for note in report.notes:
-        typer.echo(f"note: {note}", err=True)
-    changed = sum(report.changes.values())
-    many = f"{report.sessions:,} session{'' if report.sessions == 1 else 's'}"
-    judged = f"{report.calls:,} recorded call{'' if report.calls == 1 else 's'} in {many}"
-    typer.echo(f"{judged}, {changed:,} decided differently")
-    for (kind, tool, party), number in report.changes.most_common(20):
-        typer.echo(f"  {number:>8,}  {kind:<14} {tool}  by {printable(party)}")
-    for change in report.examples[:10]:
-        show_change(change)
-    if report.random:
-        typer.echo(style(f"{report.random:,} calls are not decided the same each time:", "yellow"))
-        for change in report.random_examples[:3]:
-            show_change(change)
-    # For a few calls it would say how long the start takes.
-    rate = f", {report.calls / report.elapsed:,.0f} calls/s" if report.elapsed > 1 else ""
-    typer.echo(
-        f"{report.seconds:.2f} s of judging: half of the calls within {report.percentile(0.5):.0f} µs, "
-        f"95 % within {report.percentile(0.95):.0f} µs{rate}"
-    )
-
-
-def show_change(change: DecisionChange) -> None:
-    """One example."""
-    typer.echo(style(f"{change.tool} {shown(change.requested)}", "bold"))
-    typer.echo(f"  {change.session_id}  {change.call}")
-    typer.echo(f"  then  {side_of(change.before)}")
-    typer.echo(f"  now   {side_of(change.after)}")
-    if change.kind == "rewritten":
-        typer.echo(f"  with  {shown(change.after['arguments'])}")

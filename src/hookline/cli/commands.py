@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "sessions": "List the sessions, this project's first.",
     "replay": "Run a recorded session through today's hooks and compare.",
     "backtest": "Judge recorded tool calls with today's hooks and policies.",
+    "eval": "Run an agent on cases; compare a change over them.",
     "bench": "Measure turns with your settings, plugins and model.",
     "config": "Show and change the settings.",
     "hooks": "Show every hook, one in detail, or check a plugin or hook file.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ import typer
 
 from hookline.errors import BadInput
 from hookline.observe.replay import Comparison, Difference, Setup, WhatIf, replay
-from hookline.text.printable import printable
+from hookline.observe.replay.report import as_text, side_of
+from hookline.text.document import one_line
 
 from . import FAILED
 from .json_output import Json, print_json
@@ -155,14 +155,5 @@ def show_difference(difference: Difference) -> None:
 def shown(value: Any) -> str:
     """A value in one line, as far as it is printed."""
     if isinstance(value, dict) and "decision" in value:
-        return side_of(value)  # pyright: ignore[reportUnknownArgumentType]
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    line = " ".join(printable(text).split())
-    return line if len(line) <= SHOWN else line[: SHOWN - 1] + "…"
-
-
-def side_of(side: dict[str, Any]) -> str:
-    """A decision, by whom and why."""
-    by = f" by {', '.join(side['by'])}" if side["by"] else ""
-    why = f": {side['reason']}" if side["reason"] else ""
-    return " ".join(printable(f"{side['decision']}{by}{why}").split())
+        return side_of(value).text  # pyright: ignore[reportUnknownArgumentType]
+    return one_line(as_text(value), SHOWN)

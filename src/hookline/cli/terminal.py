@@ -14,9 +14,12 @@ import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from hookline.text.printable import printable
+
+if TYPE_CHECKING:
+    from hookline.text.document import Document
 
 STYLES = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36",
@@ -152,3 +155,12 @@ def style(text: str, *names: str, err: bool = False) -> str:
     if not isinstance(stream, GuardedStream):
         return text
     return stream.style(text, ";".join(STYLES[name] for name in names))
+
+
+def show_document(document: Document) -> None:
+    """Print a report, as wide as the terminal and at most 100 columns."""
+    from shutil import get_terminal_size
+
+    for note in document.notes:
+        print(f"note: {note}", file=sys.stderr)
+    print(document.text(min(get_terminal_size().columns, 100)))

@@ -74,10 +74,7 @@ def opened(path: Path, hooks: Hooks, trust: Trust) -> HookFile:
     path = path.absolute()
 
     def judge(source: FileSource) -> None:
-        real = source.path.resolve()
-        own = real.is_relative_to(trust.path.parent.resolve())
-        of_project = f"/{HOOKS.as_posix()}/" in real.as_posix() and not own
-        if of_project and not trust.allows(real, source.content):
+        if is_of_project(source.path, trust) and not trust.allows(source.path, source.content):
             raise Untrusted(
                 f"{source.path} is not trusted, and would be run; `hookline trust` shows it and asks"
             )
@@ -86,6 +83,13 @@ def opened(path: Path, hooks: Hooks, trust: Trust) -> HookFile:
     beside = [read_source(p) for p in files_below(path.parent) if p.suffix == ".py" and p != path]
     package = HookPackage(path.parent, [source, *beside], judge, hooks)
     return HookFile(path.name, source, package)
+
+
+def is_of_project(path: Path, trust: Trust) -> bool:
+    """Whether a file is one of a project's, in its folder for Hookline: such a file must be trusted."""
+    real = path.resolve()
+    own = real.is_relative_to(trust.path.parent.resolve())
+    return f"/{HOOKS.parent.as_posix()}/" in real.as_posix() and not own
 
 
 def _entries(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .reach import ProjectCommand
 
 HOOKS = Path(".hookline", "hooks")
+EVALS = Path(".hookline", "evals")
 CONFIG = Path(".hookline", "config.toml")
 SKILLS = Path(".agents", "skills")
 
@@ -56,8 +57,9 @@ def project_items(project: Path, own: Mapping[str, Any] | None = None) -> list[T
 
 
 def hook_items(project: Path) -> Iterator[TrustItem]:
-    """Every Python file among the hook files, helpers too."""
-    yield from hook_items_in(project / HOOKS, project)
+    """Every Python file among the hook files and the evaluations, helpers too."""
+    for place in (HOOKS, EVALS):
+        yield from hook_items_in(project / place, project)
 
 
 def hook_items_in(place: Path, project: Path) -> Iterator[TrustItem]:

@@ -94,6 +94,7 @@ class Policy:
         """How long a question waits for its answer."""
         self.patience = PATIENCE
         """Seconds to find out what was spent; after that the call is denied."""
+        self._floor_rules = list(floor_rules)
         rules = [*(rule for pack in packs for rule in pack.rules), *floor_rules]
         self._rules = PreparedRules(rules) if rules else None
         self._counts = self._rules is not None and self._rules.wants("spent")
@@ -128,6 +129,21 @@ class Policy:
             spending=spending,
             notes=settings.notes,
             seconds=settings.seconds,
+        )
+
+    def with_packs(self, packs: Iterable[Pack]) -> Policy:
+        """The same policy with more packs; one of a known id takes the place of the old one."""
+        fresh = {pack.id: pack for pack in packs}
+        return Policy(
+            default=self.default,
+            packs=[*(pack for pack in self.packs if pack.id not in fresh), *fresh.values()],
+            floor=self.floor,
+            floor_rules=self._floor_rules,
+            allow=self.allow,
+            budget=self.budget,
+            spending=self.spending,
+            notes=self.notes,
+            seconds=self.seconds,
         )
 
     async def judge(self, action: Mapping[str, Any]) -> list[Ruling]:

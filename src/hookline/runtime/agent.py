@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from os import urandom
+from time import time
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
 from weakref import finalize
 
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from hookline.tape import TapeStore
     from hookline.tools import Tool
 
+    from .evals import Case, EvalReport
     from .turn import TurnResult
 
 T = TypeVar("T")
@@ -142,10 +144,13 @@ class Agent(Generic[T]):
 
         It works in one event loop at a time. Everything else is as with an embedded agent.
         """
-        agent = Agent(model or CONFIGURED, **options)
-        agent._home = one_app(home, workspace)
-        agent._parts  # noqa: B018  # the plugins stand before the handlers that follow
-        return agent
+        return Agent(model or CONFIGURED, **options)._settled(home=home, workspace=workspace)
+
+    def _settled(self, **app_options: Any) -> Agent[T]:
+        """Give an agent a home."""
+        self._home = one_app(**app_options)
+        self._parts  # noqa: B018  # the plugins stand before the handlers that follow
+        return self
 
     # --- parts: made when first used, so that an idle agent is small ----------------------------
 
@@ -223,6 +228,27 @@ class Agent(Generic[T]):
         """
         return AgentStream(self, prompt, session)
 
+    # --- evaluation -----------------------------------------------------------------------------
+
+    async def evaluate(
+        self, cases: Iterable[Case[T]], *, runs: int = 1, concurrency: int = 4, at_least: float = 1.0
+    ) -> EvalReport:
+        """Run the agent on every case, `runs` times, and report pass rates, cost and time.
+
+        `at_least` is the share of all runs that must pass for `report.ok`.
+        """
+        from .evals import evaluate
+
+        options: Any = {"runs": runs, "concurrency": concurrency, "at_least": at_least}
+        return await evaluate(self, cases, **options)
+
+    def evaluate_sync(
+        self, cases: Iterable[Case[T]], *, runs: int = 1, concurrency: int = 4, at_least: float = 1.0
+    ) -> EvalReport:
+        """Evaluate the agent from synchronous code."""
+        options: Any = {"runs": runs, "concurrency": concurrency, "at_least": at_least}
+        return background().call(self.evaluate(cases, **options))
+
     async def _run(
         self, prompt: str | Sequence[Part], session: str | None, channel: Channel
     ) -> RunResult[T]:
@@ -267,6 +293,8 @@ class Agent(Generic[T]):
             tool_calls_of(messages, record.calls),
             usage,
             list(record.decisions),
+            record.steps,
+            time() - record.began,
         )
 
     async def _end(self, app: AgentApp, name: str) -> None:

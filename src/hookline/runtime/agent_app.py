@@ -151,7 +151,10 @@ class RecordingPipeline(Pipeline):
         stream = await super().start_run(prompt, session_id, state)
         notes = current_record()
         if notes is not None:
-            notes.run = stream.state
+            from .timeline import TimedJournal
+
+            run = notes.run = stream.state
+            run.journal = TimedJournal(run.tape, notes, run.model.name)
         return stream
 
 

@@ -46,8 +46,8 @@ def embed(parts: AgentParts) -> None:
         parts.hooks.add(BudgetGate(lambda: policy), name=PLUGIN)
 
 
-def one_app(home: Path | None, workspace: Path | None) -> Callable[[AgentParts], AgentApp]:
-    """Return a function that makes the one app of an agent with a home."""
+def one_app(**options: Any) -> Callable[[AgentParts], AgentApp]:
+    """Return a function that makes the one app of an agent with a home, with options of `Hookline`."""
     made: list[HomeApp] = []
 
     def make(parts: AgentParts) -> AgentApp:
@@ -55,8 +55,7 @@ def one_app(home: Path | None, workspace: Path | None) -> Callable[[AgentParts],
             model = parts.model if isinstance(parts.model, str) else parts.model.name
             model = "" if model == CONFIGURED else model
             app = HomeApp(
-                home=home,
-                workspace=workspace,
+                **options,
                 model=model or None,
                 hooks=parts.hooks,
                 limits=parts.limits,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from time import time
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from hookline.hooks import Decision, Verdict
 
@@ -55,6 +56,25 @@ class RunDecision:
         return f"{self.by} {verb} {self.on}{fields}" + (f": {self.reason}" if self.reason else "")
 
 
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """A model call or a tool call on the timeline of a run; times are seconds since the epoch."""
+
+    kind: Literal["model", "tool"]
+    name: str
+    start: float
+    end: float
+    state: Literal["ok", "failed", "denied"] = "ok"
+    call_id: str = ""
+    tokens: int | None = None
+    """What the model wrote."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.end - self.start
+
+
 @dataclass(slots=True)
 class RunRecord:
     """The facts about a run, collected while it is running."""
@@ -66,6 +86,8 @@ class RunRecord:
     calls: list[str] = field(default_factory=list[str])
     """The ids of the tool calls that were judged."""
     decisions: list[RunDecision] = field(default_factory=list[RunDecision])
+    began: float = field(default_factory=time)
+    steps: list[RunStep] = field(default_factory=list[RunStep])
 
     def decided_on_call(self, action: dict[str, Any], rulings: Sequence[Ruling]) -> None:
         """Note the rulings on a tool call, except for a plain yes of the default policy."""
@@ -143,6 +165,10 @@ class RunResult(Generic[T]):
     tool_calls: list[MadeToolCall]
     usage: dict[str, Any]
     decisions: list[RunDecision]
+    timeline: list[RunStep] = field(default_factory=list[RunStep], repr=False)
+    """The model calls and tool calls of the run, and when each began and ended."""
+    seconds: float = 0.0
+    """How long the run took."""
 
     @property
     def cost(self) -> float | None:
@@ -156,6 +182,12 @@ class RunResult(Generic[T]):
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        """Show the run in a notebook."""
+        from .run_document import run_document
+
+        return run_document(self).fragment()
 
 
 def tool_calls_of(messages: Sequence[Message], ids: Collection[str]) -> list[MadeToolCall]:

@@ -67,7 +67,7 @@ class ReplayApp(Hookline):
             "profile": app.config.profile,
             "project": app.project,
             "policy": None if packs else app.given_policy,
-            "overrides": overrides(app, app._overrides or {}, packs),
+            "overrides": without_audit(with_packs(app, packs)),
             "plugins": tuple(plugins),
             "without": app.absences.without,
             "on_load_error": app.absences.on_load_error,
@@ -152,16 +152,21 @@ class ReplayPipeline(Pipeline):
         pass
 
 
-def overrides(app: Hookline, said: Mapping[str, Any], packs: Sequence[str | Path]) -> dict[str, Any]:
-    """Settings for this once: no audit, and packs on top; one of a known id takes its place."""
-    found: dict[str, Any] = {**said, "audit": {**(said.get("audit") or {}), "enabled": False}}
+def without_audit(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings for this once, without an audit log."""
+    return {**overrides, "audit": {**(overrides.get("audit") or {}), "enabled": False}}
+
+
+def with_packs(app: Hookline, packs: Sequence[str | Path]) -> dict[str, Any]:
+    """An app's settings for this once with packs on top; one of a known id takes its place."""
+    found: dict[str, Any] = {**(app._overrides or {})}  # pyright: ignore[reportPrivateUsage]
     if packs:
         named = [str(pack) for pack in packs]
         folders = [str(Path(n).resolve()) if Path(n).is_dir() or "/" in n else n for n in named]
         fresh = {load_pack(find_pack(name, app.home, {})).id for name in folders}
         policy = app.config.own("policy")
         kept = [n for n in policy.get("packs", []) if _id_of(app, n) not in fresh]
-        found["policy"] = {**(said.get("policy") or {}), "packs": [*kept, *folders]}
+        found["policy"] = {**(found.get("policy") or {}), "packs": [*kept, *folders]}
     return found
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from math import log2
 from typing import Any, Final, Literal, TypeAlias
+
+from hookline.text.document import Article, Cell, Document, Table, counted, one_line
 
 Word: TypeAlias = Literal["allow", "ask", "deny"]
 FailOn: TypeAlias = Literal["new-allow", "new-deny", "any"]
@@ -139,3 +142,54 @@ class BacktestReport:
             },
             "notes": self.notes,
         }
+
+    def document(self, title: str = "Backtest") -> Document:
+        """The report for people."""
+        changed = sum(self.changes.values())
+        judged = f"{counted(self.calls, 'recorded call')} in {counted(self.sessions, 'session')}"
+        # For a few calls it would say how long the start takes.
+        rate = f", {self.calls / self.elapsed:,.0f} calls/s" if self.elapsed > 1 else ""
+        took = (
+            f"{self.seconds:.2f} s of judging: half of the calls within {self.percentile(0.5):.0f} µs, "
+            f"95 % within {self.percentile(0.95):.0f} µs{rate}"
+        )
+        parts: list[Table | Article | str] = []
+        if changed:
+            rows = [
+                (kind, tool, party, f"{number:,}")
+                for (kind, tool, party), number in self.changes.most_common()
+            ]
+            parts.append(
+                Table("Changes", ("change", "tool", "by", "calls"), rows, frozenset({"calls"}))
+            )
+            parts += ["Examples", *map(article_of, self.examples)]
+        if self.random:
+            parts += [f"{counted(self.random, 'call')} not decided the same each time"]
+            parts += map(article_of, self.random_examples)
+        return Document(title, [f"{judged}, {changed:,} decided differently", took], parts, self.notes)
+
+    def _repr_html_(self) -> str:
+        return self.document().fragment()
+
+
+def article_of(change: DecisionChange) -> Article:
+    """A call with the decision of then and the one of now."""
+    lines = [("then", side_of(change.before)), ("now", side_of(change.after))]
+    if change.kind == "rewritten":
+        lines.append(("with", Cell(as_text(change.after["arguments"]))))
+    return Article(
+        f"{change.tool} {as_text(change.requested)}", f"{change.session_id}  {change.call}", lines
+    )
+
+
+def side_of(side: dict[str, Any]) -> Cell:
+    """A decision, who made it and why."""
+    by = f" by {', '.join(side['by'])}" if side["by"] else ""
+    why = f": {side['reason']}" if side["reason"] else ""
+    word: Any = side["decision"] if side["decision"] in ("allow", "ask", "deny") else ""
+    return Cell(one_line(f"{side['decision']}{by}{why}", 2_000), word)
+
+
+def as_text(value: Any) -> str:
+    """A value as JSON, unless it is text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

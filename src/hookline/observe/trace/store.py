@@ -50,6 +50,12 @@ class Trace:
     dropped: int = 0
     """Older records that were dropped to make room."""
 
+    def _repr_html_(self) -> str:
+        """Show the trace in a notebook."""
+        from .trace_document import trace_document
+
+        return trace_document(self).fragment()
+
 
 class TraceStore(Protocol):
     """Stores chunks of records, and drops the oldest if there are too many."""

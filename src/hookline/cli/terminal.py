@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from hookline.text.printable import printable
 
 if TYPE_CHECKING:
-    from hookline.text.document import Document
+    from hookline.text.document import ReportDocument
 
 STYLES = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36",
@@ -157,7 +157,7 @@ def style(text: str, *names: str, err: bool = False) -> str:
     return stream.style(text, ";".join(STYLES[name] for name in names))
 
 
-def show_document(document: Document) -> None:
+def show_document(document: ReportDocument) -> None:
     """Print a report, as wide as the terminal and at most 100 columns."""
     from shutil import get_terminal_size
 

@@ -23,7 +23,7 @@ from hookline.text.untrusted import load_toml
 from .policy import Policy, strictest
 
 
-class Case(BaseModel):
+class PolicyCase(BaseModel):
     """One call, and its expected decision."""
 
     model_config = ConfigDict(extra="forbid")
@@ -49,10 +49,10 @@ class Case(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class CaseResult:
+class PolicyCaseResult:
     """The result of a case."""
 
-    case: Case
+    case: PolicyCase
     number: int
     decision: str
     deciders: list[str]
@@ -69,7 +69,7 @@ class CaseResult:
         return self.case.name or f"case {self.number}: {self.case.tool} {self.case.arguments}"
 
 
-def read_cases(file: Path) -> list[Case]:
+def read_cases(file: Path) -> list[PolicyCase]:
     """The cases of a TOML or YAML file, or an error that names the case and the field."""
     try:
         text = file.read_text(encoding="utf-8")
@@ -79,10 +79,10 @@ def read_cases(file: Path) -> list[Case]:
     cases = given.get("case", given.get("cases"))
     if not isinstance(cases, list) or not cases:
         raise PolicyError(f"{file}: there are no cases; write them as [[case]] tables")
-    found: list[Case] = []
+    found: list[PolicyCase] = []
     for number, one in enumerate(cast("list[Any]", cases), start=1):
         try:
-            found.append(Case.model_validate(one))
+            found.append(PolicyCase.model_validate(one))
         except ValidationError as error:
             fault = error.errors()[0]
             field = ".".join(map(str, fault["loc"]))
@@ -108,19 +108,19 @@ def _parsed(text: str, file: Path) -> Mapping[str, Any]:
 
 
 async def run_cases(
-    cases: list[Case], policy: Policy, *, workspace: Path, spec: Callable[[str], Any]
-) -> list[CaseResult]:
+    cases: list[PolicyCase], policy: Policy, *, workspace: Path, spec: Callable[[str], Any]
+) -> list[PolicyCaseResult]:
     """Judge every case. `spec` gives a tool's spec, or None for one that is not installed."""
-    results: list[CaseResult] = []
+    results: list[PolicyCaseResult] = []
     for number, case in enumerate(cases, start=1):
         steps = await policy.explain(action_of(case, spec(case.tool), workspace))
         decision = strictest(steps)
         deciders = [step.by for step in steps if step.decision is decision]
-        results.append(CaseResult(case, number, decision.name.lower(), deciders))
+        results.append(PolicyCaseResult(case, number, decision.name.lower(), deciders))
     return results
 
 
-def action_of(case: Case, spec: Any, workspace: Path) -> dict[str, Any]:
+def action_of(case: PolicyCase, spec: Any, workspace: Path) -> dict[str, Any]:
     """The action that a case describes."""
     effects = case.side_effects or (spec.side_effects if spec else SideEffects.external)
     namespace = case.namespace if case.namespace is not None else spec.namespace if spec else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from hookline.text.document import Article, BarCell, Cell, Document, Table, Tone, counted
+from hookline.text.document import Article, BarCell, Cell, ReportDocument, ReportTable, Tone, counted
 from hookline.types import text_of
 
 if TYPE_CHECKING:
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 TONES: Final[dict[str, Tone]] = {"ok": "allow", "failed": "ask", "denied": "deny"}
 
 
-def run_document(result: RunResult[Any]) -> Document:
+def run_document(result: RunResult[Any]) -> ReportDocument:
     """The document of a run."""
-    parts: list[Table | Article | str] = [Article("Answer", lines=[("", result.text)])]
+    parts: list[ReportTable | Article | str] = [Article("Answer", lines=[("", result.text)])]
     if result.timeline:
         parts.append(timeline(result.timeline))
     if result.decisions:
@@ -29,10 +29,10 @@ def run_document(result: RunResult[Any]) -> Document:
             )
             for each in result.decisions
         ]
-        parts.append(Table("Decisions", ("decision", "on", "by", "reason"), rows))
+        parts.append(ReportTable("Decisions", ("decision", "on", "by", "reason"), rows))
     if result.tool_calls:
         parts += ["Tool calls", *map(called, result.tool_calls)]
-    return Document("Run", [summary(result)], parts)
+    return ReportDocument("Run", [summary(result)], parts)
 
 
 def summary(result: RunResult[Any]) -> str:
@@ -51,7 +51,7 @@ def summary(result: RunResult[Any]) -> str:
     return " · ".join(filter(None, facts))
 
 
-def timeline(steps: list[RunStep]) -> Table:
+def timeline(steps: list[RunStep]) -> ReportTable:
     """The steps of a run as bars."""
     start, end = min(step.start for step in steps), max(step.end for step in steps)
     whole = max(end - start, 1e-9)
@@ -65,7 +65,7 @@ def timeline(steps: list[RunStep]) -> Table:
         )
         for step in steps
     ]
-    return Table("Timeline", ("step", "name", "when", "took", "state"), rows, frozenset({"took"}))
+    return ReportTable("Timeline", ("step", "name", "when", "took", "state"), rows, frozenset({"took"}))
 
 
 def called(call: MadeToolCall) -> Article:

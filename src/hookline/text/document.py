@@ -1,6 +1,6 @@
 """A report as text for a terminal, as an HTML page, and as HTML in a notebook.
 
-    document = Document("Evaluation", ["3 of 4 runs passed"], parts=[Table("Cases", columns, rows)])
+    document = ReportDocument("Evaluation", ["3 of 4 runs passed"], [ReportTable("", columns, rows)])
     print(document.text(80))
     Path("report.html").write_text(document.page())
 
@@ -79,7 +79,7 @@ class BarCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """Rows under headings; columns named in `numbers` are aligned to the right."""
 
     title: str
@@ -98,12 +98,12 @@ class Article:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ReportDocument:
     """A report: what it comes to, then tables and details."""
 
     title: str
     summary: Sequence[str] = ()
-    parts: Sequence[Table | Article | str] = ()
+    parts: Sequence[ReportTable | Article | str] = ()
     """A string is a heading."""
     notes: Sequence[str] = field(default=())
 
@@ -113,7 +113,7 @@ class Document:
         for part in self.parts:
             if isinstance(part, str):
                 lines += ["", part]
-            elif isinstance(part, Table):
+            elif isinstance(part, ReportTable):
                 lines += ["", *([part.title] if part.title else ()), *_text_table(part, width)]
             else:
                 lines += _text_article(part)
@@ -150,7 +150,7 @@ class Document:
             if isinstance(part, str):
                 lines.append(f"<h2>{escape(part)}</h2>")
             else:
-                lines.append(_table(part) if isinstance(part, Table) else _article(part))
+                lines.append(_table(part) if isinstance(part, ReportTable) else _article(part))
         return "\n".join(lines)
 
 
@@ -173,7 +173,7 @@ def one_line(text: str, most: int) -> str:
 # --- for a terminal -------------------------------------------------------------------------------
 
 
-def _text_table(table: Table, width: int) -> Iterator[str]:
+def _text_table(table: ReportTable, width: int) -> Iterator[str]:
     shown = [n for n, _ in enumerate(table.columns) if not _has_bars(table, n)]
     heads = [table.columns[n] for n in shown]
     rows = [[" ".join(printable(_plain(row[n])).split()) for n in shown] for row in table.rows]
@@ -193,7 +193,7 @@ def _text_table(table: Table, width: int) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-def _has_bars(table: Table, number: int) -> bool:
+def _has_bars(table: ReportTable, number: int) -> bool:
     return any(isinstance(row[number], BarCell) for row in table.rows)
 
 
@@ -218,7 +218,7 @@ def _whole(text: str) -> str:
     return text.encode("utf-8", "replace").decode()  # half a surrogate pair has no UTF-8
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
     kinds = [" class=number" if name in table.numbers else "" for name in table.columns]
     heads = zip(table.columns, kinds, strict=True)
     head = "".join(f"<th scope=col{kind}>{escape(name)}</th>" for name, kind in heads)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from math import log2
 from typing import Any, Final, Literal, TypeAlias
 
-from hookline.text.document import Article, Cell, Document, Table, counted, one_line
+from hookline.text.document import Article, Cell, ReportDocument, ReportTable, counted, one_line
 
 Word: TypeAlias = Literal["allow", "ask", "deny"]
 FailOn: TypeAlias = Literal["new-allow", "new-deny", "any"]
@@ -143,7 +143,7 @@ class BacktestReport:
             "notes": self.notes,
         }
 
-    def document(self, title: str = "Backtest") -> Document:
+    def document(self, title: str = "Backtest") -> ReportDocument:
         """The report for people."""
         changed = sum(self.changes.values())
         judged = f"{counted(self.calls, 'recorded call')} in {counted(self.sessions, 'session')}"
@@ -153,20 +153,22 @@ class BacktestReport:
             f"{self.seconds:.2f} s of judging: half of the calls within {self.percentile(0.5):.0f} µs, "
             f"95 % within {self.percentile(0.95):.0f} µs{rate}"
         )
-        parts: list[Table | Article | str] = []
+        parts: list[ReportTable | Article | str] = []
         if changed:
             rows = [
                 (kind, tool, party, f"{number:,}")
                 for (kind, tool, party), number in self.changes.most_common()
             ]
             parts.append(
-                Table("Changes", ("change", "tool", "by", "calls"), rows, frozenset({"calls"}))
+                ReportTable("Changes", ("change", "tool", "by", "calls"), rows, frozenset({"calls"}))
             )
             parts += ["Examples", *map(article_of, self.examples)]
         if self.random:
             parts += [f"{counted(self.random, 'call')} not decided the same each time"]
             parts += map(article_of, self.random_examples)
-        return Document(title, [f"{judged}, {changed:,} decided differently", took], parts, self.notes)
+        return ReportDocument(
+            title, [f"{judged}, {changed:,} decided differently", took], parts, self.notes
+        )
 
     def _repr_html_(self) -> str:
         return self.document().fragment()

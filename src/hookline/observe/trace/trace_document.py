@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hookline.text.document import BarCell, Cell, Document, Table, Tone, counted
+from hookline.text.document import BarCell, Cell, ReportDocument, ReportTable, Tone, counted
 
 from .record import FAILED
 
@@ -16,7 +16,7 @@ MOST: Final = 500
 """Records that are shown; of a longer trace, the newest."""
 
 
-def trace_document(trace: Trace) -> Document:
+def trace_document(trace: Trace) -> ReportDocument:
     """The document of a trace."""
     shown = trace.records[-MOST:]
     left_out = len(trace.records) - len(shown)
@@ -24,10 +24,10 @@ def trace_document(trace: Trace) -> Document:
     notes += [f"{counted(trace.dropped, 'older record')} dropped to make room"] if trace.dropped else []
     notes += [f"{counted(trace.damaged, 'part')} could not be read"] if trace.damaged else []
     parts = [timeline(shown)] if shown else []
-    return Document("Trace", [counted(len(trace.records), "record")], parts, notes)
+    return ReportDocument("Trace", [counted(len(trace.records), "record")], parts, notes)
 
 
-def timeline(records: list[TraceRecord]) -> Table:
+def timeline(records: list[TraceRecord]) -> ReportTable:
     """The records as bars, with the handlers that did something."""
     start = min(record.time for record in records)
     whole = max(max(record.time + record.duration for record in records) - start, 1e-9)
@@ -44,7 +44,7 @@ def timeline(records: list[TraceRecord]) -> Table:
         for record in records
     ]
     columns = ("kind", "name", "when", "took", "decision", "why", "handlers")
-    return Table("Timeline", columns, rows, frozenset({"took"}))
+    return ReportTable("Timeline", columns, rows, frozenset({"took"}))
 
 
 def tone(record: TraceRecord) -> Tone:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Final
 
-from hookline.text.document import Article, Cell, Document, Table, Tone, counted
+from hookline.text.document import Article, Cell, ReportDocument, ReportTable, Tone, counted
 
 from .report import CaseResult, EvalReport, PassRate
 
@@ -117,7 +117,7 @@ class EvalComparison:
         changes = [change.data() for change in self.changes]
         return {"changes": changes, "before": self.before.data(), "after": self.after.data()}
 
-    def document(self) -> Document:
+    def document(self) -> ReportDocument:
         """The comparison for people: what changed, then the report after the change."""
         report, changes = self.after.document(), self.changes
         same = len(self.cases) - len(changes)
@@ -125,13 +125,13 @@ class EvalComparison:
             f"{counted(len(changes), 'case')} changed, {same} came out the same",
             *self.after.summary(),
         ]
-        parts: list[Table | Article | str] = []
+        parts: list[ReportTable | Article | str] = []
         if changes:
             columns = ("case", "change", "before", "after", "by", "95 %")
             rows = [change.cells() for change in changes]
-            parts.append(Table("Changes", columns, rows, frozenset(columns[2:])))
+            parts.append(ReportTable("Changes", columns, rows, frozenset(columns[2:])))
             parts += [article for change in changes if (article := change.article()).lines]
-        return Document(self.after.title, summary, [*parts, *report.parts])
+        return ReportDocument(self.after.title, summary, [*parts, *report.parts])
 
     def __str__(self) -> str:
         return self.document().text(80)

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from hookline.errors import EvalError
-from hookline.text.document import Article, Cell, Document, Table, counted
+from hookline.text.document import Article, Cell, ReportDocument, ReportTable, counted
 
 if TYPE_CHECKING:
     from hookline.runtime.run_record import RunResult
@@ -205,13 +205,13 @@ class EvalReport:
 
         return junit(self)
 
-    def document(self) -> Document:
+    def document(self) -> ReportDocument:
         """The report for people."""
-        parts: list[Table | Article | str] = [self.table()]
+        parts: list[ReportTable | Article | str] = [self.table()]
         failed = [case for case in self.cases if case.reasons]
         if failed:
             parts += ["Failures", *map(failure, failed)]
-        return Document(self.title, self.summary(), parts)
+        return ReportDocument(self.title, self.summary(), parts)
 
     def summary(self) -> list[str]:
         """What the report comes to, and the thresholds that were missed."""
@@ -227,10 +227,12 @@ class EvalReport:
             *(f"missed: {line}" for line in self.missed),
         ]
 
-    def table(self) -> Table:
+    def table(self) -> ReportTable:
         """A row for each case."""
         columns = ("case", "passed", "rate", "95 %", "cost", "time")
-        return Table("Cases", columns, [case.cells() for case in self.cases], frozenset(columns[1:]))
+        return ReportTable(
+            "Cases", columns, [case.cells() for case in self.cases], frozenset(columns[1:])
+        )
 
     def __str__(self) -> str:
         return self.document().text(80)

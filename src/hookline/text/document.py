@@ -42,7 +42,7 @@ html.hookline-page body {{ margin: 0 auto; padding: 1rem; max-width: 64rem; }}
 .hookline-report h2 {{ font-size: 1.05rem; margin: 1.1rem 0 .3rem; }}
 .hookline-report p {{ margin: .3rem 0; }}
 .hookline-report .scroll {{ overflow-x: auto; }}
-.hookline-report table {{ border-collapse: collapse; width: 100%; margin: 0; }}
+.hookline-report table {{ font: inherit; border-collapse: collapse; width: 100%; margin: 0; }}
 .hookline-report th, .hookline-report td {{ text-align: left; padding: .25rem .6rem;
   border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }}
 .hookline-report .number {{ text-align: right; font-variant-numeric: tabular-nums;

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import (
     TYPE_CHECKING,
@@ -217,8 +217,8 @@ class Family:
         super().__init_subclass__(**kwargs)
         for function in vars(cls).values() if name else ():
             spec = getattr(function, SPEC, None)
-            if isinstance(spec, HookSpec):
-                setattr(function, SPEC, replace(spec, family=name))
+            if isinstance(spec, HookSpec):  # declared just now: no one else has it yet
+                object.__setattr__(spec, "family", name)
 
 
 @overload

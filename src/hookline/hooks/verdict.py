@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy, deepcopy
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, make_dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, dataclass_transform
 
@@ -46,10 +46,29 @@ def field_names(record: Any) -> tuple[str, ...]:
 def record(cls: type[T]) -> type[T]:
     """Make a slotted dataclass of a subclass of `Record`: an event, or a result.
 
-    The methods it inherits need not be generated for each class, which halves the time that the
-    import of a large catalogue takes.
+    Generating code for a class takes most of the time in which a large catalogue is imported. So `repr`
+    and equality are inherited, and `__init__` is generated when the first object is made.
     """
-    return dataclass(slots=True, repr=False, eq=False)(cls)
+    made: Any = dataclass(slots=True, init=False, repr=False, eq=False)(cls)
+    made.__init__ = GeneratedInit(made)
+    return made
+
+
+class GeneratedInit:
+    """The `__init__` of a dataclass, generated when it is first asked for."""
+
+    def __init__(self, cls: Any) -> None:
+        self._cls = cls
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        cls = self._cls
+        own = [(f.name, f.type, copy(f)) for f in fields(cls)]
+        methods = {name: getattr(cls, name) for name in ("__post_init__",) if hasattr(cls, name)}
+        like = make_dataclass(cls.__name__, own, namespace=methods, repr=False, eq=False, slots=True)
+        init: Any = like.__init__
+        init.__qualname__ = f"{cls.__qualname__}.__init__"
+        cls.__init__ = init
+        return init.__get__(instance, owner)
 
 
 E = TypeVar("E")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,14 +69,19 @@ def enclosing(folder: Path) -> Path | None:
 def guard(root: Path, extra: tuple[str, ...] = (), above: Path | None = None) -> Guarded:
     """The parts of a writable folder that must not change; `above` is its work tree."""
     guarded = Guarded()
+    folder = str(root)
     for name in (*GUARDED, *GUARDED_IF_PRESENT, *extra):
-        path = root / name
-        if path.is_symlink():
+        path = os.path.join(folder, name)  # noqa: PTH118 (every start of a command waits for this)
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            mode = 0
+        if stat.S_ISLNK(mode):
             guarded.reason = f"{name} is a symbolic link"
         elif name in GUARDED:
-            guarded.folders.append(path)
-        elif path.exists():
-            guarded.readonly.append(path)
+            guarded.folders.append(root / name)
+        elif mode:
+            guarded.readonly.append(root / name)
     _guard_git(root, guarded)
     if above is not None:
         found = Guarded()

@@ -86,6 +86,8 @@ class FileView:
     repository: Path | None = None
     """The work tree that the workspace is a folder of: readable, and commits work."""
     guarded: list[Guarded] = field(default_factory=list[Guarded])
+    line: list[list[str]] = field(default_factory=list[list[str]])
+    """Parts of the sandbox's command line, once they were put together. Copies share them."""
     note: str = ""
     """Why the child may do less than its profile says."""
     watched: Watched | None = None

@@ -139,6 +139,14 @@ def test_the_command_tells_a_person_and_escapes_what_was_recorded(traced):
     assert "denied" in shown.output
 
 
+def test_without_a_session_the_command_explains_the_latest_of_this_folder(traced):
+    app = traced()
+    assert "no session yet" in str(run(app, "why").exception)
+    asyncio.run(explained(app))
+    latest = json.loads(run(app, "why", "--json").output)
+    assert latest == json.loads(run(app, "why", "s", "--json").output)
+
+
 def test_the_command_gives_json(traced):
     app = traced()
     asyncio.run(explained(app))

@@ -65,7 +65,7 @@ def execute(stack: ExitStack) -> None:
             command_line = outlined(app.create_cli_app())
         gc.freeze()
         gc.enable()
-        command_line()
+        command_line(prog_name="hookline")
     except HooklineError as error:
         beside(error)
         if is_reserved():

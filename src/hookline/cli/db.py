@@ -33,7 +33,7 @@ Role = Annotated[str, typer.Argument(help="A role of the database.")]
 
 def add(cli: typer.Typer, app: Hookline) -> None:
     """Add `hookline db`."""
-    group = typer.Typer(help="Look after the database of the tapes.", no_args_is_help=True)
+    group = typer.Typer(help="Manage the database of the tapes.", no_args_is_help=True)
     cli.add_typer(group, name="db")
 
     @group.command()

@@ -54,7 +54,7 @@ def add(cli: typer.Typer, app: Hookline) -> None:
         model: Model = None,
         workspace: Workspace = None,
     ) -> None:
-        """Serve channels: web page, API, OpenAI, Telegram, stdio."""
+        """Serve the web page, the HTTP API, Telegram and stdio."""
         if print_token or rotate_token:
             show_token(app, host, port, rotate=rotate_token)
             return

@@ -31,7 +31,7 @@ def add(cli: typer.Typer, app: Hookline) -> None:
         show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
         workspace: Workspace = None,
     ) -> None:
-        """Look at sessions, turns, hooks and decisions in a browser."""
+        """Show sessions, turns, hooks and decisions in a browser."""
         configure(app, None, workspace)
         run_inspector(app, port, show=show)
 

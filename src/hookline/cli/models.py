@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 def add(cli: typer.Typer, app: Hookline) -> None:
     """Add `hookline models`."""
-    group = typer.Typer(help="Show the models within reach.", invoke_without_command=True)
+    group = typer.Typer(help="List the available models.", invoke_without_command=True)
     cli.add_typer(group, name="models")
 
     @group.callback()
     def models(context: typer.Context) -> None:
-        """Show the models within reach."""
+        """List the available models."""
         if context.invoked_subcommand is None:
             list_models(app)
 
     @group.command("list")
     def list_() -> None:
-        """Show the models within reach; `hookline models` does the same."""
+        """List the available models; `hookline models` does the same."""
         list_models(app)
 
     @group.command()

@@ -48,7 +48,7 @@ def add(cli: typer.Typer, app: Hookline) -> None:
         yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
         test: Annotated[bool, typer.Option(help="Try the model with a tiny request.")] = True,
     ) -> None:
-        """Set up the model, and the settings that plugins need."""
+        """Choose a model, and fill in the settings that plugins need."""
         set_up(app, Answers(model, base_url, key_env, thinking, yes, test))
 
 

@@ -28,7 +28,7 @@ Name = Annotated[str, typer.Argument(help="The plugin.")]
 
 def add(cli: typer.Typer, app: Hookline) -> None:
     """Add `hookline plugins`."""
-    group = typer.Typer(help="Show, switch and write plugins.", no_args_is_help=True)
+    group = typer.Typer(help="Show, enable, disable, verify and create plugins.", no_args_is_help=True)
     cli.add_typer(group, name="plugins")
 
     @group.command("list")

@@ -42,6 +42,25 @@ class LazyGroup(_Lazy, TyperGroup):  # pyright: ignore[reportIncompatibleMethodO
     """A group of commands that is read when it is named."""
 
 
+class RootGroup(TyperGroup):
+    """The root command; its help lists the commands under headings."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by heading; those of plugins come last."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        width = formatter.width - 6 - max(map(len, self.commands), default=0)
+        for name, command in self.commands.items():
+            heading = getattr(command, "rich_help_panel", None)
+            if not command.hidden:
+                rows = groups.setdefault(heading if isinstance(heading, str) else "", [])
+                rows.append((name, command.get_short_help_str(width)))
+        rest = groups.pop("", [])
+        for heading, rows in [*groups.items(), ("From plugins" if groups else "Commands", rest)]:
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
 def stand_in(adds: Adds) -> Callable[[], None]:
     """A function in place of a command's own; `adds` adds the command as it was declared."""
 
@@ -55,7 +74,9 @@ def add_root_options(app: typer.Typer, prepare: Callable[[], None]) -> None:
     """Add what comes before the command; `prepare` is called before a command runs."""
 
     @app.callback(
-        help="A hook-first agent runtime.",
+        cls=RootGroup,
+        help="Hooks with explicit rules for every step of an AI agent.",
+        epilog='First steps: hookline run "Hello", then hookline why. `hookline COMMAND -h` explains one.',
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

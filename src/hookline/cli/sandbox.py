@@ -34,7 +34,7 @@ def add(cli: typer.Typer, app: Hookline) -> None:
         ] = None,
         workspace: Workspace = None,
     ) -> None:
-        """Run a command in the sandbox, the way the agent's commands run."""
+        """Run a command in the sandbox, as the agent's commands run."""
         from hookline.sandbox.settings import PROFILES
 
         if profile is not None and profile not in PROFILES[:3]:

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 def add(cli: typer.Typer, app: Hookline) -> None:
     """Add `hookline tape`."""
-    group = typer.Typer(help="Look at what was recorded.", no_args_is_help=True)
+    group = typer.Typer(help="Read, search, export and import recorded sessions.", no_args_is_help=True)
     cli.add_typer(group, name="tape")
 
     @group.command("list")

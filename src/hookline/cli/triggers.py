@@ -29,7 +29,7 @@ Name = Annotated[str, typer.Argument(help="The name in [triggers.<name>].")]
 
 def add(cli: typer.Typer, app: Hookline) -> None:
     """Add `hookline triggers`."""
-    group = typer.Typer(help="Show and fire triggers; look after their queues.", no_args_is_help=True)
+    group = typer.Typer(help="Show and fire triggers; manage their queues.", no_args_is_help=True)
     cli.add_typer(group, name="triggers")
 
     @group.command("list")

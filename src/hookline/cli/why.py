@@ -39,7 +39,9 @@ def add(cli: typer.Typer, app: Hookline) -> None:
 
     @cli.command()
     def why(
-        session: Annotated[str, typer.Argument(help="The session.")],
+        session: Annotated[
+            str | None, typer.Argument(help="The session; by default the latest of this project.")
+        ] = None,
         what: Annotated[
             list[str] | None,
             typer.Argument(help="A tool call, an entry, or `turn N`; the last turn unless said."),
@@ -66,14 +68,19 @@ def with_trace(app: Hookline, action: Callable[[], Awaitable[T]]) -> T:
 # --- why ---
 
 
-def tell_why(app: Hookline, session: str, what: list[str] | None, *, as_json: bool = False) -> None:
+def tell_why(
+    app: Hookline, session: str | None, what: list[str] | None, *, as_json: bool = False
+) -> None:
     """Say who saw, changed and decided on a call, an entry or a turn."""
     target, turn = asked_for(what or [])
 
     async def look() -> Explanation:
         present = {impl.name for name in app.hooks.catalog for impl in app.hooks[name].implementations}
         traces = await Tracing.of(app).store()
-        return await explain(app.store(), traces, session, target, turn=turn, present=present)
+        latest = session or await app.sessions.latest()
+        if latest is None:
+            raise BadInput("this project has no session yet; `hookline sessions` lists the others")
+        return await explain(app.store(), traces, latest, target, turn=turn, present=present)
 
     found = with_trace(app, look)
     if as_json:

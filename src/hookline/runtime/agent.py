@@ -363,7 +363,7 @@ class Agent(Generic[T]):
     # --- from here on ---------------------------------------------------------------------------
 
     def chat(self, *, session: str | None = None) -> None:
-        """Talk with the agent in the terminal."""
+        """Talk to the agent in the terminal."""
         run_command(self._parts, "chat", session=session)
 
     def serve(

@@ -28,7 +28,7 @@ def add(cli: typer.Typer, app: Hookline) -> None:
         ] = None,
         latest: Latest = False,
     ) -> None:
-        """Talk with the agent in the terminal."""
+        """Talk to the agent in the terminal."""
         configure(app, model, workspace, ask=True)
         start(app, session_id, latest=latest)
 

@@ -76,7 +76,7 @@ def add_root_options(app: typer.Typer, prepare: Callable[[], None]) -> None:
     @app.callback(
         cls=RootGroup,
         help="Hooks with explicit rules for every step of an AI agent.",
-        epilog='First steps: hookline run "Hello", then hookline why. `hookline COMMAND -h` explains one.',
+        epilog='First steps: hookline run "Hello", then hookline why. `hookline COMMAND -h` says more.',
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

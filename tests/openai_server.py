@@ -3,22 +3,38 @@
     with OpenAIServer(["hello"]) as server:
         ...  # OPENAI_BASE_URL=server.url
 
-An answer is text, a `(tool, arguments)` pair, a list of such pairs, a status with an error body, or a
-function of the request's body that returns one of these. The last answer is repeated.
+An answer is text, a `(tool, arguments)` pair, a list of such pairs, a `Thought`, an error as `Refused`,
+the bytes of a stream, or a function of the request's body that returns one of these. The last answer is
+repeated. Requests and answers are checked against the types of OpenAI's own package.
 """
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-KNOWN = {
-    "model", "messages", "stream", "stream_options", "tools", "tool_choice", "response_format",
-    "prompt_cache_key", "reasoning_effort", "max_completion_tokens", "max_tokens", "temperature",
-    "parallel_tool_calls",
-}  # fmt: skip
-ROLES = {"system", "user", "assistant", "tool"}
+from .wire_types import mismatch
+
+
+@dataclass
+class Thought:
+    """An answer after some thinking: a part of it in words, then perhaps more thinking."""
+
+    thinking: str
+    answer: Any
+    text: str = ""
+    redacted: str = ""
+
+
+@dataclass
+class Refused:
+    """An answer that is an error, with its body."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 class OpenAIServer:
@@ -27,19 +43,26 @@ class OpenAIServer:
     def __init__(self, answers: Sequence[Any], key: str = "test-key") -> None:
         self.answers, self.key = list(answers), key
         self.requests: list[dict[str, Any]] = []
+        self.models = ["gpt-5", "gpt-5-mini"]
+        """The models that it lists."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
+            def do_GET(self) -> None:
+                self.do_POST()
+
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status, payload = outer.answer(
-                    self.path, {k.title(): v for k, v in self.headers.items()}, json.loads(body)
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                status, payload, *more = outer.answer(
+                    self.path, {k.title(): v for k, v in self.headers.items()}, json.loads(body or "{}")
                 )
                 self.send_response(status)
-                kind = "text/event-stream" if status == 200 else "application/json"
+                kind = "text/event-stream" if status == 200 and body else "application/json"
                 self.send_header("Content-Type", kind)
+                for name, value in (more[0] if more else {}).items():
+                    self.send_header(name, value)
                 self.send_header("Content-Length", str(len(payload)))
                 self.end_headers()
                 self.wfile.write(payload)
@@ -65,8 +88,10 @@ class OpenAIServer:
         self._thread.join()
         self._server.server_close()
 
-    def answer(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> tuple[int, bytes]:
+    def answer(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> Any:
         """The status and body of the reply; a request of another form is a 400."""
+        if path == "/v1/models":
+            return 200, json.dumps({"data": [{"id": name} for name in self.models]}).encode()
         if path != "/v1/chat/completions":
             return refused(404, f"no such path: {path}")
         if headers.get("Authorization") != f"Bearer {self.key}":
@@ -74,11 +99,15 @@ class OpenAIServer:
         if wrong := problem(body):
             return refused(400, wrong)
         self.requests.append(body)
-        chosen = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        chosen = chosen(body) if isinstance(chosen, Callable) else chosen
-        if isinstance(chosen, tuple) and isinstance(chosen[0], int):
-            return refused(*chosen)
-        return 200, events(chosen, body["model"])
+        return self.chosen(body, lambda answer, body: events(answer, body["model"]))
+
+    def chosen(self, body: dict[str, Any], write: Callable[[Any, dict[str, Any]], bytes]) -> Any:
+        """The answer whose turn it is, written as a stream."""
+        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        found = found(body) if isinstance(found, Callable) else found
+        if isinstance(found, Refused):
+            return found.status, found.body, found.headers
+        return 200, found if isinstance(found, bytes) else write(found, body)
 
 
 def obliging(body: dict[str, Any]) -> Any:
@@ -110,13 +139,11 @@ def refused(status: int, message: str, **more: Any) -> tuple[int, bytes]:
 
 def problem(body: dict[str, Any]) -> str:
     """What the API would not accept of a request."""
-    if unknown := body.keys() - KNOWN:
-        return f"Unrecognized request argument: {', '.join(sorted(unknown))}"
-    if body.get("stream") is not True or not isinstance(body.get("model"), str):
-        return "stream and model are required"
-    for message in body["messages"]:
-        if message["role"] not in ROLES:
-            return f"unknown role {message['role']}"
+    # The package takes a second to import.
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+    if wrong := mismatch(body, CompletionCreateParamsStreaming):
+        return wrong
     for tool in body.get("tools", ()):
         if tool["type"] != "function" or tool["function"]["parameters"]["type"] != "object":
             return "a tool's parameters must be an object"
@@ -151,8 +178,11 @@ def loose(schema: Any) -> str:
 
 def events(answer: Any, model: str) -> bytes:
     """An answer as the events of a stream."""
-    calls = [answer] if isinstance(answer, tuple) else answer if isinstance(answer, list) else []
     deltas: list[dict[str, Any]] = []
+    while isinstance(answer, Thought):
+        deltas.append({"reasoning_content": answer.thinking})
+        answer = answer.answer
+    calls = [answer] if isinstance(answer, tuple) else answer if isinstance(answer, list) else []
     if isinstance(answer, str):
         deltas += [{"content": answer[i : i + 8]} for i in range(0, len(answer), 8)]
     for number, (name, arguments) in enumerate(calls):
@@ -166,4 +196,8 @@ def events(answer: Any, model: str) -> bytes:
     sent = [{**common, "choices": [chunk]} for chunk in chunks]
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     sent.append({**common, "choices": [], "usage": usage})
+    from openai.types.chat import ChatCompletionChunk
+
+    for each in sent:
+        ChatCompletionChunk.model_validate(each)
     return "".join(f"data: {json.dumps(each)}\n\n" for each in sent).encode() + b"data: [DONE]\n\n"

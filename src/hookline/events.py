@@ -33,6 +33,7 @@ from .types import (
     denied_if,
     text_of,
 )
+from .types import FilePart as FilePart
 from .types import HookContext as HookContext
 from .types import ImagePart as ImagePart
 from .types import Part as Part

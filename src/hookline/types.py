@@ -121,7 +121,18 @@ class ImagePart:
     type: Literal["image"] = field(default="image", init=False)
 
 
-Part: TypeAlias = TextPart | AudioPart | ImagePart
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A document, such as a PDF: its bytes, or their location."""
+
+    data: bytes = b""
+    mime_type: str = "application/pdf"
+    name: str = ""
+    url: str | None = None
+    type: Literal["file"] = field(default="file", init=False)
+
+
+Part: TypeAlias = TextPart | AudioPart | ImagePart | FilePart
 Content: TypeAlias = str | list[Part]
 Prompt: TypeAlias = str | list[Any]
 """Text, or content parts: these, or dicts in the form that a model takes."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.errors import BadResponse
-from hookline.models.openai.sse import EventReader
+from hookline.models.http.sse import EventReader
 
 STREAM = (
     b"\xef\xbb\xbf: a comment\n\nevent: x\nid: 1\ndata: one\n\ndata:two\r\n\r\n"

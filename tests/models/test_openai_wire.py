@@ -4,9 +4,10 @@ import pytest
 
 from hookline.errors import BadResponse
 from hookline.models import BadSetting, ModelRequest
-from hookline.models.openai.providers import service
-from hookline.models.openai.settings import Endpoint, Settings
-from hookline.models.openai.wire import StreamedReply, ToolNames, body, messages, usage
+from hookline.models.http.providers import service
+from hookline.models.http.reply import ToolNames
+from hookline.models.http.settings import Endpoint, Settings
+from hookline.models.openai.wire import ChatReply, body, messages, usage
 from hookline.models.prices import check_prices, cost
 from hookline.types import AudioPart, ImagePart, TextPart
 
@@ -176,7 +177,7 @@ def test_options_of_the_request_go_before_those_of_the_settings():
 
 
 def test_several_tool_calls_are_put_together_from_their_pieces():
-    reply = StreamedReply(ToolNames(["fs.read"]))
+    reply = ChatReply(ToolNames(["fs.read"]))
     for delta in (
         {"content": None, "tool_calls": [piece(1, id="b", name="other")]},
         {"tool_calls": [piece(0, '{"a"', id="a", name="fs_read"), piece(1, "[")]},
@@ -192,7 +193,7 @@ def test_several_tool_calls_are_put_together_from_their_pieces():
 
 
 def test_calls_without_an_index_are_told_apart_by_their_ids():
-    reply = StreamedReply(ToolNames([]))
+    reply = ChatReply(ToolNames([]))
     for call in (
         {"id": "a", "function": {"name": "x", "arguments": {"n": 1}}},
         {"id": "b", "function": {"name": "y", "arguments": "{"}},
@@ -204,7 +205,7 @@ def test_calls_without_an_index_are_told_apart_by_their_ids():
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 def test_reasoning_is_told_from_text(field):
-    reply = StreamedReply(ToolNames([]))
+    reply = ChatReply(ToolNames([]))
     found = reply.take(chunk({field: "hm", "content": "so"}))
     assert [(event.kind, event.data["delta"]) for event in found] == [
         ("reasoning", "hm"),
@@ -214,7 +215,7 @@ def test_reasoning_is_told_from_text(field):
 
 @pytest.mark.parametrize("odd", [{}, {"choices": []}, {"choices": None}, chunk(None), chunk({})])
 def test_chunks_that_say_nothing_are_passed_over(odd):
-    assert StreamedReply(ToolNames([])).take(odd) == []
+    assert ChatReply(ToolNames([])).take(odd) == []
 
 
 @each_row(
@@ -233,11 +234,11 @@ def test_chunks_that_say_nothing_are_passed_over(odd):
 )
 def test_chunks_of_another_form_are_malformed(odd):
     with pytest.raises(BadResponse):
-        StreamedReply(ToolNames([])).take(odd)
+        ChatReply(ToolNames([])).take(odd)
 
 
 def test_endless_tool_calls_are_malformed():
-    reply = StreamedReply(ToolNames([]))
+    reply = ChatReply(ToolNames([]))
     with pytest.raises(BadResponse, match="tool calls"):
         reply.take(chunk({"tool_calls": [piece(index) for index in range(1000)]}))
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from hookline.models import ModelRequest
-from hookline.models.openai.providers import service
+from hookline.models.http.providers import service
+from hookline.models.http.reply import ToolNames
+from hookline.models.http.settings import Endpoint, Settings
 from hookline.models.openai.request import RequestWriter
-from hookline.models.openai.settings import Endpoint, Settings
-from hookline.models.openai.wire import ToolNames, body
+from hookline.models.openai.wire import body
 
 ENDPOINT = Endpoint.of(service("openai"), Settings.read({}, "openai"))
 

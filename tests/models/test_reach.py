@@ -97,7 +97,7 @@ def test_doctor_asks_for_the_model_that_is_chosen(hookline, server, model, statu
         ("antropic:claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"),
         ("anthropic/claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"),
         ("claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"),
-        ("google:gemini-2.5-pro", "any:gemini/gemini-2.5-pro"),
+        ("gemini-2.5-pro", "google:gemini-2.5-pro"),
         ("mistral-large", "any:mistral/mistral-large"),
         ("deepseek-chat", "deepseek:deepseek-chat"),
         ("qwen3:8b", "ollama:qwen3:8b"),

@@ -21,6 +21,7 @@ from hookline.tape.entry import MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
 from hookline.types import (
     NOBODY,
     Content,
+    FilePart,
     Identity,
     ImagePart,
     Message,
@@ -225,15 +226,17 @@ def plain_part(part: Part | dict[str, Any]) -> dict[str, Any]:
         return part
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    if isinstance(part, ImagePart) and part.url:
-        return {"type": part.type, "mime_type": part.mime_type, "url": part.url}
+    named = {"name": part.name} if isinstance(part, FilePart) and part.name else {}
+    if isinstance(part, ImagePart | FilePart) and part.url:
+        return {"type": part.type, "mime_type": part.mime_type, "url": part.url, **named}
     if len(part.data) > KEPT_BYTES:
         size = f"{len(part.data):,} bytes"
         return {
             "type": "text",
             "text": f"[{part.type}, {part.mime_type}, {size}: too large to be kept]",
         }
-    return {"type": part.type, "mime_type": part.mime_type, "data": b64encode(part.data).decode()}
+    data = b64encode(part.data).decode()
+    return {"type": part.type, "mime_type": part.mime_type, "data": data, **named}
 
 
 def plain_envelope(envelope: Any) -> dict[str, Any] | None:

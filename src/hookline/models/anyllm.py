@@ -25,10 +25,12 @@ from hookline.errors import (
 )
 from hookline.types import Message, StreamEvent
 
+from .capabilities import CAPABILITIES
+from .http.failures import retry_after
+from .http.reply import ToolNames
+from .http.settings import Endpoint, HttpService, Settings
 from .model import Model, ModelRequest
-from .openai.failures import retry_after
-from .openai.settings import Endpoint, OpenAIService, Settings
-from .openai.wire import StreamedReply, ToolNames, body, usage
+from .openai.wire import ChatReply, body, usage
 from .prices import cost
 
 INSTALL = "pip install any-llm-sdk"
@@ -63,6 +65,8 @@ def read_settings(provider: str, settings: Mapping[str, Any]) -> Settings:
 class AnyModel:
     """Asks a model through the library. There is one client for each event loop, kept until `close`."""
 
+    capabilities = CAPABILITIES["any"]
+
     def __init__(self, provider: str, model: str, settings: Settings) -> None:
         self.name = f"any:{provider}/{model}"
         self.context_window = settings.context_window
@@ -70,7 +74,7 @@ class AnyModel:
         self._model = model
         self._settings = settings
         # What the library takes: it gives its own words to its providers.
-        self._service = OpenAIService(f"any:{provider}", effort=True, no_effort="none")
+        self._service = HttpService(f"any:{provider}", effort=True, no_effort="none")
         self._endpoint = Endpoint(self._service, settings, settings.base_url)
         self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
 
@@ -80,7 +84,7 @@ class AnyModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Answer piece by piece. Closing the stream closes that of the library."""
         names = ToolNames(tool["name"] for tool in request.tools)
-        reply = StreamedReply(names)
+        reply = ChatReply(names)
         asked = body(request, self._model, names, self._service, self._settings)
         if self._provider == ANTHROPIC:
             remind(asked["messages"], request.messages)
@@ -215,7 +219,8 @@ def remind(asked: list[Message], said: list[Message]) -> None:
     theirs = [message for message in asked if message["role"] == "assistant"]
     while ours and theirs and ours[-1]["role"] == "assistant":
         message, written = ours.pop(), theirs.pop()
-        if signature := message.get("reasoning_signature"):
+        signature: Any = message.get("reasoning_signature")
+        if signature and not signature.startswith("{"):  # a layout of ours is for our own clients
             written["reasoning"] = message.get("reasoning", "")
             written["extra_content"] = {ANTHROPIC: {"signature": signature}}
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.errors import BadSetting, UnknownModel
 
-from .anthropic.provider import anthropic_provider
+from .http.providers import http_providers
 from .model import Model
-from .openai.providers import openai_providers
 from .registry import ModelProvider
 
 if TYPE_CHECKING:
@@ -41,8 +40,7 @@ def builtin_providers(
         ModelProvider(
             "scripted", _make_scripted, "plays a conversation from a TOML or Python file", names=_files
         ),
-        *openai_providers(),
-        anthropic_provider(),
+        *http_providers(),
         ModelProvider(
             "any", _make_any, "many more, through any-llm-sdk: any:PROVIDER/MODEL", _any_problem
         ),

@@ -23,6 +23,7 @@ from hookline.hooks.errors import error_text, suggestion
 from hookline.types import StreamEvent
 
 from . import weights
+from .capabilities import CAPABILITIES
 from .model import ModelRequest, ToolSchema
 from .prompt import (
     answer_name,
@@ -87,6 +88,8 @@ class LocalModel:
     Requests are answered one after the other, in the order in which they came, in a thread of their
     own. `progress` hears of the weights being fetched.
     """
+
+    capabilities = CAPABILITIES["local"]
 
     def __init__(
         self,

@@ -1,20 +1,24 @@
 """Answers of a given form: the schema of one, and how a model without native support is held to it.
 
-A model whose `native_output` is true gets the schema in the request. Any other is offered a tool whose
-arguments have the schema, and its call of that tool becomes the text of the answer.
+A model whose `native_output` is true, or a function that says so of the request, gets the schema in the
+request. Any other is offered a tool whose arguments have the schema, and its call of that tool becomes
+the text of the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from hookline.types import StreamEvent
 
 if TYPE_CHECKING:
     from .model import Model, ModelRequest, ToolChoice
+
+NativeOutput: TypeAlias = "bool | Callable[[ModelRequest], bool]"
+"""Whether a model holds its answer to a schema by itself; some do so only for some requests."""
 
 ANSWER = "final_answer"
 
@@ -40,7 +44,8 @@ class OutputSchema:
 
 def stream_answer(model: Model, request: ModelRequest) -> AsyncIterator[StreamEvent]:
     """Ask a model; an answer in a given form comes as text, whatever the model can do."""
-    if request.output is None or getattr(model, "native_output", False):
+    native: NativeOutput = getattr(model, "native_output", False)
+    if request.output is None or (native(request) if callable(native) else native):
         return model.stream(request)
     return _stream_by_tool(model, request, request.output)
 

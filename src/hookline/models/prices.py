@@ -1,6 +1,6 @@
 """What an answer costs, from the prices that are configured.
 
-    {"some-model": {"input": 2.5, "cached_input": 1.25, "output": 10.0}}
+    {"some-model": {"input": 2.5, "cached_input": 1.25, "cache_write": 3.0, "output": 10.0}}
 
 Prices are for a million tokens. None are shipped: they change more often than this program.
 """
@@ -15,7 +15,7 @@ from hookline.errors import BadSetting
 
 Prices: TypeAlias = Mapping[str, float]
 
-KINDS = ("input", "cached_input", "output")
+KINDS = ("input", "cached_input", "cache_write", "output")
 _MILLION = 1_000_000
 
 
@@ -47,8 +47,10 @@ def check_prices(values: object, where: str) -> dict[str, dict[str, float]]:
 
 def cost(usage: Mapping[str, Any], prices: Prices) -> float:
     """What the counted tokens cost. Cached ones are part of the input, at their own price if known."""
-    read = usage.get("input_tokens", 0)
-    cached = min(usage.get("cached_tokens", 0), read)
+    total = usage.get("input_tokens", 0)
     full = prices.get("input", 0.0)
-    total = (read - cached) * full + cached * prices.get("cached_input", full)
-    return (total + usage.get("output_tokens", 0) * prices.get("output", 0.0)) / _MILLION
+    read = min(usage.get("cached_tokens", 0), total)
+    written = min(usage.get("cache_write_tokens", 0), total - read)
+    asked = (total - read - written) * full
+    asked += read * prices.get("cached_input", full) + written * prices.get("cache_write", full)
+    return (asked + usage.get("output_tokens", 0) * prices.get("output", 0.0)) / _MILLION

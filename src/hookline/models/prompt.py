@@ -15,8 +15,9 @@ from hookline.errors import ModelFailed
 from hookline.text.foreign_json import parse_json
 from hookline.types import Message
 
-from .model import ModelRequest, ToolSchema, content_text
+from .model import ModelRequest, ToolSchema
 from .output import OutputSchema
+from .parts import written_text
 
 DEFAULT_SYSTEM = "You are a helpful assistant."
 """Without any, a small model's template brings one of its own that confuses it."""
@@ -155,7 +156,7 @@ _CALL = re.compile(
 
 def _plain(message: Message) -> tuple[str, str]:
     role = str(message.get("role") or "user")
-    text = content_text(message.get("content"))
+    text = written_text(message.get("content"))
     if role == "tool":
         name = message.get("name") or "the tool"
         return "user", f"Result of {name}: {text}"

@@ -6,24 +6,21 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from .http.services import SERVICES
+
 FAMILIES: Final = {
-    r"gpt-oss|llama|qwen|phi|gemma": "ollama:",
-    r"gpt|chatgpt|codex|o[0-9]": "openai:",
-    r"claude": "anthropic:",
-    r"gemini": "any:gemini/",
     r"(open-)?mi[sx]tral|codestral|ministral|magistral|devstral|pixtral": "any:mistral/",
     r"grok": "any:xai/",
     r"command": "any:cohere/",
-    r"deepseek": "deepseek:",
 }
-"""How the models of a vendor begin, and what stands before them in a full name."""
+"""How the models of other vendors begin, and what stands before them in a full name."""
 THROUGH_ANY: Final = (
-    "anthropic", "azure", "azureopenai", "bedrock", "cerebras", "cohere", "databricks", "fireworks",
-    "gemini", "huggingface", "mistral", "moonshot", "nebius", "perplexity", "sambanova", "together",
+    "azure", "azureopenai", "bedrock", "cerebras", "cohere", "databricks", "fireworks",
+    "huggingface", "mistral", "moonshot", "nebius", "perplexity", "sambanova", "together",
     "vertexai", "xai", "zai",
 )  # fmt: skip
 """Vendors that any-llm-sdk reaches."""
-ALIASES: Final = {"google": "gemini", "claude": "anthropic", "grok": "xai", "vertex": "vertexai"}
+ALIASES: Final = {"gemini": "google", "claude": "anthropic", "grok": "xai", "vertex": "vertexai"}
 
 
 def full_name(name: str, providers: Collection[str]) -> str:
@@ -34,7 +31,9 @@ def full_name(name: str, providers: Collection[str]) -> str:
         return f"{vendor}:{model}"
     if vendor in THROUGH_ANY:
         return f"any:{vendor}/{model or 'MODEL'}"
-    for family, before in FAMILIES.items():
+    families = {facts["family"]: f"{each}:" for each, facts in SERVICES.items() if "family" in facts}
+    # `gpt-oss` is longer than `gpt`: the local servers' families come first.
+    for family, before in [*reversed(families.items()), *FAMILIES.items()]:
         if re.match(rf"({family})", name, re.IGNORECASE):
             return before + name
     return ""

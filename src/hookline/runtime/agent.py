@@ -82,6 +82,8 @@ class AgentOptions(TypedDict, total=False):
     tape: TapeStore | None
     """Where conversations are kept; in memory by default."""
     limits: Limits | None
+    options: Mapping[str, Any] | None
+    """Options of the model, such as `thinking`, `temperature` and `max_tokens`."""
     name: str | None
     """The name of the agent in hooks, and as a tool of another agent."""
 
@@ -111,6 +113,7 @@ class Agent(Generic[T]):
         policy: Policy | PolicyDefault | Mapping[str, Any] | None = None,
         tape: TapeStore | None = None,
         limits: Limits | None = None,
+        options: Mapping[str, Any] | None = None,
         name: str | None = None,
     ) -> None:
         self.name = name or ""
@@ -121,7 +124,7 @@ class Agent(Generic[T]):
         self._form = output_form(output)
         self._given_hooks, self._given_plugins = tuple(hooks), hook_plugins(plugins)
         self._policy = None if policy is None else plain_policy(policy)
-        self._tape, self._limits = tape, limits
+        self._tape, self._limits, self._options = tape, limits, dict(options or {})
         self._scopes: dict[asyncio.AbstractEventLoop, LoopScope] = {}
         self._unnamed: deque[str] = deque()
         self._lock = threading.RLock()
@@ -177,6 +180,7 @@ class Agent(Generic[T]):
             self._limits,
             self._tape,
             self._form,
+            self._options,
         )
         embed(parts) if self._home is None else settle(parts)
         for plugin in self._given_plugins:

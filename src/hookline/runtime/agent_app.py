@@ -54,6 +54,7 @@ class AgentParts:
     limits: Limits | None = None
     store: TapeStore | None = None
     output: OutputForm[Any] | None = None
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
     apps: dict[AbstractEventLoop | None, AgentApp] = field(
         default_factory=dict["AbstractEventLoop | None", "AgentApp"]
     )

@@ -59,6 +59,7 @@ def one_app(**options: Any) -> Callable[[AgentParts], AgentApp]:
                 model=model or None,
                 hooks=parts.hooks,
                 limits=parts.limits,
+                options=parts.options or None,
                 policy=parts.policy,
             )
             app.take(parts)

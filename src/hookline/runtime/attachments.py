@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hookline.errors import BadInput
-from hookline.types import Envelope, ImagePart, Part, Prompt, TextPart, content_of, field_of
+from hookline.types import Envelope, FilePart, ImagePart, Part, Prompt, TextPart, content_of, field_of
 
 if TYPE_CHECKING:
     from hookline.tools.context import ToolContext
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LARGEST_TEXT = 200_000
 """Bytes of text that are attached of one file, and of all files of a message together."""
 LARGEST_IMAGE = 5_000_000
-"""Bytes of a picture; the tape keeps none that is larger."""
+"""Bytes of a picture or a PDF; the tape keeps none that is larger."""
 MOST = 20
 """Files of one message."""
 _LONGEST = 4096
@@ -164,6 +164,10 @@ def _read(mention: Mention, context: ToolContext) -> Part:
                 f"it is too large for a picture: {size:,} bytes, of {LARGEST_IMAGE:,} at most"
             )
         return ImagePart(data, kind)
+    if data.startswith(b"%PDF-"):
+        if len(data) > LARGEST_IMAGE:
+            raise ToolError(f"it is too large: {size:,} bytes, of {LARGEST_IMAGE:,} at most")
+        return FilePart(data, name=place.name)
     return TextPart(_fenced(shown(place, context), _text(mention, data, size), mention))
 
 

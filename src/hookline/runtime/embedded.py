@@ -54,7 +54,7 @@ class EmbeddedApp(AgentApp):
             limits=parts.limits,
             config=Config.fixed(place),
             project=False,
-            options={},
+            options=parts.options,
             policy=parts.policy,
         )
         self.take(parts)

@@ -16,6 +16,7 @@ from hookline.types import (
     AsyncStreamEvents,
     AudioPart,
     Envelope,
+    FilePart,
     Identity,
     ImagePart,
     Part,
@@ -266,7 +267,7 @@ def with_context(prompt: Prompt, context: str) -> Prompt:
         return prompt
     if isinstance(prompt, str):
         return f"{context}\n\n{prompt}"
-    parts = any(isinstance(part, TextPart | ImagePart | AudioPart) for part in prompt)
+    parts = any(isinstance(part, TextPart | ImagePart | AudioPart | FilePart) for part in prompt)
     return [TextPart(context) if parts else {"type": "text", "text": context}, *prompt]
 
 

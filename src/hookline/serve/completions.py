@@ -13,7 +13,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, Field
 
 from hookline.errors import BadInput
-from hookline.types import AudioPart, ImagePart, Part, TextPart, text_of
+from hookline.types import AudioPart, FilePart, ImagePart, Part, TextPart, text_of
 
 from .frames import Frame
 from .outbox import Outbox
@@ -100,6 +100,11 @@ def _part(given: dict[str, Any]) -> Part:
                 sound = given["input_audio"]
                 data = b64decode(str(sound["data"]), validate=True)
                 return AudioPart(data, f"audio/{sound.get('format', 'wav')}")
+            case "file":
+                file = given["file"]
+                mime_type, _, data = str(file["file_data"]).removeprefix("data:").partition(";base64,")
+                name = str(file.get("filename", ""))
+                return FilePart(b64decode(data, validate=True), mime_type or "application/pdf", name)
             case kind:
                 raise BadInput(f"messages: content of type {kind!r} is not understood")
     except (KeyError, TypeError, AttributeError, binascii.Error, ValueError) as error:

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from hookline.errors import BadInput
 from hookline.runtime.gateway_channel import Pending
 from hookline.runtime.turn import Outcome, TurnResult
-from hookline.types import AudioPart, Content, ImagePart, Part, StreamEvent, TextPart
+from hookline.types import AudioPart, Content, FilePart, ImagePart, Part, StreamEvent, TextPart
 
 SessionId = Annotated[
     str,
@@ -42,10 +42,11 @@ class _Frame(BaseModel):
 
 
 class PartIn(_Frame):
-    """Audio, an image or more text, in base64."""
+    """Audio, an image or a file in base64, or more text."""
 
-    type: Literal["text", "audio", "image"]
+    type: Literal["text", "audio", "image", "file"]
     text: str | None = None
+    name: str | None = Field(default=None, max_length=255, description="The name of a file.")
     mime_type: str | None = Field(default=None, max_length=100)
     data: str | None = Field(default=None, description="Base 64.")
 
@@ -63,6 +64,8 @@ class PartIn(_Frame):
             raise BadInput(f"the data of an {self.type} part is not base 64") from None
         if self.type == "audio":
             return AudioPart(data, self.mime_type or "audio/wav")
+        if self.type == "file":
+            return FilePart(data, self.mime_type or "application/pdf", self.name or "")
         return ImagePart(data, self.mime_type or "image/png")
 
 
@@ -142,11 +145,12 @@ Frame: TypeAlias = dict[str, Any]
 class PartOut(TypedDict, total=False):
     """A part of an answer."""
 
-    type: Literal["text", "audio", "image"]
+    type: Literal["text", "audio", "image", "file"]
     text: str
     mime_type: str
     data: str
     url: str | None
+    name: str
 
 
 class EndFrame(TypedDict):
@@ -165,9 +169,12 @@ def part_frame(part: Part) -> PartOut:
     """A part as JSON."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    if isinstance(part, ImagePart) and part.url:
-        return {"type": "image", "mime_type": part.mime_type, "url": part.url}
-    return {"type": part.type, "mime_type": part.mime_type, "data": b64encode(part.data).decode()}
+    said: PartOut = {"type": part.type, "mime_type": part.mime_type}
+    if isinstance(part, FilePart) and part.name:
+        said["name"] = part.name
+    if isinstance(part, ImagePart | FilePart) and part.url:
+        return {**said, "url": part.url}
+    return {**said, "data": b64encode(part.data).decode()}
 
 
 def event_frame(message_id: str | None, event: StreamEvent) -> Frame | None:

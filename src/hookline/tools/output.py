@@ -9,7 +9,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from hookline.errors import ToolError
 from hookline.hooks.errors import error_text
-from hookline.types import AudioPart, Content, ImagePart, Part, TextPart
+from hookline.types import AudioPart, Content, FilePart, ImagePart, Part, TextPart
 
 LIMIT = 50_000
 """Characters of one result that the model sees by default."""
@@ -18,7 +18,7 @@ _GARBAGE = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f\ufffd\ud800-\udfff]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _GARBAGE_SHARE = 0.1
 _GARBAGE_AT_LEAST = 4  # a short name with one odd letter is a name
-_PARTS = (TextPart, ImagePart, AudioPart)
+_PARTS = (TextPart, ImagePart, AudioPart, FilePart)
 
 
 def model_content(value: Any) -> Content:

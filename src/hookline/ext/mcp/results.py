@@ -7,7 +7,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 from hookline.errors import ToolError
-from hookline.types import AudioPart, Content, ImagePart, Part, TextPart
+from hookline.types import AudioPart, Content, FilePart, ImagePart, Part, TextPart
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock, EmbeddedResource
@@ -62,4 +62,6 @@ def _binary(encoded: str, mime_type: str, what: str) -> Part:
         return ImagePart(data, mime_type)
     if mime_type.startswith("audio/"):
         return AudioPart(data, mime_type)
+    if mime_type == "application/pdf":
+        return FilePart(data, mime_type)
     return TextPart(f"[{what}, {mime_type or 'of unknown type'}, {len(data):,} bytes, not shown]")

@@ -19,6 +19,7 @@ from hookline.text.printable import printable
 from hookline.types import (
     AudioPart,
     Envelope,
+    FilePart,
     ImagePart,
     Part,
     StreamEvent,
@@ -213,6 +214,13 @@ class TelegramChannel(GatewayChannel):
             await self.api.call(
                 chat,
                 lambda: bot.send_document(chat, part.data, filename=name, message_thread_id=topic),
+            )
+        elif isinstance(part, FilePart):
+            document = part.url or part.data
+            named = part.name or None
+            await self.api.call(
+                chat,
+                lambda: bot.send_document(chat, document, filename=named, message_thread_id=topic),
             )
         elif picture := _picture(part):
             await self.api.call(chat, lambda: bot.send_photo(chat, picture, message_thread_id=topic))

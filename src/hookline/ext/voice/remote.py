@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from hookline.errors import ModelError
-from hookline.models.openai.connections import Connections, http, proxy_of
-from hookline.models.openai.failures import CONNECT, Failures
-from hookline.models.openai.providers import endpoint_of, service_names
+from hookline.models.http.connections import Connections, http, proxy_of
+from hookline.models.http.failures import CONNECT, Failures
+from hookline.models.http.providers import endpoint_of, service_names
 from hookline.text.foreign_json import parse_json
 from hookline.types import AudioPart
 
@@ -21,7 +21,7 @@ from .formats import format_of
 if TYPE_CHECKING:
     from aiohttp import ClientTimeout
 
-    from hookline.models.openai.settings import Endpoint
+    from hookline.models.http.settings import Endpoint
 
 _LARGEST = 50_000_000
 _VOICE = "alloy"
@@ -37,7 +37,7 @@ class RemoteEngine:
         self._endpoint = endpoint
         self._connections = Connections()
         self._failures = Failures(endpoint, name, model, offer)
-        self._proxy = proxy_of(endpoint.url)
+        self._proxy = proxy_of(endpoint.base_url)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self._endpoint.base_url!r})"

@@ -1,30 +1,42 @@
-"""A model behind Anthropic's Messages API, on the connections of `models.openai`."""
+"""A model behind Anthropic's Messages API."""
 
 from __future__ import annotations
 
 from json import JSONEncoder
 
+from ..capabilities import CAPABILITIES
+from ..http.client import HttpModel
+from ..http.connections import Connections
+from ..http.reply import ToolNames
+from ..http.settings import Endpoint
 from ..model import ModelRequest
-from ..openai.client import OpenAIModel
-from ..openai.connections import Connections
-from ..openai.settings import Endpoint
-from ..openai.wire import ToolNames
-from .wire import MessageReply, body
+from .reply import MessageReply
+from .wire import body, has_schemas
 
 VERSION = "2023-06-01"
 
 _encode = JSONEncoder(separators=(",", ":")).encode
 
 
-class AnthropicModel(OpenAIModel):
-    """Asks one model of the Messages API: tools, images, thinking, prompt caching."""
+class AnthropicModel(HttpModel):
+    """Asks one model of the Messages API: tools, images, files, thinking, prompt caching."""
 
     offer = "messages"
+    capabilities = CAPABILITIES["anthropic"]
 
     def __init__(
-        self, model: str, endpoint: Endpoint, *, connections: Connections | None = None
+        self,
+        model: str,
+        endpoint: Endpoint,
+        *,
+        name: str = "",
+        connections: Connections | None = None,
     ) -> None:
-        super().__init__(model, endpoint, name=f"anthropic:{model}", connections=connections)
+        super().__init__(model, endpoint, name=name, connections=connections)
+        self.native_output = self._holds
+
+    def _holds(self, request: ModelRequest) -> bool:
+        return has_schemas(self._model) and request.output is not None and request.output.strict
 
     def _authorization(self, key: str) -> dict[str, str]:
         return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}

@@ -1,4 +1,1 @@
-"""Models behind an OpenAI-compatible endpoint: `providers` names them, `client` talks to them.
-
-The HTTP library is imported with the first request, nothing of it before.
-"""
+"""Models behind OpenAI's APIs: `client` for chat completions, `responses` for Responses."""

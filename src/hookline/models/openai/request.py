@@ -5,9 +5,10 @@ from __future__ import annotations
 from json import JSONEncoder
 from typing import NamedTuple
 
+from ..http.reply import ToolNames
+from ..http.settings import Endpoint
 from ..model import ModelRequest, ToolSchema
-from .settings import Endpoint
-from .wire import ToolNames, frame, tools
+from .wire import frame, tools
 
 _encode = JSONEncoder(separators=(",", ":")).encode
 

@@ -3,76 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
-from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
-from zlib import crc32
 
-from hookline.errors import BadResponse
 from hookline.text.foreign_json import parse_json
-from hookline.types import AudioPart, ImagePart, Message, StreamEvent, TextPart
+from hookline.types import Message, StreamEvent
 
+from ..http.reply import StreamedReply, ToolNames, count, table
+from ..http.settings import RESERVED, HttpService, Settings
 from ..model import ModelRequest, content_text
+from ..parts import ReadPart, read_parts
 from ..thinking_level import THINKING, thinking_of
-from .settings import RESERVED, OpenAIService, Settings
 
 _OURS = (*RESERVED, THINKING)
-_GOOD_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_BAD_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_NAME = 64
-
-MOST_CALLS = 256
-MOST_ARGUMENTS = 64 * 1024 * 1024
-"""More tool calls, or more characters of arguments, are no answer but a fault."""
-
-
 _NOTHING: dict[str, Any] = {}
 
 
-class ToolNames:
-    """Names that the API takes for the tools of one request, and back."""
-
-    __slots__ = ("_back", "_there")
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._there: dict[str, str] = {}
-        self._back: dict[str, str] = {}
-        changed: list[str] = []
-        for name in names:
-            if _GOOD_NAME.fullmatch(name):
-                self._there[name] = self._back[name] = name
-            else:
-                changed.append(name)
-        for name in changed:
-            self._add(name)
-
-    def copy(self) -> ToolNames:
-        """The same names, for another request with the same tools."""
-        twin = ToolNames(())
-        twin._there, twin._back = self._there.copy(), self._back.copy()
-        return twin
-
-    def wire(self, name: str) -> str:
-        """The name for the API. One of an earlier request, not offered now, gets one as well."""
-        return self._there.get(name) or (name if _GOOD_NAME.fullmatch(name) else self._add(name))
-
-    def own(self, wire: str) -> str:
-        """The tool's own name; what the model made up stays as it is."""
-        return self._back.get(wire, wire)
-
-    def _add(self, name: str) -> str:
-        wire = _BAD_CHARACTER.sub("_", name) or "_"
-        if len(wire) > _LONGEST_NAME or wire in self._back:
-            # Made from the name alone, so that a prompt stays the same from turn to turn.
-            wire = f"{wire[: _LONGEST_NAME - 9]}_{crc32(name.encode(errors='replace')):08x}"
-        self._there[name] = wire
-        self._back[wire] = name
-        return wire
-
-
 def body(
-    request: ModelRequest, model: str, names: ToolNames, service: OpenAIService, settings: Settings
+    request: ModelRequest, model: str, names: ToolNames, service: HttpService, settings: Settings
 ) -> dict[str, Any]:
     """The request as the API reads it."""
     found = frame(request, model, names, service, settings)
@@ -82,7 +30,7 @@ def body(
 
 
 def frame(
-    request: ModelRequest, model: str, names: ToolNames, service: OpenAIService, settings: Settings
+    request: ModelRequest, model: str, names: ToolNames, service: HttpService, settings: Settings
 ) -> dict[str, Any]:
     """The request without its tools, which are the same from request to request."""
     found: dict[str, Any] = {
@@ -123,86 +71,73 @@ def messages(request: ModelRequest, names: ToolNames, *, thoughts: bool = False)
     found: list[Message] = []
     if request.system:
         found.append({"role": "system", "content": request.system})
-    pictures: list[dict[str, Any]] = []
+    media: list[dict[str, Any]] = []
     for message in request.messages:
         role = message.get("role")
         content = message.get("content")
         if role == "tool":
-            # A tool's answer is text in this API: its pictures follow, after all answers.
-            pictures += _pictures(content)
+            # A tool's answer is text in this API: its media follow, after all answers.
+            media += _media(content)
             answer = {"role": "tool", "tool_call_id": message.get("tool_call_id", "")}
-            found.append({**answer, "content": content_text(content)})
+            if not isinstance(content, str):
+                content = content_text(map(_part, read_parts(content)))
+            found.append({**answer, "content": content})
             continue
-        if pictures:
-            found.append(_shown(pictures))
-            pictures = []
+        if media:
+            found.append(_shown(media))
+            media = []
         if role == "assistant":
             found.append(_assistant(message, names, thoughts))
         else:
             found.append({"role": role, "content": _content(content)})
-    if pictures:
-        found.append(_shown(pictures))
+    if media:
+        found.append(_shown(media))
     return found
 
 
 def usage(counts: Mapping[str, Any]) -> dict[str, Any]:
     """The usage, under the names that all models use."""
     found: dict[str, Any] = {
-        "input_tokens": _count(counts.get("prompt_tokens")),
-        "output_tokens": _count(counts.get("completion_tokens")),
+        "input_tokens": count(counts.get("prompt_tokens")),
+        "output_tokens": count(counts.get("completion_tokens")),
     }
-    cached = _table(counts.get("prompt_tokens_details")).get("cached_tokens")
+    cached = table(counts.get("prompt_tokens_details")).get("cached_tokens")
     cached = counts.get("prompt_cache_hit_tokens") if cached is None else cached
     if cached is not None:
-        found["cached_tokens"] = _count(cached)
-    reasoning = _table(counts.get("completion_tokens_details")).get("reasoning_tokens")
+        found["cached_tokens"] = count(cached)
+    reasoning = table(counts.get("completion_tokens_details")).get("reasoning_tokens")
     if reasoning is not None:
-        found["reasoning_tokens"] = _count(reasoning)
+        found["reasoning_tokens"] = count(reasoning)
     cost = counts.get("cost")
     if isinstance(cost, int | float) and not isinstance(cost, bool):
         found["cost"] = cost
     return found
 
 
-class StreamedReply:
-    """An answer as its chunks come in. Tool calls are given when they are whole."""
+class ChatReply(StreamedReply):
+    """The answer of a chat completion. Tool calls are given when they are whole."""
 
-    __slots__ = ("_calls", "_names", "_size", "counts", "reason", "spoken")
+    __slots__ = ()
 
-    done = False
-    """Whether the answer itself said that it is over; `[DONE]` says it for chat completions."""
-
-    def __init__(self, names: ToolNames) -> None:
-        self._names = names
-        self._calls: dict[object, _Call] = {}
-        self._size = 0
-        self.counts: dict[str, Any] | None = None
-        self.reason = ""
-        self.spoken = False
-
-    def take(self, chunk: dict[str, Any]) -> list[StreamEvent]:
-        """The events of one chunk."""
+    def _take(self, chunk: dict[str, Any]) -> list[StreamEvent]:
         counts = chunk.get("usage")
         if counts:
-            self.counts = _table(counts)
+            self.counts = table(counts)
         choices: Any = chunk.get("choices")
         if not choices:
             return []
-        try:
-            choice: Any = choices[0]
-            delta: Any = choice.get("delta") or _NOTHING
-            events: list[StreamEvent] = []
-            if thought := delta.get("reasoning_content") or delta.get("reasoning"):
-                events.append(StreamEvent("reasoning", {"delta": _text(thought)}))
-            if said := delta.get("content") or delta.get("refusal"):
-                events.append(StreamEvent("text", {"delta": _text(said)}))
-            if pieces := delta.get("tool_calls"):
-                for piece in pieces:
-                    self._add(piece)
-            if reason := choice.get("finish_reason"):
-                self.reason = str(reason)
-        except (AttributeError, TypeError, KeyError, IndexError) as error:
-            raise BadResponse("a chunk of another form") from error
+        choice: Any = choices[0]
+        delta: Any = choice.get("delta") or _NOTHING
+        events: list[StreamEvent] = []
+        if thought := delta.get("reasoning_content") or delta.get("reasoning"):
+            events.append(StreamEvent("reasoning", {"delta": _text(thought)}))
+        if said := delta.get("content") or delta.get("refusal"):
+            events.append(StreamEvent("text", {"delta": _text(said)}))
+        if pieces := delta.get("tool_calls"):
+            for piece in pieces:
+                self._add(piece)
+        if reason := choice.get("finish_reason"):
+            self.reason = str(reason)
         if events:
             self.spoken = True
         return events
@@ -217,13 +152,6 @@ class StreamedReply:
         """What was counted, under the names that all models use."""
         return usage(self.counts or {})
 
-    @property
-    def finish_reason(self) -> str:
-        """The finish reason; some endpoints report `stop` for tool calls."""
-        if self._calls and self.reason in ("", "stop", "function_call"):
-            return "tool_calls"
-        return self.reason or "stop"
-
     def _add(self, piece: dict[str, Any]) -> None:
         place = piece.get("index")
         if place is None:
@@ -231,11 +159,8 @@ class StreamedReply:
             place = piece.get("id") or next(reversed(self._calls), 0)
         call = self._calls.get(place)
         if call is None:
-            if len(self._calls) >= MOST_CALLS:
-                raise BadResponse(f"more than {MOST_CALLS} tool calls")
             order = place if isinstance(place, int) else len(self._calls)
-            call = self._calls[place] = _Call(order)
-            self.spoken = True
+            call = self._add_call(place, _Call(order))
         function: Any = piece.get("function") or _NOTHING
         if name := function.get("name"):
             call.add_name(_text(name))
@@ -244,10 +169,7 @@ class StreamedReply:
         if arguments:
             # A few endpoints give an object where the API says text.
             text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            self._size += len(text)
-            if self._size > MOST_ARGUMENTS:
-                raise BadResponse(f"more than {MOST_ARGUMENTS} characters of arguments")
-            call.pieces.append(text)
+            call.pieces.append(self._grow(text))
 
 
 class _Call:
@@ -275,7 +197,7 @@ def _tool(schema: dict[str, Any], names: ToolNames) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _effort(thinking: str, service: OpenAIService) -> str:
+def _effort(thinking: str, service: HttpService) -> str:
     if not service.effort:
         return ""
     return service.no_effort if thinking == "off" else thinking
@@ -295,12 +217,12 @@ def _assistant(message: Message, names: ToolNames, thoughts: bool) -> Message:
 def _called(call: Mapping[str, Any], names: ToolNames) -> dict[str, Any]:
     function = {
         "name": names.wire(call.get("name", "")),
-        "arguments": _arguments(call.get("arguments")),
+        "arguments": written_arguments(call.get("arguments")),
     }
     return {"id": call.get("id", ""), "type": "function", "function": function}
 
 
-def _arguments(arguments: object) -> str:
+def written_arguments(arguments: object) -> str:
     """Valid JSON, always: many endpoints parse it, and fail on what a model once wrote wrong."""
     if not isinstance(arguments, str):
         return json.dumps(arguments or {})
@@ -315,46 +237,28 @@ def _arguments(arguments: object) -> str:
 
 def _content(content: object) -> str | list[dict[str, Any]]:
     """Plain text if there is nothing else, which every endpoint accepts; otherwise parts."""
-    if isinstance(content, str) or content is None:
-        return content or ""
-    if not isinstance(content, Iterable):
-        return str(content)
-    parts = [_part(part) for part in cast("Iterable[object]", content)]
+    if isinstance(content, str):
+        return content
+    parts = [_part(part) for part in read_parts(content)]
     if all(part.get("type") == "text" for part in parts):
         return content_text(parts)
     return parts
 
 
-def _part(part: object) -> dict[str, Any]:
-    if isinstance(part, ImagePart):
-        return _image(part.url, part.data, part.mime_type)
-    if isinstance(part, AudioPart):
-        return _audio(part.data, part.mime_type)
-    if isinstance(part, TextPart):
-        return {"type": "text", "text": part.text}
+def _part(part: ReadPart) -> dict[str, Any]:
     if isinstance(part, dict):
-        table = cast("dict[str, Any]", part)
-        if table.get("type") == "image":
-            return _image(table.get("url"), table.get("data"), table.get("mime_type") or "image/png")
-        if table.get("type") == "audio":
-            return _audio(table.get("data"), table.get("mime_type") or "audio/wav")
-        return table
-    return {"type": "text", "text": str(part)}
-
-
-def _image(url: str | None, data: bytes | str | None, mime_type: str) -> dict[str, Any]:
-    if not url:
-        url = f"data:{mime_type};base64,{_encoded(data)}"
-    return {"type": "image_url", "image_url": {"url": url}}
-
-
-def _audio(data: bytes | str | None, mime_type: str) -> dict[str, Any]:
-    audio = {"data": _encoded(data), "format": _format(mime_type)}
-    return {"type": "input_audio", "input_audio": audio}
-
-
-def _encoded(data: bytes | str | None) -> str:
-    return data if isinstance(data, str) else b64encode(data or b"").decode()
+        return part
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    if part.kind == "image":
+        return {"type": "image_url", "image_url": {"url": part.url or part.data_url}}
+    if part.kind == "audio" and part.data:
+        sound = {"data": part.data, "format": _format(part.mime_type)}
+        return {"type": "input_audio", "input_audio": sound}
+    if part.kind == "file" and part.data:
+        file = {"filename": part.name or "file.pdf", "file_data": part.data_url}
+        return {"type": "file", "file": file}
+    return {"type": "text", "text": part.note("this API takes no address")}
 
 
 def _format(mime_type: str) -> str:
@@ -362,16 +266,16 @@ def _format(mime_type: str) -> str:
     return {"mpeg": "mp3", "wave": "wav"}.get(kind, kind)
 
 
-def _pictures(content: object) -> list[dict[str, Any]]:
-    if isinstance(content, str) or not isinstance(content, Iterable):
+def _media(content: object) -> list[dict[str, Any]]:
+    """The parts of a tool's result that are no text."""
+    if isinstance(content, str):
         return []
-    parts = [_part(part) for part in cast("Iterable[object]", content)]
-    return [part for part in parts if part.get("type") == "image_url"]
+    return [part for each in read_parts(content) if (part := _part(each)).get("type") != "text"]
 
 
-def _shown(pictures: list[dict[str, Any]]) -> Message:
-    said = {"type": "text", "text": "What the tools returned as images:"}
-    return {"role": "user", "content": [said, *pictures]}
+def _shown(media: list[dict[str, Any]]) -> Message:
+    said = {"type": "text", "text": "The images, recordings and files that the tools returned:"}
+    return {"role": "user", "content": [said, *media]}
 
 
 def _text(value: object) -> str:
@@ -381,11 +285,3 @@ def _text(value: object) -> str:
     if isinstance(value, list):
         return content_text(cast("list[object]", value))
     raise TypeError
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _table(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, cast
 from hookline.tape import ANCHOR, SWITCH, Entry
 from hookline.tape.entry import INBOUND, MESSAGE, TOOL_CALL, TOOL_RESULT, TURN
 from hookline.tools.arguments import parse
-from hookline.types import NOBODY, AudioPart, Identity, ImagePart, TextPart
+from hookline.types import NOBODY, AudioPart, FilePart, Identity, ImagePart, TextPart
 
 Decided: TypeAlias = Literal["allowed", "approved", "rejected", "denied"]
 """The outcome of a call: allowed, approved by a person, rejected by one, or denied."""
@@ -263,6 +263,9 @@ def _part(part: Any) -> Any:
         return TextPart(str(known.get("text", "")))
     if kind == "image" and known.get("url"):
         return ImagePart(mime_type=mime, url=known["url"])
+    if kind == "file":
+        data, name = b64decode(known.get("data") or ""), str(known.get("name", ""))
+        return FilePart(data, mime, name, known.get("url"))
     if kind in ("image", "audio") and isinstance(known.get("data"), str):
         made = ImagePart if kind == "image" else AudioPart
         return made(b64decode(known["data"]), mime)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from hookline.agent.journal import field_names
-from hookline.types import AudioPart, Envelope, ImagePart, Part, TextPart, field_of
+from hookline.types import AudioPart, Envelope, FilePart, ImagePart, Part, TextPart, field_of
 
 _MISSING = object()
 
@@ -36,8 +36,10 @@ def plain_part(part: Part) -> dict[str, Any]:
         "mime_type": part.mime_type,
         "data": b64encode(part.data).decode(),
     }
-    if isinstance(part, ImagePart) and part.url:
+    if isinstance(part, ImagePart | FilePart) and part.url:
         said["url"] = part.url
+    if isinstance(part, FilePart) and part.name:
+        said["name"] = part.name
     return said
 
 
@@ -53,6 +55,9 @@ def part_of(said: Any) -> Any:
         return AudioPart(b64decode(fields["data"]), fields["mime_type"])
     if kind == "image":
         return ImagePart(b64decode(fields.get("data", "")), fields["mime_type"], fields.get("url"))
+    if kind == "file":
+        data = b64decode(fields.get("data", ""))
+        return FilePart(data, fields["mime_type"], fields.get("name", ""), fields.get("url"))
     return fields
 
 
@@ -65,7 +70,7 @@ def plain(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, str | int | float | bool | None):
         return value
-    if isinstance(value, TextPart | AudioPart | ImagePart):
+    if isinstance(value, TextPart | AudioPart | ImagePart | FilePart):
         return plain_part(value)
     if isinstance(value, Mapping):
         items = {str(k): _plain(v) for k, v in cast("Mapping[Any, Any]", value).items()}

@@ -83,7 +83,7 @@ def http() -> Any:
         return import_module("aiohttp")
     except ImportError as error:
         raise ModelUnavailable(
-            f"OpenAI-compatible endpoints need aiohttp, which is not installed: {INSTALL}"
+            f"models over HTTP need aiohttp, which is not installed: {INSTALL}"
         ) from error
 
 

@@ -1,6 +1,6 @@
 """Server-sent events, read from bytes as they arrive.
 
-Only `data` matters to a chat completion: comments, names and ids of events are passed over.
+Only `data` matters: comments, names and ids of events are passed over.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, cast
@@ -29,21 +30,35 @@ _LONGEST = 300
 
 _OVERFLOW = re.compile(
     r"context[_ ](length|window|size)|maximum context|exceeds? the (available |model's )?context"
-    r"|prompt is too long|input is too long|too many (input )?tokens|reduce the length",
+    r"|prompt is too long|input is too long|too many (input )?tokens|reduce the length"
+    r"|exceeds the maximum number of (input )?tokens",
     re.IGNORECASE,
 )
 _NO_MODEL = re.compile(
-    r"model[_ ]not[_ ]found|not_found_error model|not a valid model|unknown model|model\b.{0,200}?"
+    r"model[_ ]not[_ ]found|not_found_error model|not a valid model|unknown model|models?\b.{0,200}?"
     r"(does not exist|not found|not exist|not supported|is not available)",
     re.IGNORECASE | re.DOTALL,
 )
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
-_WINDOW = re.compile(r"(?:maximum )?context (?:length|window|size)[^\d]{0,40}(\d+)", re.IGNORECASE)
-_NEEDED = re.compile(r"(?:resulted in|requested|however[^\d]{0,60}?) (\d+) tokens", re.IGNORECASE)
+_NO_KEY = re.compile(r"API_KEY_INVALID|API key (not valid|expired)", re.IGNORECASE)
+_WINDOW = re.compile(
+    r"(?:(?:maximum )?context (?:length|window|size)[^\d]{0,40}|tokens allowed \(|tokens > )(\d+)",
+    re.IGNORECASE,
+)
+_NEEDED = re.compile(
+    r"(?:(?:resulted in|requested|however[^\d]{0,60}?|too long:) (\d+) tokens)|token count \((\d+)\)",
+    re.IGNORECASE,
+)
+_SECONDS = re.compile(r"(\d{1,6}(?:\.\d+)?)s")
 
+_STATUS = {
+    "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402,
+    "permission_error": 403, "not_found_error": 404, "request_too_large": 413,
+    "rate_limit_error": 429, "rate_limit_exceeded": 429, "api_error": 500, "server_error": 500,
+    "timeout_error": 504, "overloaded_error": 529,
+}  # fmt: skip
+"""The status that an error of this type or code inside a stream would have."""
 # A retry of these can succeed; among the 5xx, "not implemented" never does.
-_STATUS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500}
-"""What errors of these types inside a stream would have as their status."""
 _TRANSIENT = {408, 409, 425, 429}
 _LASTING = {501, 505}
 
@@ -64,15 +79,26 @@ class Failures:
 
     def refused(self, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
         """An answer with a status that is not 200."""
-        return self._judge(status, _details(body), retry_after(headers))
+        details = _details(body)
+        after = retry_after(headers)
+        return self._judge(status, details, _asked_delay(details) if after is None else after)
+
+    def unknown(self, known: list[str]) -> UnknownModel:
+        """The service does not have the model; `known` are those that it has."""
+        service = self._endpoint.service.name
+        near = get_close_matches(self._model, known, n=3, cutoff=0.5)
+        names = " or ".join(repr(f"{service}:{name}") for name in near)
+        return UnknownModel(
+            self._name, [], f"; {self._where} does not have it{names and f'; did you mean {names}?'}"
+        )
 
     def told(self, error: object) -> ModelError:
         """An error that came inside a stream, or under the status 200."""
         details = _details_of(error)
         code = details.get("code")
         status = code if isinstance(code, int) and 400 <= code < 600 else 0
-        status = status or _STATUS.get(str(details.get("type")), 0)
-        return self._judge(status, details, None)
+        status = status or _STATUS.get(str(details.get("type")), 0) or _STATUS.get(str(code), 0)
+        return self._judge(status, details, _asked_delay(details))
 
     def unreachable(self, why: str) -> ModelUnavailable:
         """Nothing answers there."""
@@ -123,9 +149,9 @@ class Failures:
         said = self._clean(str(details.get("message", "")))
         known = f"{details.get('code', '')} {details.get('type', '')} {details.get('message', '')}"
         says = f": {said}" if said else ""
-        if status in (401, 403):
+        if status in (401, 403) or (status == 400 and _NO_KEY.search(known)):
             return ModelFailed(f"{self._where} refused the {self._credentials()} ({status}){says}")
-        if status in (0, 400, 413, 422, 500) and _OVERFLOW.search(known):
+        if status == 413 or (status in (0, 400, 422, 500) and _OVERFLOW.search(known)):
             needed, window = _numbers(details, known)
             return ContextOverflow(
                 f"{self._where}: the conversation is too long for {self._model!r}{says}",
@@ -139,10 +165,11 @@ class Failures:
                 f"{self._where} has no {self._offer} (404){says}; check base_url"
                 f"{', which mostly ends in /v1' if 'v1' not in self._endpoint.service.path else ''}"
             )
-        if status == 402 or (status == 429 and _QUOTA.search(known)):
-            return ModelFailed(f"{self._where} wants to be paid ({status}){says}; check the account")
+        # Google says "quota" of a limit per minute too, and then how long to wait.
+        if status == 402 or (status == 429 and after is None and _QUOTA.search(known)):
+            return ModelFailed(f"{self._where} requires payment ({status}){says}; check the account")
         if status == 429:
-            return self._failed(f"limits how often it is asked (429){says}", after)
+            return self._failed(f"limits the rate of requests (429){says}", after)
         if 300 <= status < 400:
             return ModelFailed(
                 f"{self._where} has moved ({status}){says}; set base_url to its new place"
@@ -162,9 +189,11 @@ class Failures:
             key = ""
         if key:
             return f"key in {self._endpoint.key_source}; check it"
-        variable = self._endpoint.settings.api_key_env or self._endpoint.service.key_env
-        setting = f"api_key in the settings of {self._endpoint.service.name}"
-        return f"request, which had no key; set {f'{variable} or ' if variable else ''}{setting}"
+        places = [
+            *self._endpoint.variables,
+            f"api_key in the settings of {self._endpoint.service.name}",
+        ]
+        return f"request, which had no key; set {' or '.join(places)}"
 
     def _clean(self, text: str) -> str:
         """One line of bounded length, without secrets."""
@@ -190,6 +219,16 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = _until(value)
         if seconds is not None and isfinite(seconds):
             return max(seconds, 0.0)
+    return None
+
+
+def _asked_delay(details: Mapping[str, Any]) -> float | None:
+    """How many seconds Google asks to wait: among the details of its error, as `"34.5s"`."""
+    listed = details.get("details")
+    for each in cast("list[Any]", listed) if isinstance(listed, list) else ():
+        delay = cast("dict[str, Any]", each).get("retryDelay") if isinstance(each, dict) else None
+        if isinstance(delay, str) and (match := _SECONDS.fullmatch(delay)):
+            return float(match[1])
     return None
 
 
@@ -231,7 +270,7 @@ def _numbers(details: dict[str, Any], text: str) -> tuple[int | None, int | None
     """The number of tokens and the limit, if the endpoint reports them."""
     needed, window = details.get("n_prompt_tokens"), details.get("n_ctx")
     if not isinstance(needed, int):
-        needed = int(match[1]) if (match := _NEEDED.search(text)) else None
+        needed = int(match[1] or match[2]) if (match := _NEEDED.search(text)) else None
     if not isinstance(window, int):
         window = int(match[1]) if (match := _WINDOW.search(text)) else None
     return needed, window

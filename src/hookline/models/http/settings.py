@@ -1,4 +1,4 @@
-"""The address of an OpenAI-compatible endpoint, and how to talk to it."""
+"""The address of a service, and how to talk to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from hookline.errors import BadSetting, ModelUnavailable
 from hookline.hooks.errors import suggestion
@@ -19,20 +19,24 @@ RESERVED = ("model", "messages", "stream", "tools")
 
 
 @dataclass(frozen=True, slots=True)
-class OpenAIService:
+class HttpService:
     """A provider that is known by name.
 
-    `effort` is whether it takes a `reasoning_effort`; `no_effort` is its word for none, if it has one.
-    `longest` is its name for `max_tokens`. `thoughts` is whether it wants its reasoning back.
-    `output` is whether it holds answers to a JSON Schema. `url_env` is the environment variable that
-    names another address.
+    `api` is the protocol that it speaks: chat, responses, messages or gemini. `models` is the path that
+    lists its models. `url_env` is the environment variable that names another address, `key_envs` are
+    those that can hold its key: the first one that is set counts. `family` is how the names of its
+    models begin. `effort` is whether it takes a `reasoning_effort`; `no_effort` is its word for none,
+    if it has one. `longest` is its name for `max_tokens`. `thoughts` is whether it wants its reasoning
+    back. `output` is whether it holds answers to a JSON Schema.
     """
 
     name: str
+    api: str = "chat"
     base_url: str = ""
     path: str = "/chat/completions"
+    models: str = "/models"
     url_env: str = ""
-    key_env: str = ""
+    key_envs: tuple[str, ...] = ()
     needs_key: bool = False
     summary: str = ""
     effort: bool = False
@@ -41,6 +45,7 @@ class OpenAIService:
     cache_key: bool = False
     thoughts: bool = False
     output: bool = False
+    family: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +100,13 @@ class Settings:
 class Endpoint:
     """A service as it is set up: everything but the model."""
 
-    service: OpenAIService
+    service: HttpService
     settings: Settings
-    url: str
+    base_url: str
+    """Where the service is, as shown in messages."""
 
     @classmethod
-    def of(cls, service: OpenAIService, settings: Settings) -> Endpoint:
+    def of(cls, service: HttpService, settings: Settings) -> Endpoint:
         """The endpoint, or an error when its address is none."""
         named = os.environ.get(service.url_env, "") if service.url_env else ""
         base = settings.base_url or named or service.base_url
@@ -109,30 +115,32 @@ class Endpoint:
                 f"{service.name} needs a base URL: name the model {service.name}:URL#MODEL, "
                 f"or set base_url in the settings of {service.name}"
             )
-        return cls(service, settings, f"{check_url(base, service.name)}{service.path}")
+        return cls(service, settings, check_url(base, service))
 
-    @property
-    def base_url(self) -> str:
-        """Where the service is, as shown in messages."""
-        return self.url.removesuffix(self.service.path)
+    def url(self, model: str = "") -> str:
+        """The address of requests to a model."""
+        return self.base_url + self.service.path.replace("{model}", quote(model, safe=""))
 
     @property
     def key_source(self) -> str:
         """Where the key comes from, in words."""
         if self.settings.api_key:
             return f"api_key in the settings of {self.service.name}"
-        return self.settings.api_key_env or self.service.key_env
+        return next((each for each in self.variables if os.environ.get(each, "").strip()), "")
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that can hold the key."""
+        return (self.settings.api_key_env,) if self.settings.api_key_env else self.service.key_envs
 
     def key(self) -> str:
         """The key, looked up each time; nothing if none is set and none is needed."""
-        variable = self.settings.api_key_env or self.service.key_env
-        key = self.settings.api_key or (os.environ.get(variable, "") if variable else "")
-        key = key.strip()
+        key = (self.settings.api_key or os.environ.get(self.key_source, "")).strip()
         if not key:
             # Another address under a known name is often a server of one's own, without keys.
             if self.settings.api_key_env or (self.service.needs_key and not self.settings.base_url):
                 raise ModelUnavailable(
-                    f"{self.service.name} needs a key: set {variable}, "
+                    f"{self.service.name} needs a key: set {' or '.join(self.variables)}, "
                     f"or api_key in the settings of {self.service.name}"
                 )
             return ""
@@ -142,37 +150,34 @@ class Endpoint:
 
     def redact(self, text: str) -> str:
         """The text without the secrets of the settings, should a server repeat them."""
-        variable = self.settings.api_key_env or self.service.key_env
         secrets = [self.settings.api_key.strip(), *self.settings.headers.values()]
-        if variable:
-            secrets.append(os.environ.get(variable, "").strip())
+        secrets += [os.environ.get(each, "").strip() for each in self.variables]
         # A short value, such as a version in a header, is no secret and may be part of any word.
         for secret in sorted((s for s in secrets if len(s) >= 6), key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
 
 
-def check_url(url: str, provider: str) -> str:
+def check_url(url: str, service: HttpService) -> str:
     """A base URL without its final slash, or an error that says what is wrong."""
+    where = f"the base URL of {service.name}"
+    example = service.base_url or "https://example.org/v1"
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise BadSetting(f"the base URL of {provider} is invalid: {error}") from None
+        raise BadSetting(f"{where} is invalid: {error}") from None
     if parts.username is not None or parts.password is not None:
-        raise BadSetting(
-            f"the base URL of {provider} has a user or password in it: set api_key or headers instead"
-        )
+        raise BadSetting(f"{where} has a user or password in it: set api_key or headers instead")
     if parts.query or parts.fragment:
         raise BadSetting(
-            f"the base URL of {provider} has a query or fragment: "
-            "it ends before /chat/completions, such as https://example.org/v1"
+            f"{where} has a query or fragment: it ends before {service.path}, such as {example}"
         )
     if parts.scheme not in ("http", "https") or not host or not url.isprintable() or " " in url:
-        raise BadSetting(
-            f"the base URL of {provider} is invalid: {url!r} is not of the form https://example.org/v1"
-        )
-    return url.rstrip("/").removesuffix("/chat/completions")
+        raise BadSetting(f"{where} is invalid: {url!r} is not of the form {example}")
+    url = url.rstrip("/").removesuffix(service.path)
+    version = service.path.split("/")[1]
+    return url.removesuffix(f"/{version}") if version.startswith("v1") else url
 
 
 def _headers(values: object, provider: str) -> dict[str, str]:

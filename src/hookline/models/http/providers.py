@@ -1,8 +1,9 @@
-"""The OpenAI-compatible services that are known by name, and `openai-compatible` for the rest."""
+"""The providers of the services in `services`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -10,103 +11,42 @@ from hookline.errors import ModelError, UnknownModel
 
 from ..model import Model
 from ..registry import ModelProvider
+from .services import COMPATIBLE, SERVICES
 
 if TYPE_CHECKING:
-    from .settings import Endpoint, OpenAIService
+    from .settings import Endpoint, HttpService
 
 INSTALL = "pip install aiohttp"
 
-COMPATIBLE = "openai-compatible"
-
-_SERVICES: dict[str, dict[str, Any]] = {
-    "openai": {
-        "base_url": "https://api.openai.com/v1",
-        "url_env": "OPENAI_BASE_URL",
-        "key_env": "OPENAI_API_KEY",
-        "needs_key": True,
-        "summary": "OpenAI: openai:MODEL",
-        "effort": True,
-        "longest": "max_completion_tokens",
-        "cache_key": True,
-        "output": True,
-    },
-    "openrouter": {
-        "base_url": "https://openrouter.ai/api/v1",
-        "key_env": "OPENROUTER_API_KEY",
-        "needs_key": True,
-        "summary": "OpenRouter: openrouter:VENDOR/MODEL",
-        "effort": True,
-        "no_effort": "none",
-    },
-    "groq": {
-        "base_url": "https://api.groq.com/openai/v1",
-        "key_env": "GROQ_API_KEY",
-        "needs_key": True,
-        "summary": "Groq: groq:MODEL",
-        "effort": True,
-    },
-    "deepseek": {
-        "base_url": "https://api.deepseek.com/v1",
-        "key_env": "DEEPSEEK_API_KEY",
-        "needs_key": True,
-        "summary": "DeepSeek: deepseek:MODEL",
-        "effort": True,
-        "thoughts": True,
-    },
-    "ollama": {
-        "base_url": "http://localhost:11434/v1",
-        "key_env": "OLLAMA_API_KEY",
-        "summary": "an Ollama server on this machine: ollama:MODEL",
-        "effort": True,
-        "no_effort": "none",
-        "output": True,
-    },
-    "vllm": {
-        "base_url": "http://localhost:8000/v1",
-        "key_env": "VLLM_API_KEY",
-        "summary": "a vLLM server on this machine: vllm:MODEL",
-        "effort": True,
-        "output": True,
-    },
-    "llamacpp": {
-        "base_url": "http://localhost:8080/v1",
-        "key_env": "LLAMA_API_KEY",
-        "summary": "a llama.cpp server on this machine: llamacpp:MODEL",
-        "output": True,
-    },
-    "lmstudio": {
-        "base_url": "http://localhost:1234/v1",
-        "key_env": "LMSTUDIO_API_KEY",
-        "summary": "an LM Studio server on this machine: lmstudio:MODEL",
-        "output": True,
-    },
-    COMPATIBLE: {
-        "summary": f"any such endpoint: {COMPATIBLE}:URL#MODEL",
-        "effort": True,
-    },
+_CLIENTS = {
+    "chat": ("hookline.models.openai.client", "OpenAIModel"),
+    "responses": ("hookline.models.openai.responses", "ResponsesModel"),
+    "messages": ("hookline.models.anthropic.client", "AnthropicModel"),
+    "gemini": ("hookline.models.google.client", "GoogleModel"),
 }
+"""The client of each protocol."""
 
 
-def openai_providers() -> list[ModelProvider]:
+def http_providers() -> list[ModelProvider]:
     """The providers. What they need is imported when one of their models is made or used."""
     return [
         ModelProvider(
             name, _maker(name), facts["summary"], _problem_of(name), obstacle=_obstacle_of(name)
         )
-        for name, facts in _SERVICES.items()
+        for name, facts in SERVICES.items()
     ]
 
 
 def service_names() -> list[str]:
-    """The names of the services."""
-    return list(_SERVICES)
+    """The names of the services that are OpenAI-compatible."""
+    return [name for name, facts in SERVICES.items() if facts.get("api", "chat") == "chat"]
 
 
-def service(name: str) -> OpenAIService:
+def service(name: str) -> HttpService:
     """The known facts about a service."""
-    from .settings import OpenAIService
+    from .settings import HttpService
 
-    return OpenAIService(name, **_SERVICES[name])
+    return HttpService(name, **SERVICES[name])
 
 
 def endpoint_of(name: str, model: str, settings: Mapping[str, Any]) -> tuple[str, Endpoint]:
@@ -129,14 +69,15 @@ def _maker(name: str) -> Callable[[str, Mapping[str, Any]], Model]:
     pools: list[Any] = []
 
     def make(model: str, settings: Mapping[str, Any]) -> Model:
-        from .client import OpenAIModel
         from .connections import Connections
 
         called = f"{name}:{model}"
         model, endpoint = endpoint_of(name, model, settings)
         if not pools:
             pools.append(Connections())
-        return OpenAIModel(model, endpoint, name=called, connections=pools[0])
+        place, client = _CLIENTS[endpoint.service.api]
+        make_model = getattr(import_module(place), client)
+        return make_model(model, endpoint, name=called, connections=pools[0])
 
     return make
 
@@ -147,7 +88,7 @@ def _obstacle_of(name: str) -> Callable[[Mapping[str, Any], str], str]:
         from .reach import obstacle
         from .settings import Endpoint, Settings
 
-        if _SERVICES[name].get("needs_key") or (name == COMPATIBLE and not settings.get("base_url")):
+        if SERVICES[name].get("needs_key") or (name == COMPATIBLE and not settings.get("base_url")):
             return ""
         return obstacle(Endpoint.of(service(name), Settings.read(settings, name)), model)
 

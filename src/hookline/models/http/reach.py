@@ -28,7 +28,7 @@ def obstacle(endpoint: Endpoint, model: str = "") -> str:
         )
     if status in (401, 403):
         return f"{endpoint.base_url} refuses the key: set api_key in the settings of {name}"
-    known = _names(body) if status == 200 else []
+    known = model_names(body) if status == 200 else []
     if not model or not known or {model, f"{model}:latest"} & {*known}:
         return ""
     more = ", …" if len(known) > SHOWN else ""
@@ -42,16 +42,19 @@ def _get(endpoint: Endpoint) -> tuple[int, bytes]:
     key = endpoint.key()
     headers = {**endpoint.settings.headers, **({"Authorization": f"Bearer {key}"} if key else {})}
     try:
-        connection.request("GET", f"{parts.path}/models", headers=headers)
+        connection.request("GET", f"{parts.path}{endpoint.service.models}", headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read(LARGEST)
     finally:
         connection.close()
 
 
-def _names(body: bytes) -> list[str]:
+def model_names(body: bytes) -> list[str]:
+    """The names in a list of models, as any of the services write it; none if it is no such list."""
     try:
-        listed: Any = json.loads(body)["data"]
-        return [str(each["id"]) for each in listed]
-    except (ValueError, LookupError, TypeError):
+        found: Any = json.loads(body)
+        if "models" in found:
+            return [str(each["name"]).removeprefix("models/") for each in found["models"]]
+        return [str(each["id"]) for each in found["data"]]
+    except (ValueError, LookupError, TypeError, RecursionError):
         return []

@@ -1,0 +1,1 @@
+"""Models behind Google's Gemini API."""

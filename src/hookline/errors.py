@@ -33,6 +33,7 @@ those of an extension in its `errors.py`, and everything else here:
     - Cancelled
   - AgentUsage
     - BridgeError
+      - HostPayloadError
   - NotRunning
   - SessionBusy
   - TapeError
@@ -298,6 +299,10 @@ class AgentUsage(HooklineError, RuntimeError):
 
 class BridgeError(AgentUsage):
     """A bridge to another framework cannot be used like this."""
+
+
+class HostPayloadError(BridgeError):
+    """A host reports something that cannot be read, so that it is denied."""
 
 
 class NotRunning(HooklineError, RuntimeError):

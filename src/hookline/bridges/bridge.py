@@ -14,7 +14,7 @@ every Hookline app: a run of a bridge is a turn whose answer comes from the host
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ from hookline.runtime.agent_loops import LoopScope, background
 from hookline.runtime.agent_parts import plain_policy
 from hookline.types import StreamEvent
 
-from .host import BridgeApp, BridgePlugin, HostModel, host_parts
+from .host import BridgePlugin, HostModel, HostRuntime, host_parts
 
 if TYPE_CHECKING:
     from hookline.agent.engine import Engine
@@ -160,25 +160,34 @@ class Bridge:
         return plain_policy(self._policy)
 
     async def start(
-        self, prompt: str = "", *, session: str | None = None, system: str = "", user: str = ""
+        self,
+        prompt: str = "",
+        *,
+        session: str | None = None,
+        system: str = "",
+        user: str = "",
+        channel: Channel | None = None,
     ) -> BridgeRun:
         """Begin a run. Raises `Blocked` if a handler of `input` blocks the prompt."""
         self._attach_given()
         app = await self._app()
         name = session or f"{self.host}-{urandom(8).hex()}"
         run = BridgeRun(app, name)
-        app.expected[name] = run
         run.system = system
         message: dict[str, Any] = {"content": prompt, "channel": self.host, "chat_id": name}
         if user:
             message["sender_id"] = user
-        run.turn = asyncio.create_task(app.process(message, self.channel, session_id=name))
-        await asyncio.wait([run.turn, run.ready], return_when=asyncio.FIRST_COMPLETED)
-        if not run.ready.done():
-            app.expected.pop(name, None)
-            result = await run.turn  # raises if a stage failed
-            raise Blocked("the prompt", result.stopped, None)
+        task = app.process(message, channel or self.channel, session_id=name)
+        if not await run.begin(task):
+            raise Blocked("the prompt", (await run.turn).stopped, None)
         return run
+
+    async def resume(self, session: str, *, channel: Channel | None = None) -> BridgeRun | None:
+        """Continue a run that another process began and parked; None if there is none."""
+        self._attach_given()
+        app = await self._app()
+        run = BridgeRun(app, session)
+        return run if await run.begin(app.resume(session, channel or self.channel)) else None
 
     def start_sync(
         self, prompt: str = "", *, session: str | None = None, system: str = "", user: str = ""
@@ -200,7 +209,7 @@ class Bridge:
         self.hooks.add(BridgePlugin(parts), name="builtin")
         return parts
 
-    async def _app(self) -> BridgeApp:
+    async def _app(self) -> HostRuntime:
         """The running app of the bridge in this event loop."""
         for loop in [each for each, scope in self._scopes.items() if scope.ended]:
             del self._scopes[loop]
@@ -209,31 +218,44 @@ class Bridge:
         if scope is None:
             scope = self._scopes[loop] = LoopScope(self._parts)
         app = await scope.opened()
-        assert isinstance(app, BridgeApp)
+        assert isinstance(app, HostRuntime)
         return app
 
 
 class BridgeRun:
     """One run of a host's agent."""
 
-    def __init__(self, app: BridgeApp, session: str) -> None:
+    def __init__(self, app: HostRuntime, session: str) -> None:
         self.app, self.session = app, session
         self.loop = asyncio.get_running_loop()
         self.system = ""
         """The system prompt, as handlers of `before_agent_start` left it."""
         self.ready: asyncio.Future[None] = self.loop.create_future()
         self.ended: asyncio.Future[str] = self.loop.create_future()
-        self.turn: asyncio.Task[TurnResult]
+        self.turn: asyncio.Task[Any]
         self._run: AgentRun
         self._engine: Engine
         self._caller: ToolCaller
-        self._asked: tuple[asyncio.Future[HostAnswer], asyncio.Task[HostAnswer]]
+        self._asked: tuple[asyncio.Future[HostAnswer], asyncio.Task[HostAnswer]] | None = None
+
+    async def begin(self, turn: Coroutine[Any, Any, TurnResult | None]) -> bool:
+        """Start the turn of the run; return whether it reached the agent. Raises if a stage failed."""
+        self.app.expected[self.session] = self
+        self.turn = asyncio.create_task(turn)
+        await asyncio.wait([self.turn, self.ready], return_when=asyncio.FIRST_COMPLETED)
+        if self.ready.done():
+            return True
+        self.app.expected.pop(self.session, None)
+        await self.turn
+        return False
 
     def attach(self, engine: Engine, run: AgentRun) -> None:
         """Connect to the turn of the app, which waits until the host ends the run."""
         self._engine, self._run = engine, run
         self._caller = run.caller()
         self.system = run.system
+        if run.resume is not None:
+            run.sent_back = sum("sent_back_by" in entry.meta for entry in run.resume.entries)
         self.ready.set_result(None)
 
     @property
@@ -272,6 +294,39 @@ class BridgeRun:
         admitted = await self._here(self._engine.runner.admit(requested, self._caller))
         values = {**admitted.call.arguments}
         return HostCall(admitted.call.id, name, values, admitted.refusal, admitted)
+
+    async def admitted(self, name: str, arguments: Mapping[str, Any], call_id: str) -> HostCall:
+        """A call that the host ran, where no admission of it is at hand.
+
+        Another process may have admitted it; otherwise it is recorded now, as let through by the host.
+        Without an id, the latest open call of this tool with these arguments is meant.
+        """
+        return await self._here(self._admitted(name, arguments, call_id))
+
+    async def _admitted(self, name: str, arguments: Mapping[str, Any], call_id: str) -> HostCall:
+        from hookline.hooks import Ruling
+        from hookline.tape.entry import TOOL_CALL
+        from hookline.tools.calls import Admitted, Requested
+        from hookline.types import ToolCall
+
+        ctx, values = self._caller.ctx, dict(arguments)
+        turn = self._run.resume
+        entries = [e.payload for e in turn.entries if e.kind == TOOL_CALL] if turn is not None else []
+        if call_id:
+            kept = [each for each in entries if each["id"] == call_id]
+        else:
+            answered = turn.results if turn is not None else {}
+            kept = [e for e in entries if (e["name"], e["arguments"]) == (name, values)]
+            kept = [each for each in kept if each["id"] not in answered]
+            call_id = kept[-1]["id"] if kept else f"call_{urandom(6).hex()}"
+        if kept:
+            values = dict(kept[-1]["arguments"])
+        call = ToolCall(call_id, name, values, ctx.agent_id, ctx.session_id)
+        found = Admitted(call, Requested(call_id, name, values), self.app.tools.get(name), values)
+        if not kept:
+            found.rulings.append(Ruling(reason="the host let it run", by="host"))
+            await self._caller.journal.tool_call(call, values, found.rulings)
+        return HostCall(call_id, name, values, None, found)
 
     async def finish(self, call: HostCall, value: Any = None, error: Exception | None = None) -> Any:
         """Pass the result of a call through the gates; returns what the model may see.
@@ -350,9 +405,18 @@ class BridgeRun:
         return await self._here(self._after_model(answer))
 
     async def _after_model(self, answer: HostAnswer) -> HostAnswer:
+        assert self._asked is not None
         answered, task = self._asked
+        self._asked = None
         answered.set_result(answer)
         return await task
+
+    async def forget_model(self) -> None:
+        """Drop a model call whose answer never came."""
+        if self._asked is not None:
+            self._asked[1].cancel()
+            await asyncio.wait([self._asked[1]])
+            self._asked = None
 
     async def _call_model(self, request: HostRequest, ask: Ask) -> HostAnswer:
         from hookline.models import ModelRequest
@@ -405,6 +469,25 @@ class BridgeRun:
         if result.outcome == "cancelled":
             raise Cancelled(result.stopped or "cancelled")
         return result.model_output
+
+    async def said(self, text: str) -> None:
+        """Record an answer of a model that the host calls without reporting it."""
+        message = {"role": "assistant", "content": text}
+        self._run.messages.append(message)
+        await self._run.journal.assistant(message, {})
+
+    async def sent_back(self, reason: str) -> None:
+        """Record that the host sends the model on with this message, since it may not stop yet."""
+        message = {"role": "user", "content": reason}
+        self._run.messages.append(message)
+        await self._run.journal.joined(message, {"sent_back_by": "agent_stop"})
+
+    async def park(self) -> None:
+        """Leave the run to another process, which continues it with `Bridge.resume`."""
+        await self._here(self.forget_model())
+        await self._here(self.app.park(self.session))
+        with suppress(Exception, asyncio.CancelledError):
+            await self.turn
 
     async def fail(self, error: BaseException) -> None:
         """End the run with an error of the host; `agent_error` and `on_error` see it."""

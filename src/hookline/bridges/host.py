@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cached_property
+from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
 from hookline.agent.engine import Engine
 from hookline.agent.run import Limits
 from hookline.events import AgentEndEvent
 from hookline.hooks import hookimpl
-from hookline.runtime.agent_app import AgentParts
+from hookline.runtime.agent_app import AgentApp, AgentParts
 from hookline.runtime.embedded import EmbeddedApp, EmbeddedPlugin
 from hookline.specs import SideEffects, ToolSpec
 from hookline.tools.context import ToolContext
@@ -82,7 +83,7 @@ class HostTools(Registry):
 class HostEngine(Engine):
     """Prepares and ends runs as every engine does; in between, the host runs its agent."""
 
-    app: BridgeApp
+    app: HostRuntime
 
     async def _run(self, run: AgentRun) -> None:
         move_to(TurnContext(run.ctx.session_id, run.turn_id, channel=run.ctx.channel))
@@ -97,11 +98,12 @@ class HostEngine(Engine):
             await self._on_turn_end.fire(run.ctx.agent_id, run.text)
 
 
-class BridgeApp(EmbeddedApp):
-    """The app of one bridge in one event loop."""
+class HostRuntime(AgentApp):
+    """An app whose agent and tools belong to a host."""
 
-    def __init__(self, parts: AgentParts) -> None:
-        super().__init__(parts)
+    def take(self, parts: AgentParts) -> None:
+        """Become the app of a host."""
+        super().take(parts)
         self.expected: dict[str, BridgeRun] = {}
         """Runs whose turn has not reached the agent yet, by session."""
         self.executors: dict[str, Executor] = {}
@@ -115,9 +117,14 @@ class BridgeApp(EmbeddedApp):
     @cached_property
     def engine(self) -> HostEngine:
         """The engine that leaves the loop to the host."""
+        self.runner.longest = maxsize  # the host has its own way with long results
         engine = HostEngine(self.hooks, self.tools, self.runner, self.models.get)
         engine.app = self
         return engine
+
+
+class BridgeApp(HostRuntime, EmbeddedApp):
+    """The app of one bridge in one event loop."""
 
 
 def host_parts(name: str, host: str, hooks: Hooks, policy: Policy, store: TapeStore) -> AgentParts:

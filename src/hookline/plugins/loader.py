@@ -7,7 +7,7 @@ that come with Hookline pass through the same steps as those of other packages, 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -108,10 +108,13 @@ class Plugins(Registrations):
         self._shipped.append(name)
         trace("added", name)
 
-    def load(self, *, packages: bool = True, only_cli: bool = False) -> None:
+    def load(
+        self, *, packages: bool = True, only_cli: bool = False, own: Collection[str] | None = None
+    ) -> None:
         """Load the plugins that come with Hookline, then those of installed packages.
 
         With `only_cli`, those alone that may add commands to the command line; `finish` loads the rest.
+        `own` names the plugins that come with Hookline and take part; by default, all do.
         """
         self._looked = packages
         installed = entries() if packages else []
@@ -139,6 +142,8 @@ class Plugins(Registrations):
                 self.leave_out(name, "checking the lock file", error)
         out = self.disabled | without | refused.keys()
         usable = [c for c in found if c.name not in out]
+        if own is not None:
+            usable = [c for c in usable if not c.own or c.name in own]
         for candidate in found:
             trace("found", candidate.name, f"in {candidate.entry}" + self._off_note(candidate))
         self._put_off = only_cli

@@ -56,6 +56,8 @@ class Hookline(AppParts):
 
     embedded: ClassVar[bool] = False
     """Whether it has no home: nothing is read from or written to disk."""
+    foreign_hooks: ClassVar[bool] = True
+    """Whether the command hooks in the settings of other agents run here, too."""
 
     def __init__(
         self,

@@ -356,12 +356,12 @@ class HookFiles:
         from hookline.plugins.watcher import changes
 
         try:
-            async for _ in changes(self._places, lambda: self._stamps):
+            async for _ in changes(self.places, lambda: self._stamps):
                 tell(str(await self.reload()))
         except Exception as error:
             tell(f"hook files are no longer watched, /reload still reads them: {error_text(error)}")
 
-    def _places(self) -> list[Path]:
+    def places(self) -> list[Path]:
         """The folders of hook files, and the files that the project's commands run from."""
         paths = [*(folder.path for folder in self.folders), *self._extra]
         found = [path.parent if path.suffix == ".py" else path for path in paths]
@@ -370,7 +370,7 @@ class HookFiles:
     def _note_stamps(self) -> None:
         from hookline.plugins.watcher import stamps
 
-        self._stamps = stamps(self._places())
+        self._stamps = stamps(self.places())
 
 
 def _judge(trust: Trust, folder: HookFolder, source: FileSource) -> None:

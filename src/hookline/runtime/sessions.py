@@ -121,6 +121,15 @@ class OpenSessions(SessionIndex):
         await self._started(session_id, opened, reason, previous)
         return opened
 
+    async def take_over(self, session_id: str) -> None:
+        """Open a session that another process opened and left open: no event fires."""
+        if session_id not in self._open:
+            self._open[session_id] = Opened(*await self._choices(session_id))
+
+    def hand_over(self, session_id: str) -> None:
+        """Leave an open session to another process: no event fires."""
+        self._open.pop(session_id, None)
+
     async def refresh(self, session_id: str) -> None:
         """Read again what another process may have chosen for an open session."""
         known = self._open.get(session_id)

@@ -39,7 +39,7 @@ from .arguments import copied
 from .calls import Admitted, Approve, Judge, Record, Requested, ToolCaller, ToolOutcome
 from .context import during
 from .gatekeeper import Gatekeeper, contexts_of, told
-from .output import model_content
+from .output import LIMIT, model_content
 from .progress import ToolProgress
 from .registry import Registry
 from .spool import fit
@@ -48,6 +48,9 @@ from .tool import Tool
 
 class ToolRunner(Gatekeeper):
     """Runs tools of a registry, through every hook that has a say."""
+
+    longest: int = LIMIT
+    """Characters of a result that the model sees; a longer one is kept in a file and read by page."""
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class ToolRunner(Gatekeeper):
                 )
         outcome = ToolOutcome(call, "", is_error=error is not None or not ran, ran=ran)
         try:
-            outcome.content = fit(model_content(value), self._context(admitted, caller))
+            outcome.content = fit(model_content(value), self._context(admitted, caller), self.longest)
         except HooklineError as unusable:
             outcome.content, outcome.is_error = str(unusable), True
         await self._judge_result(outcome, admitted, caller)

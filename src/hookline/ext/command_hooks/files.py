@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
 SECTION = "hooks.commands"
+CLIENT = "hookline/system/hook_client.py"
+"""In the command that `hookline hook install` writes: there it asks these same hooks."""
 _SCALARS = ("enabled", "settings_files", "on_failure", "timeout")
 
 
@@ -60,7 +62,8 @@ class Files:
         if not self.defaults.enabled:
             return
         off = False
-        if self.defaults.settings_files:
+        foreign = self.defaults.settings_files and self._app.foreign_hooks
+        if foreign:
             for source, name in self._of_user():
                 made, off = self._settings(source, name)
                 yield made
@@ -69,7 +72,7 @@ class Files:
             place = self._app.config.source(f"{SECTION}.{next(iter(own))}") or "config.toml"
             yield HooksFile("config", self._table(own, place, SECTION, text_of(place)))
         if self._app.project:
-            yield from self._of_project(settings=self.defaults.settings_files and not off)
+            yield from self._of_project(settings=foreign and not off)
 
     def _of_user(self) -> Iterator[tuple[FileSource | SourceError, str]]:
         if self._home is not None:
@@ -148,6 +151,7 @@ class Files:
     def _table(self, events: Any, file: str, above: str, text: str) -> Table:
         on_failure, timeout = self.defaults.on_failure, self.defaults.timeout
         table = read_table(events, file, above, on_failure=on_failure, timeout=timeout)
+        table.hooks = [hook for hook in table.hooks if CLIENT not in hook.command]
         table.hooks = with_lines(table.hooks, text)
         return table
 

@@ -34,6 +34,10 @@ def beside(text: object) -> None:
 
 def main() -> None:
     """Run `hookline`. An error that the user can fix is printed without a traceback."""
+    if sys.argv[1:3] == ["hook", "--for"]:  # another agent waits: nothing else may be imported
+        from hookline.system.hook_client import main as client
+
+        sys.exit(client(sys.argv[3:]))
     gc.disable()  # loaded modules stay: searching them for garbage only costs time
     from hookline.system.children.own import settle
 

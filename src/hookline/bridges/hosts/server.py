@@ -20,6 +20,7 @@ from pathlib import Path
 from signal import SIGINT, SIGTERM
 from time import perf_counter
 
+from hookline.hooks import HooklineError
 from hookline.system.file_lock import Lock
 from hookline.system.home import home as default_home
 from hookline.system.hook_client import ELSEWHERE
@@ -28,9 +29,8 @@ from hookline.system.private_files import private_folder
 from .desk import HookDesk, encoded
 from .formats import LARGEST
 from .moment import HookOutput
+from .settings import HookSettings
 
-IDLE = 1800.0
-"""Seconds without an event after which a server ends."""
 _LARGEST_HEADER = 1_000_000
 log = logging.getLogger("hookline.hook")
 
@@ -38,7 +38,7 @@ log = logging.getLogger("hookline.hook")
 class HookServer:
     """Answers clients until nothing has happened for a while."""
 
-    def __init__(self, home: Path | None = None, idle: float = IDLE) -> None:
+    def __init__(self, home: Path | None = None, idle: float = 1800.0) -> None:
         self.home = home or default_home()
         self.idle = idle
         self.path = self.home / "hook" / "socket"
@@ -141,4 +141,13 @@ def is_own(connection: socket.socket) -> bool:
 
 def serve(idle: float | None = None, home: Path | None = None) -> bool:
     """Serve until idle, or until a signal; return False if another server does."""
-    return asyncio.run(HookServer(home, IDLE if idle is None else idle).run())
+    return asyncio.run(HookServer(home, idle or idle_of(home or default_home())).run())
+
+
+def idle_of(home: Path) -> float:
+    """How long a server waits; settings that cannot be read are reported with the next event."""
+    from hookline.config import Config
+
+    with suppress(HooklineError):
+        return Config.load(home, project=False).settings("hook", HookSettings).idle
+    return HookSettings().idle

@@ -19,6 +19,7 @@ def guard_shell(event):
 def no_secrets(event):
     if "SECRET" in str(event.content):
         return event.deny("it holds a secret")
+    return None
 
 
 def log(event):
@@ -29,6 +30,7 @@ def log(event):
 def checked(event):
     if "checked" not in event.response:
         return event.deny("Check your work first, then say that you checked it.")
+    return None
 
 
 hooks = [

@@ -145,9 +145,7 @@ def responses(answer: Any, number: int) -> Iterator[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     if isinstance(answer, str):
         part = {"type": "output_text", "text": answer, "annotations": []}
-        items.append(
-            {"type": "message", "role": "assistant", "id": f"msg_{number}", "content": [part]}
-        )
+        items.append({"type": "message", "role": "assistant", "id": f"msg_{number}", "content": [part]})
     else:
         for place, (name, arguments) in enumerate(answer):
             call = {"id": f"fc_{number}_{place}", "call_id": f"call_{number}_{place}", "name": name}

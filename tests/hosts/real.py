@@ -1,6 +1,6 @@
 """Runs a real host against a scripted model, with `guard.py` installed, and checks what came of it.
 
-    python tests/hosts/real.py .hosts/node_modules claude-code [docs/hosts/claude-code.json [--write]]
+python tests/hosts/real.py .hosts/node_modules claude-code [docs/hosts/claude-code.json [--write]]
 """
 
 import json
@@ -84,7 +84,7 @@ def codex_config(trial: Trial) -> None:
     folder = trial.user / ".codex"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(
-        f'model = "gpt-5"\nmodel_provider = "loop"\n'
+        f'model = "gpt-5.5"\nmodel_provider = "loop"\n'
         f'[model_providers.loop]\nname = "loop"\nbase_url = "{trial.url}/v1"\nwire_api = "responses"\n'
         f'env_key = "LOOP_KEY"\n[projects."{trial.work}"]\ntrust_level = "trusted"\n'
     )
@@ -129,7 +129,7 @@ def gemini_config(trial: Trial) -> None:
     settings = {
         "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
         "privacy": {"usageStatisticsEnabled": False},
-        "general": {"disableAutoUpdate": True, "disableUpdateNag": True},
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
     }
     (folder / "settings.json").write_text(json.dumps(settings, indent=2) + "\n")
 
@@ -266,7 +266,8 @@ def checks(trial: Trial, server: ModelServer, ended: Any) -> dict[str, bool]:
     calls = log.read_text().split() if log.exists() else []
     tape = subprocess.run(
         [sys.executable, "-m", "hookline", "tape", "list"],
-        env={**os.environ, "HOOKLINE_HOME": str(trial.home)}, capture_output=True, text=True, check=False,
+        env={**os.environ, "HOOKLINE_HOME": str(trial.home)},
+        capture_output=True, text=True, check=False,
     ).stdout  # fmt: skip
     rewritten = work / "rewritten.txt"
     found = {

@@ -8,8 +8,14 @@ Each framework has a module with one function, `hookline(...)`, which returns wh
 `Bridge` is what they are made of: a host reports what happens in its agent and gets verdicts back.
 """
 
-from hookline.errors import BridgeError
+from typing import TYPE_CHECKING
 
-from .bridge import Bridge, BridgeRun, HostAnswer, HostCall, HostRequest
+from hookline.errors import BridgeError
+from hookline.system.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .bridge import Bridge, BridgeRun, HostAnswer, HostCall, HostRequest
+else:
+    __getattr__ = lazy_names(__name__, "bridge")  # the command line loads this package, too
 
 __all__ = ["Bridge", "BridgeError", "BridgeRun", "HostAnswer", "HostCall", "HostRequest"]

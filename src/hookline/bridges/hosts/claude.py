@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ class ClaudeCode(HostFormat):
     name = "claude-code"
     title = "Claude Code"
     asks = True
-    events: ClassVar[dict[str, Kind]] = {
+    events: ClassVar[Mapping[str, Kind]] = {
         "SessionStart": "session_start",
         "SessionEnd": "session_end",
         "UserPromptSubmit": "prompt",
@@ -97,9 +98,7 @@ class ClaudeCode(HostFormat):
             return {"decision": "block", "reason": judgement.reason}, special
         return {}, special
 
-    def _rewritten(
-        self, moment: Moment, arguments: dict[str, Any], workspace: Path
-    ) -> dict[str, Any]:
+    def _rewritten(self, moment: Moment, arguments: dict[str, Any], workspace: Path) -> dict[str, Any]:
         name, given = moment.given["tool_name"], moment.given["tool_input"]
         return {"updatedInput": self.tools.theirs(name, given, arguments, workspace)}
 
@@ -121,15 +120,13 @@ class Codex(ClaudeCode):
     name = "codex"
     title = "Codex"
     asks = False
-    events: ClassVar[dict[str, Kind]] = {
+    events: ClassVar[Mapping[str, Kind]] = {
         event: kind
         for event, kind in ClaudeCode.events.items()
         if event not in ("PostToolUseFailure", "Notification")
     }
 
-    def _rewritten(
-        self, moment: Moment, arguments: dict[str, Any], workspace: Path
-    ) -> dict[str, Any]:
+    def _rewritten(self, moment: Moment, arguments: dict[str, Any], workspace: Path) -> dict[str, Any]:
         # Codex takes a new input only with this decision, which skips no approval of its own.
         return {
             "permissionDecision": "allow",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import defaultdict
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from re import fullmatch
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from hookline.errors import HooklineError, SessionBusy
+from hookline.errors import BridgeError, HooklineError
 from hookline.hooks.errors import error_text
 from hookline.system.file_lock import Lock
 from hookline.system.home import home as default_home
@@ -39,7 +41,8 @@ class HookDesk:
         self._sessions: dict[str, OpenHostSession] = {}
         """By name, the one that was used last at the end."""
         self._retired: list[HomeBridge] = []
-        self._opening = asyncio.Lock()
+        self._opening: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._loading = asyncio.Lock()
 
     async def answer(
         self, host: str, payload: bytes, limit: float, project: Path | None = None
@@ -62,14 +65,18 @@ class HookDesk:
         except Exception as error:  # a mistake of ours or a plugin's
             reason = error_text(error)
         reason = without_secrets(reason)
-        return HookOutput(stderr=f"hookline: {reason}\n", code=2) if form is None else form.failure(kind, reason)
+        return (
+            HookOutput(stderr=f"hookline: {reason}\n", code=2)
+            if form is None
+            else form.failure(kind, reason)
+        )
 
     async def _judged(
         self, form: HostFormat, moment: Moment, workspace: Path, seconds: float
     ) -> Judgement:
         name = session_name(form.name, moment.session)
         async with asyncio.timeout(seconds):
-            async with self._opening:
+            async with self._opening[name]:
                 opened = await self._opened(form, name, workspace, seconds)
                 opened.busy += 1
             try:
@@ -83,15 +90,16 @@ class HookDesk:
         """The session, on a bridge that is up to date."""
         from .session import HostSession
 
-        known = self._sessions.pop(name, None)
+        known = self._sessions.get(name)
         bridge = await self._bridge(form.name, known.workspace if known else workspace)
         if known is not None and known.bridge is not bridge and not known.busy:
-            await known.close()
+            await self._sessions.pop(name).close()
             known = None
         if known is None:
-            lock = await self._locked(name)
+            lock = await self._locked(name, seconds)
             waits = None if form.asks else max(seconds - SPARE, seconds / 2)
             known = OpenHostSession(HostSession(bridge, name, waits), bridge, workspace, lock)
+        self._sessions.pop(name, None)
         self._sessions[name] = known
         await self._tidy()
         return known
@@ -100,30 +108,32 @@ class HookDesk:
         """The bridge of a host in a workspace: a new one if the files that it loaded have changed."""
         from .home import HomeBridge
 
-        found = self._bridges.get((host, workspace))
-        if found is not None and found.app.stamps() != found.app.loaded:
-            self._retired.append(self._bridges.pop((host, workspace)))
-            found = None
-        if found is None:
-            found = HomeBridge(host, home=self.home, workspace=workspace)
-            await found.opened()
-            self._bridges[host, workspace] = found
-        return found
+        async with self._loading:
+            found = self._bridges.get((host, workspace))
+            if found is not None and found.app.stamps() != found.app.loaded:
+                self._retired.append(self._bridges.pop((host, workspace)))
+                found = None
+            if found is None:
+                found = HomeBridge(host, home=self.home, workspace=workspace)
+                await found.opened()
+                self._bridges[host, workspace] = found
+            return found
 
-    async def _locked(self, name: str) -> Lock:
+    async def _locked(self, name: str, seconds: float) -> Lock:
         """The lock of a session, which one process has at a time."""
         lock = Lock(self.home / "hook" / f"{sha256(name.encode()).hexdigest()[:32]}.lock")
-        try:
-            while not lock.acquire():
-                await asyncio.sleep(0.05)
-        except asyncio.CancelledError:
-            raise SessionBusy(f"another process has the session {name}") from None
+        ends = monotonic() + seconds * 0.9
+        while not lock.acquire():
+            if monotonic() > ends:
+                raise BridgeError(f"another process works on the session {name}, and does not end")
+            await asyncio.sleep(0.05)
         return lock
 
     async def _tidy(self) -> None:
         """Close what is not used any more."""
         idle = [name for name, each in self._sessions.items() if not each.busy]
-        for name in idle[: len(self._sessions) - MOST]:
+        for name in idle[: max(len(self._sessions) - MOST, 0)]:
+            self._opening.pop(name, None)
             await self._sessions.pop(name).close()
         used = {id(each.bridge) for each in self._sessions.values()}
         for bridge in [bridge for bridge in self._retired if id(bridge) not in used]:
@@ -142,9 +152,7 @@ class HookDesk:
 class OpenHostSession:
     """A session in this process, and what it uses."""
 
-    def __init__(
-        self, session: HostSession, bridge: HomeBridge, workspace: Path, lock: Lock
-    ) -> None:
+    def __init__(self, session: HostSession, bridge: HomeBridge, workspace: Path, lock: Lock) -> None:
         self.session, self.bridge, self.workspace = session, bridge, workspace
         self.busy = 0
         self._lock = lock
@@ -174,7 +182,9 @@ def session_name(host: str, given: str) -> str:
     if not given:
         return f"{host}-unnamed"
     plain = fullmatch(_NAME, given)
-    return f"{host}-{given if plain else sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return (
+        f"{host}-{given if plain else sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    )
 
 
 def alone(host: str, payload: bytes, limit: float) -> tuple[int, bytes, bytes]:

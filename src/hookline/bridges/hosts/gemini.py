@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -19,7 +20,7 @@ class Gemini(HostFormat):
     name = "gemini"
     title = "Gemini CLI"
     asks = True
-    events: ClassVar[dict[str, Kind]] = {
+    events: ClassVar[Mapping[str, Kind]] = {
         "SessionStart": "session_start",
         "SessionEnd": "session_end",
         "BeforeAgent": "prompt",
@@ -77,9 +78,10 @@ class Gemini(HostFormat):
     def _answer_of(self, moment: Moment, response: dict[str, Any]) -> None:
         """Read a piece of the model's answer; the last one says why it ends."""
         candidates = self._list(response, "candidates")
-        first: Any = candidates[0] if candidates else {}
+        first: Any = candidates[0] if candidates else None
+        ended = cast("dict[str, Any]", first).get("finishReason") if isinstance(first, dict) else None
         moment.text = self.string(response, "text", "")
-        moment.is_complete = isinstance(first, dict) and bool(first.get("finishReason"))  # pyright: ignore[reportUnknownMemberType]
+        moment.is_complete = bool(ended)
 
     def answer(self, moment: Moment, judgement: Judgement, workspace: Path) -> HookOutput:
         """A judgement as the host reads it."""

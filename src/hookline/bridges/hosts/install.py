@@ -156,7 +156,9 @@ def script(host: str) -> str:
     home = os.environ.get("HOOKLINE_HOME")
     env = {"HOOKLINE_HOME": home} if home else {}
     common = Path(__file__).with_name("judge.ts").read_text(encoding="utf-8")
-    common = common.replace('["COMMAND"]', json.dumps(words(host))).replace('{"ENV": ""}', json.dumps(env))
+    common = common.replace('["COMMAND"]', json.dumps(words(host))).replace(
+        '{"ENV": ""}', json.dumps(env)
+    )
     return written.replace("// JUDGE\n", common)
 
 

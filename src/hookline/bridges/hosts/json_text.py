@@ -196,7 +196,7 @@ class JsonText:
         if len(above.members) == 1 and len(path) > 1:
             return self._without_member(path[:-1])
         places = [(place, inner.end) for place, inner in above.members.values()]
-        return self._cut(places, [*above.members].index(path[-1]))
+        return self._cut(places, [*above.members].index(path[len(path) - 1]))
 
     def _cut(self, places: list[tuple[int, int]], number: int) -> JsonText:
         """Remove one of several neighbours, with the comma that it had."""

@@ -14,7 +14,6 @@ export default function (pi: any) {
   const observed = async (event: Record<string, unknown>) => {
     await judge(event).catch((error) => console.error(reason(error)))
   }
-  let refusals = 0
 
   pi.on("session_start", async (event: any, ctx: any) =>
     observed({ event: "session_start", ...about(ctx), text: event.reason }),
@@ -24,7 +23,6 @@ export default function (pi: any) {
   })
   pi.on("input", async (event: any, ctx: any) => {
     if (event.source === "extension") return
-    refusals = 0
     try {
       const answer = await judge({ event: "prompt", ...about(ctx), text: event.text })
       if (answer.deny === undefined) {
@@ -62,27 +60,33 @@ export default function (pi: any) {
     }
     return { content: [{ type: "text", text }], details: {} }
   })
-  pi.on("message_end", async (event: any, ctx: any) => {
-    if (event.message.role !== "assistant" || !textOf(event.message.content)) return
+  const answered = async (message: any, ctx: any) => {
+    const said = textOf(message.content)
+    if (!said) return message
     let text: string
     try {
-      const answer = await judge({ event: "model_answer", ...about(ctx), text: textOf(event.message.content) })
-      if (answer.deny === undefined && answer.text === undefined) return
+      const answer = await judge({ event: "model_answer", ...about(ctx), text: said })
+      if (answer.deny === undefined && answer.text === undefined) return message
       text = answer.text ?? `[withheld: ${answer.deny}]`
     } catch (error) {
       text = `[withheld: ${reason(error)}]`
     }
-    const others = event.message.content.filter((part: any) => part.type !== "text")
-    return { message: { ...event.message, content: [{ type: "text", text }, ...others] } }
-  })
-  pi.on("agent_end", async (event: any, ctx: any) => {
-    const last = event.messages.filter((message: any) => message.role === "assistant").pop()
-    try {
-      const answer = await judge({ event: "stop", ...about(ctx), text: textOf(last?.content) })
-      if (answer.deny !== undefined && refusals++ < 3) pi.sendUserMessage(answer.deny, { deliverAs: "followUp" })
-    } catch (error) {
-      console.error(reason(error))
+    const others = message.content.filter((part: any) => part.type !== "text")
+    return { ...message, content: [{ type: "text", text }, ...others] }
+  }
+  // pi waits for this event, unlike `agent_end`: here the agent can still be sent on.
+  pi.on("message_end", async (event: any, ctx: any) => {
+    if (event.message.role !== "assistant") return
+    const message = await answered(event.message, ctx)
+    if (message.stopReason === "stop") {
+      try {
+        const answer = await judge({ event: "stop", ...about(ctx), text: textOf(message.content) })
+        if (answer.deny !== undefined) pi.sendUserMessage(answer.deny, { deliverAs: "followUp" })
+      } catch (error) {
+        console.error(reason(error))
+      }
     }
+    if (message !== event.message) return { message }
   })
   pi.on("session_before_compact", async (event: any, ctx: any) => {
     try {

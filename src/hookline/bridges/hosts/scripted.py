@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
@@ -13,7 +14,7 @@ class ScriptedFormat(HostFormat):
     """The format of `opencode.ts` and `pi.ts`: the fields of a `Moment`, and those of a `Judgement`."""
 
     rewrites_prompts = True
-    events: ClassVar[dict[str, Kind]] = {kind: kind for kind in get_args(Kind)}
+    events: ClassVar[Mapping[str, Kind]] = {kind: kind for kind in get_args(Kind)}
 
     def event_of(self, given: Any) -> str:
         """The name of the event."""

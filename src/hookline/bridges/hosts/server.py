@@ -2,7 +2,7 @@
 
 A request is a line with two lengths, a header and the payload:
 
-    b"<header> <payload>\\n" + host NUL limit NUL project NUL NAME=value … + payload
+    <bytes of header> <bytes of payload> LF, host NUL limit NUL project NUL NAME=value NUL …, payload
 
 The answer is a line with the exit code and two lengths, standard output and standard error. A client
 that does not get all of it denies.
@@ -15,6 +15,7 @@ import logging
 import os
 import socket
 import struct
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGINT, SIGTERM
@@ -123,7 +124,7 @@ class HookServer:
         return await desk.answer(host, payload, float(limit), Path(project) if project else None)
 
 
-def settings_of(environ: os._Environ[str]) -> list[bytes]:
+def settings_of(environ: Mapping[str, str]) -> list[bytes]:
     """The variables that settings may be in, as a client sends them."""
     from hookline.system.hook_client import is_setting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from getpass import getuser
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from hookline.bridges.bridge import BridgeRun, HostAnswer, HostCall, HostRequest, ToolAnswer
 from hookline.channel import Channel, Note, Question
@@ -29,8 +29,15 @@ if TYPE_CHECKING:
 
     from .home import HomeBridge, HomeBridgeApp
 
-REASONS: dict[str, SessionReason] = {"clear": "new", "compact": "reload", "fork": "fork"}
-"""Why a host opens a session, in our words; others are the same or mean a start."""
+REASONS: dict[str, SessionReason] = {
+    "clear": "new",
+    "compact": "reload",
+    "fork": "fork",
+    "new": "new",
+    "reload": "reload",
+    "resume": "resume",
+}
+"""Why a host opens a session, in our words; anything else is a start."""
 
 
 class HostChannel(Channel):
@@ -107,6 +114,8 @@ class HostSession:
     async def _running(self, app: HomeBridgeApp) -> BridgeRun:
         """The run of the conversation: this process's, another one's, or a new one."""
         async with self._order:  # calls of one answer come at the same time
+            if self._run is not None and self._run.turn.done():
+                self._run = None
             if self._run is None:
                 await self._open(app)
                 self._run = await self._bridge.resume(self.id, channel=self._channel)
@@ -115,9 +124,7 @@ class HostSession:
             return self._run
 
     async def _start(self, prompt: str) -> BridgeRun:
-        return await self._bridge.start(
-            prompt, session=self.id, user=person(), channel=self._channel
-        )
+        return await self._bridge.start(prompt, session=self.id, user=person(), channel=self._channel)
 
     async def _abandon(self, app: HomeBridgeApp) -> None:
         """End a run that the host interrupted without saying so."""
@@ -131,8 +138,7 @@ class HostSession:
         self._calls.clear()
 
     async def _session_start(self, moment: Moment, app: HomeBridgeApp) -> Judgement:
-        known: tuple[SessionReason, ...] = get_args(SessionReason)
-        reason = REASONS.get(moment.text) or next((r for r in known if r == moment.text), "startup")
+        reason = REASONS.get(moment.text, "startup")
         if reason != "startup":
             app.sessions.hand_over(self.id)
         try:
@@ -308,7 +314,7 @@ class HostSession:
     async def _fire(self, app: HomeBridgeApp, event: Any) -> Any:
         """Fire an event of the session outside of a run."""
         await self._open(app)
-        hook = app.hooks[type(event)]
+        hook: Any = app.hooks[event.type]
         ctx: HookContext = app.context(self.id, channel=self._channel)
         return await hook.fire(event, ctx) if hook.live else None
 

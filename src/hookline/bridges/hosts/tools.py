@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hookline.ext.command_hooks.names import NAMES, shown_input, taken_input
 
@@ -58,6 +58,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "pi": {"path": "file_path", "oldText": "old_string", "newText": "new_string"},
 }
 """Fields of a host's tools as Claude Code calls them, whose names have counterparts already."""
+_TEXTS = ("text", "content", "llmContent", "output", "file")
+"""Where a result may have its text."""
 _SECONDS = frozenset({"pi"})
 """Hosts whose time-outs are in seconds already."""
 
@@ -111,18 +113,16 @@ def text_of(result: Any) -> str | None:
     if isinstance(result, str):
         return result
     if isinstance(result, list):
-        parts = [text_of(part) for part in result]
+        parts = [text_of(part) for part in cast("list[Any]", result)]
         return None if None in parts else "\n".join(str(part) for part in parts)
     if not isinstance(result, Mapping):
         return None
-    if isinstance(result.get("stdout"), str):
-        errors = result.get("stderr")
-        return f"{result['stdout']}{errors}" if isinstance(errors, str) else result["stdout"]
-    for key in ("text", "content", "llmContent", "output"):
-        if key in result:
-            return text_of(result[key])
-    inner = result.get("file")
-    return text_of(inner) if isinstance(inner, Mapping) else None
+    found = cast("Mapping[str, Any]", result)
+    if isinstance(found.get("stdout"), str):
+        errors = found.get("stderr")
+        return f"{found['stdout']}{errors}" if isinstance(errors, str) else found["stdout"]
+    key = next((key for key in _TEXTS if key in found), "")
+    return text_of(found[key]) if key else None
 
 
 def with_text(result: Any, text: str) -> Any:
@@ -131,12 +131,8 @@ def with_text(result: Any, text: str) -> Any:
         return [{"type": "text", "text": text}]
     if not isinstance(result, Mapping):
         return text
-    if isinstance(result.get("stdout"), str):
-        return {**result, "stdout": text, **({"stderr": ""} if "stderr" in result else {})}
-    for key in ("text", "content", "llmContent", "output"):
-        if key in result:
-            return {**result, key: with_text(result[key], text)}
-    inner = result.get("file")
-    if isinstance(inner, Mapping) and "content" in inner:
-        return {**result, "file": {**inner, "content": text}}
-    return text
+    found = cast("Mapping[str, Any]", result)
+    if isinstance(found.get("stdout"), str):
+        return {**found, "stdout": text, **({"stderr": ""} if "stderr" in found else {})}
+    key = next((key for key in _TEXTS if key in found), "")
+    return {**found, key: with_text(found[key], text)} if key else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import struct
@@ -15,15 +16,17 @@ import typer
 
 from hookline.errors import BadInput
 
-from .json_output import Json, print_json
-
 if TYPE_CHECKING:
-    from hookline.bridges.hosts.install import Scope, SettingsChange
     from hookline.runtime.app import Hookline
 
-Host = Annotated[str, typer.Option("--for", metavar="HOST", help="claude-code, codex, gemini, opencode or pi.")]
+    from .install import Scope, SettingsChange
+
+Host = Annotated[
+    str, typer.Option("--for", metavar="HOST", help="claude-code, codex, gemini, opencode or pi.")
+]
 Project = Annotated[bool, typer.Option("--project", help="For this project only.")]
 User = Annotated[bool, typer.Option("--user", help="For all projects of this user; the default.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -35,7 +38,9 @@ def add_hook(cli: typer.Typer, app: Hookline) -> None:
     @group.callback(invoke_without_command=True)
     def judge(
         context: typer.Context,
-        host: Annotated[str, typer.Option("--for", metavar="HOST", help="Whose event is on standard input.")] = "",
+        host: Annotated[
+            str, typer.Option("--for", metavar="HOST", help="Whose event is on standard input.")
+        ] = "",
     ) -> None:
         """Judge the event on standard input, and answer as the host expects."""
         if context.invoked_subcommand is None:
@@ -44,7 +49,12 @@ def add_hook(cli: typer.Typer, app: Hookline) -> None:
     @group.command()
     def install(host: Host, project: Project = False, user: User = False, yes: Yes = False) -> None:
         """Write these hooks into the settings of a host."""
-        from hookline.bridges.hosts.install import InstallRecord, SettingsChange, installation, settings_of
+        from .install import (
+            InstallRecord,
+            SettingsChange,
+            installation,
+            settings_of,
+        )
 
         record = InstallRecord(app.home)
         settings = settings_of(host, scope_of(project, user), app.workspace)
@@ -56,12 +66,14 @@ def add_hook(cli: typer.Typer, app: Hookline) -> None:
             record.keep(SettingsChange(settings, base, change.after))
             typer.echo(f"installed in {settings.path}")
             if host == "codex":
-                typer.echo("Codex runs new hooks only after you approve them: start `codex` once and say yes.")
+                typer.echo(
+                    "Codex runs new hooks only after you approve them: start `codex` once and say yes."
+                )
 
     @group.command()
     def uninstall(host: Host, project: Project = False, user: User = False, yes: Yes = False) -> None:
         """Take these hooks out of the settings of a host."""
-        from hookline.bridges.hosts.install import InstallRecord, removal, settings_of
+        from .install import InstallRecord, removal, settings_of
 
         record = InstallRecord(app.home)
         settings = settings_of(host, scope_of(project, user), app.workspace)
@@ -75,22 +87,29 @@ def add_hook(cli: typer.Typer, app: Hookline) -> None:
     @group.command()
     def status(as_json: Json = False) -> None:
         """Say where these hooks are installed, and whether the server runs."""
-        from hookline.bridges.hosts.install import everywhere
+        from .install import everywhere
 
         rows = [
-            {"host": each.host, "scope": each.scope, "path": str(each.path), "installed": installed_in(each)}
+            {
+                "host": each.host,
+                "scope": each.scope,
+                "path": str(each.path),
+                "installed": installed_in(each),
+            }
             for each in everywhere(app.workspace)
         ]
         pid = server_of(app.home)
         if as_json:
-            print_json({"server": pid, "hosts": rows})
+            typer.echo(json.dumps({"server": pid, "hosts": rows}))
             return
         for row in rows:
             if row["installed"]:
                 typer.echo(f"{row['host']}  {row['scope']}  {row['path']}")
         if not any(row["installed"] for row in rows):
             typer.echo("installed nowhere; `hookline hook install --for claude-code` does it")
-        typer.echo("no server runs; the next event starts one" if pid is None else f"server: process {pid}")
+        typer.echo(
+            "no server runs; the next event starts one" if pid is None else f"server: process {pid}"
+        )
 
     @group.command()
     def serve(
@@ -99,7 +118,7 @@ def add_hook(cli: typer.Typer, app: Hookline) -> None:
         ] = None,
     ) -> None:
         """Answer events from a process that stays warm; the first event starts it by itself."""
-        from hookline.bridges.hosts.server import serve as run
+        from .server import serve as run
 
         if not run(idle, app.home):
             raise BadInput(f"a server runs already: process {server_of(app.home)}")
@@ -149,7 +168,7 @@ def apply(change: SettingsChange, yes: bool) -> bool:
 
 def installed_in(settings: object) -> bool:
     """Whether the hooks are in a file; one that cannot be read counts as one without them."""
-    from hookline.bridges.hosts.install import HostSettings
+    from .install import HostSettings
 
     assert isinstance(settings, HostSettings)
     with suppress(BadInput):

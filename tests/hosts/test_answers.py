@@ -12,7 +12,7 @@ from hookline.bridges.hosts.desk import HookDesk
 from hookline.bridges.hosts.formats import HOSTS, format_of
 from hookline.bridges.hosts.moment import GATES, HookOutput
 
-GUARD = '''
+GUARD = """
 import os, time
 from pathlib import Path
 
@@ -92,7 +92,7 @@ hooks = [
     ("session_before_compact", compact), ("session_compact", note), ("notification", note),
     ("session_shutdown", note), ("subagent_start", note), ("subagent_end", note),
 ]
-'''
+"""
 
 
 @pytest.fixture
@@ -149,9 +149,13 @@ def rule(decision: str, reason: str) -> dict[str, Any]:
 
 
 NOTHING: dict[str, Any] = {}
+CHANGED = {"command": "echo changed"}
 STARTED = [
     (claude("SessionStart", source="startup"), special("SessionStart", additionalContext="be kind")),
-    (claude("UserPromptSubmit", prompt="a forbidden thing"), {"decision": "block", "reason": "not that"}),
+    (
+        claude("UserPromptSubmit", prompt="forbidden"),
+        {"decision": "block", "reason": "not that"},
+    ),
     (
         claude("UserPromptSubmit", prompt="what is today"),
         special("UserPromptSubmit", additionalContext="(Monday)"),
@@ -183,7 +187,10 @@ ENDED = [
 ]
 CLAUDE = [
     *STARTED,
-    (bash("PreToolUse", "rewrite", "t3"), special("PreToolUse", updatedInput={"command": "echo changed"})),
+    (
+        bash("PreToolUse", "rewrite", "t3"),
+        special("PreToolUse", updatedInput={"command": "echo changed"}),
+    ),
     (bash("PreToolUse", "ask me", "t4"), special("PreToolUse", **rule("ask", "really?"))),
     (
         bash("PostToolUse", "ls", "t1", tool_response=out("a SECRET")),
@@ -205,7 +212,7 @@ CODEX = [
     *STARTED,
     (
         bash("PreToolUse", "rewrite", "t3"),
-        special("PreToolUse", permissionDecision="allow", updatedInput={"command": "echo changed"}),
+        special("PreToolUse", permissionDecision="allow", updatedInput=CHANGED),
     ),
     (
         bash("PostToolUse", "ls", "t1", tool_response="a SECRET"),
@@ -254,12 +261,15 @@ GEMINI = [
     (model("BeforeModel", "hello"), NOTHING),
     (model("AfterModel", "hello", "fine"), NOTHING),
     (model("BeforeModel", "hello"), NOTHING),
-    (model("AfterModel", "hello", "a PHONE"), special("AfterModel", llm_response=response("a [phone]"))),
+    (
+        model("AfterModel", "hello", "a PHONE"),
+        special("AfterModel", llm_response=response("a [phone]")),
+    ),
     (model("AfterModel", "hello", "a SE", None), NOTHING),
     (model("AfterModel", "hello", "CRET"), {"decision": "deny", "reason": "a secret"}),
     (run_shell("BeforeTool", "ls"), NOTHING),
     (run_shell("BeforeTool", "sudo ls"), {"decision": "deny", "reason": "not as root"}),
-    (run_shell("BeforeTool", "rewrite"), special("BeforeTool", tool_input={"command": "echo changed"})),
+    (run_shell("BeforeTool", "rewrite"), special("BeforeTool", tool_input=CHANGED)),
     (
         run_shell("BeforeTool", "ask"),
         {"decision": "ask", "reason": "really?", "systemMessage": "really?"},

@@ -82,7 +82,17 @@ def ask_server(host: str, body: bytes, limit: float) -> tuple[int, bytes, bytes]
             server = connect(_socket, path)
         if server is None:
             return None
-    server.settimeout(max(ends - time.monotonic(), 0.1))
+    try:
+        return exchange(server, host, body, limit, max(ends - time.monotonic(), 0.1))
+    finally:
+        server.close()
+
+
+def exchange(
+    server: Any, host: str, body: bytes, limit: float, seconds: float
+) -> tuple[int, bytes, bytes] | None:
+    """Send an event to a server and read all of its answer."""
+    server.settimeout(seconds)
     settings = [name + b"=" + value for name, value in posix.environ.items() if is_setting(name)]
     project = posix.environ.get(b"CLAUDE_PROJECT_DIR", b"")
     header = b"\0".join([host.encode(), str(limit).encode(), project, *sorted(settings)])

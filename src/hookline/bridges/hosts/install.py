@@ -32,6 +32,22 @@ SECONDS = 600
 """What hosts are told to wait: more than the client takes."""
 CLIENT = "hookline/system/hook_client.py"
 """What our entries are known by."""
+PROJECT = {
+    "claude-code": ".claude/settings.local.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".opencode/plugins/hookline.ts",
+    "pi": ".pi/extensions/hookline.ts",
+}
+"""Where each host looks in a project."""
+USER = {
+    "claude-code": ("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+    "codex": ("CODEX_HOME", ".codex", "hooks.json"),
+    "gemini": ("GEMINI_CLI_HOME", "", ".gemini/settings.json"),
+    "opencode": ("XDG_CONFIG_HOME", ".config", "opencode/plugins/hookline.ts"),
+    "pi": ("PI_CODING_AGENT_DIR", ".pi/agent", "extensions/hookline.ts"),
+}
+"""Where each host looks for the user's: a variable, what it names by default, and the place in it."""
 SCRIPTS = {"opencode": "opencode.ts", "pi": "pi.ts"}
 
 
@@ -42,11 +58,13 @@ class HostSettings:
     host: str
     scope: Scope
     path: Path
+    root: Path
+    """A folder above it that is not ours to remove."""
 
     def read(self) -> str | None:
         """The text of the file; None if there is none."""
         try:
-            return self.path.read_text(encoding="utf-8")
+            return self.path.read_bytes().decode("utf-8")
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -79,28 +97,13 @@ class HostSettings:
 def settings_of(host: str, scope: Scope, project: Path) -> HostSettings:
     """The file of a host."""
     format_of(host)
-    home = user_home() or Path("/")
-    environ = os.environ
     if scope == "project":
-        places = {
-            "claude-code": ".claude/settings.local.json",
-            "codex": ".codex/hooks.json",
-            "gemini": ".gemini/settings.json",
-            "opencode": ".opencode/plugins/hookline.ts",
-            "pi": ".pi/extensions/hookline.ts",
-        }
-        return HostSettings(host, scope, project / places[host])
-    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-    users = {
-        "claude-code": Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json",
-        "codex": Path(environ.get("CODEX_HOME") or home / ".codex") / "hooks.json",
-        "gemini": Path(environ.get("GEMINI_CLI_HOME") or home) / ".gemini" / "settings.json",
-        "opencode": config / "opencode" / "plugins" / "hookline.ts",
-        "pi": Path(environ.get("PI_CODING_AGENT_DIR") or home / ".pi" / "agent")
-        / "extensions"
-        / "hookline.ts",
-    }
-    return HostSettings(host, scope, users[host])
+        return HostSettings(host, scope, project / PROJECT[host], project)
+    home = user_home() or Path("/")
+    variable, folder, place = USER[host]
+    given = os.environ.get(variable)
+    root = Path(given) if given else home
+    return HostSettings(host, scope, root / place if given else root / folder / place, root)
 
 
 def everywhere(project: Path) -> Iterator[HostSettings]:
@@ -190,15 +193,17 @@ class SettingsChange:
         path = self.settings.path
         if self.after is None:
             path.unlink(missing_ok=True)
-            for folder in (path.parent, path.parent.parent):
-                with suppress(OSError):
-                    folder.rmdir()  # one that is empty then was ours
+            with suppress(OSError):
+                for folder in path.parents:
+                    if not folder.is_relative_to(self.settings.root) or folder == self.settings.root:
+                        break
+                    folder.rmdir()  # raises for one that is not empty
             return
         target = path.resolve()  # a link to the file in a repository of settings stays one
         mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o644
         target.parent.mkdir(parents=True, exist_ok=True)
         with replaced(target) as part:
-            part.write_text(self.after, encoding="utf-8")
+            part.write_bytes(self.after.encode("utf-8"))
             part.chmod(mode)
 
 

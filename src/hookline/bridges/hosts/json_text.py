@@ -40,8 +40,8 @@ class JsonText:
         if not text.strip():
             self.text = "{}\n"
         self.root = self._value(self._skip(0), 0)
-        if self._skip(self.root.end) != len(self.text):
-            raise self._wrong(self.root.end, "there is something after the end")
+        if (rest := self._skip(self.root.end)) != len(self.text):
+            raise self._wrong(rest, "there is something after the end")
         if self.text[self.root.start] != "{":
             raise self._wrong(self.root.start, "it is not an object")
 

@@ -27,10 +27,6 @@ STARTING = 20.0
 """Seconds to wait for a server that was just started."""
 
 
-class Refused(Exception):
-    """There is no answer, so the answer is no."""
-
-
 def main(arguments: list[str]) -> int:
     """Answer one event; return the exit code."""
     try:
@@ -61,7 +57,7 @@ def home() -> bytes:
         return given
     user = posix.environ.get(b"HOME")
     if not user:
-        raise Refused("HOME is not set, so that there is no home of Hookline")
+        raise RuntimeError("HOME is not set, so that there is no home of Hookline")
     return user + given[1:] if given else user + b"/.hookline"
 
 
@@ -102,13 +98,13 @@ def exchange(
         while piece := server.recv(1 << 16):
             answer += piece
     except TimeoutError:
-        raise Refused(f"the server did not answer within {limit:g} s") from None
+        raise RuntimeError(f"the server did not answer within {limit:g} s") from None
     except OSError as error:
-        raise Refused(f"the server broke off: {error.strerror}") from None
+        raise RuntimeError(f"the server broke off: {error.strerror}") from None
     line, _, rest = answer.partition(b"\n")
     numbers = line.split(b" ")
     if len(numbers) != 3 or len(rest) != int(numbers[1]) + int(numbers[2]):
-        raise Refused("the server broke off in the middle of its answer")
+        raise RuntimeError("the server broke off in the middle of its answer")
     code, size = int(numbers[0]), int(numbers[1])
     return None if code == ELSEWHERE else (code, rest[:size], rest[size:])
 
@@ -130,7 +126,7 @@ def connect(sockets: Any, path: bytes) -> Any:
         about = found.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, 12)
         owner = int.from_bytes(about[4:8], sys.byteorder)
         if owner != posix.geteuid():
-            raise Refused(
+            raise RuntimeError(
                 f"the server at {path.decode('utf-8', 'replace')} is another user's ({owner})"
             )
     return found

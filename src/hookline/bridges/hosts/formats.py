@@ -13,7 +13,7 @@ from hookline.hooks.errors import suggestion
 from hookline.text.foreign_json import parse_json
 
 from .moment import BLOCKED, GATES, HookOutput, Judgement, Kind, Moment
-from .tools import ToolNames, text_of
+from .tools import HostToolNames, text_of
 
 LARGEST = 64_000_000
 """Bytes of a payload."""
@@ -50,7 +50,7 @@ class HostFormat:
     """Whether a prompt can be replaced; others can only be told something in addition."""
 
     def __init__(self) -> None:
-        self.tools = ToolNames(self.name)
+        self.tools = HostToolNames(self.name)
 
     def parse(self, payload: bytes) -> dict[str, Any]:
         """The payload as JSON; `HostPayloadError` if it is none."""

@@ -64,7 +64,7 @@ _SECONDS = frozenset({"pi"})
 """Hosts whose time-outs are in seconds already."""
 
 
-class ToolNames:
+class HostToolNames:
     """The tools of one host."""
 
     def __init__(self, host: str) -> None:

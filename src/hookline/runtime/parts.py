@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 SECTIONS = {
     "audit": "hookline.policy.settings:AuditSettings",
-    "hook": "hookline.bridges.hosts.settings:HookSettings",
     "policy": "hookline.policy.settings:PolicySettings",
     "redaction": "hookline.policy.redaction:RedactionSettings",
     "sandbox": "hookline.sandbox:SandboxSettings",

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
-from signal import SIGTERM
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,7 +29,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 def add_hook(cli: typer.Typer, app: Hookline) -> None:
     """Add the command `hook`."""
     group = typer.Typer(help="Run these hooks in another agent.", no_args_is_help=False)
-    cli.add_typer(group, name="hook")
+    cli.add_typer(group, name="hook", rich_help_panel="Change what it does")
 
     @group.callback(invoke_without_command=True)
     def judge(
@@ -100,6 +96,8 @@ def add_hook(cli: typer.Typer, app: Hookline) -> None:
         ]
         pid = server_of(app.home)
         if as_json:
+            import json
+
             typer.echo(json.dumps({"server": pid, "hosts": rows}))
             return
         for row in rows:
@@ -126,6 +124,8 @@ def add_hook(cli: typer.Typer, app: Hookline) -> None:
     @group.command()
     def stop() -> None:
         """End the server."""
+        from signal import SIGTERM
+
         pid = server_of(app.home)
         if pid is None:
             typer.echo("no server runs")
@@ -178,6 +178,9 @@ def installed_in(settings: object) -> bool:
 
 def server_of(home: Path) -> int | None:
     """The process that serves a home."""
+    import socket
+    import struct
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         try:
             client.connect(str(home / "hook" / "socket"))

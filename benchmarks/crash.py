@@ -65,7 +65,7 @@ async def round_on_sqlite(
         await examine(store, folder, plan_of(sessions, messages), report)
         (waiting,) = (
             await store.using(
-                "read", lambda db: db.execute("SELECT count(*) FROM inbox WHERE outcome IS NULL")
+                "read", lambda db: db.execute("SELECT count(*) FROM inbox WHERE state = 'started'")
             )
         ).fetchone()
         if waiting:

@@ -39,7 +39,7 @@ from hookline.channel import Channel
 from hookline.hooks import hookimpl
 from hookline.models import ScriptedModel
 from hookline.runtime.app import Hookline
-from hookline.runtime.inbox import SQLiteInbox
+from hookline.runtime.inbox import Inbox
 from hookline.runtime.turn import TurnResult
 from hookline.serve import Gateway, GatewayChannel
 from hookline.tape import SQLiteStore, Tape
@@ -69,7 +69,7 @@ def message(number: int, session: str) -> dict[str, Any]:
 # --- The inbox beside the tape ---
 
 
-async def accept_and_settle(inbox: SQLiteInbox, start: int) -> None:
+async def accept_and_settle(inbox: Inbox, start: int) -> None:
     for number in range(start, start + TURNS):
         envelope = message(number, "s1")
         await inbox.accept(envelope, "me")
@@ -94,7 +94,7 @@ async def append_turns(tape: Tape, start: int, *, with_tool: bool) -> None:
 async def overhead(folder: Path) -> dict[str, float]:
     """Microseconds of CPU for each turn, and the medians of the ratios."""
     store = SQLiteStore(folder / "tape.db")
-    inbox = SQLiteInbox(store)
+    inbox = Inbox(store)
     plain, tools = await Tape.open(store, "plain"), await Tape.open(store, "tools")
     rows: list[tuple[float, float, float]] = []
     for round_ in range(ROUNDS):
@@ -163,7 +163,7 @@ async def drain(folder: Path, total: int) -> list[dict[str, float]]:
     counter = Counter(total)
     app.hooks.add(counter)
     async with app.running():
-        inbox = SQLiteInbox(app.store())  # type: ignore[arg-type]
+        inbox = Inbox(app.store())  # type: ignore[arg-type]
         for number in range(total):
             await inbox.accept(message(number, f"s{number // EACH}"), "gone")
     began = (perf_counter(), process_time())

@@ -7,7 +7,7 @@ import pytest
 from hookline.errors import ConfigError, GatewayError
 from hookline.hooks import hookimpl
 from hookline.models.script import Fault, Turn
-from hookline.runtime.inbox import SQLiteInbox
+from hookline.runtime.inbox import Inbox
 from hookline.serve import Gateway, GatewaySettings, GatewayStopping
 from hookline.tape import SQLiteStore
 from hookline.types import TextPart
@@ -144,7 +144,7 @@ async def test_a_channel_that_breaks_while_streaming_does_not_break_the_turn(app
 async def test_the_inbox_keeps_a_message_before_it_is_accepted_and_hears_of_its_end(
     app, scripted, tmp_path
 ):
-    class Kept(SQLiteInbox):
+    class Kept(Inbox):
         log = []
 
         async def accept(self, envelope, owner):

@@ -1,10 +1,8 @@
 """The inbox: what it keeps, what it knows again, and who has what."""
 
-import sqlite3
-
 import pytest
 
-from hookline.runtime.inbox import SQLiteInbox, packed, unpacked
+from hookline.runtime.inbox import Inbox, packed, unpacked
 from hookline.tape import SQLiteStore, TapeFull
 from hookline.types import AudioPart, ImagePart, TextPart
 
@@ -22,7 +20,7 @@ async def store(tmp_path):
 
 @pytest.fixture
 def inbox(store):
-    return SQLiteInbox(store)
+    return Inbox(store)
 
 
 async def test_a_message_is_accepted_once_whatever_became_of_it(inbox):
@@ -85,22 +83,12 @@ async def test_keys_are_forgotten_only_once_their_messages_are_done_with(inbox):
 
 
 async def test_a_full_disk_is_told_and_nothing_is_accepted(inbox, store):
+    assert await inbox.waiting("a") == []
     pages = await store.using("read", lambda db: db.execute("PRAGMA page_count").fetchone()[0])
     await store.using("limit", lambda db: db.execute(f"PRAGMA max_page_count = {pages}"))
     with pytest.raises(TapeFull, match="cannot keep a message"):
         await inbox.accept(letter(content="x" * 100_000), "a")
     assert await inbox.waiting("a") == []
-
-
-async def test_a_file_of_the_version_before_gets_an_inbox(tmp_path):
-    store = SQLiteStore(tmp_path / "tape.db")
-    await store.close()
-    db = sqlite3.connect(tmp_path / "tape.db")
-    db.executescript("DROP TABLE inbox; PRAGMA user_version = 2")
-    db.close()
-    store = SQLiteStore(tmp_path / "tape.db")
-    assert not (await SQLiteInbox(store).accept(letter(), "a")).duplicate
-    await store.close()
 
 
 def test_a_field_that_json_cannot_hold_is_left_out():

@@ -10,14 +10,14 @@ import pytest
 from hookline.channel import Channel
 from hookline.hooks import hookimpl
 from hookline.models.script import Turn
-from hookline.runtime.inbox import SQLiteInbox, packed
+from hookline.runtime.inbox import Inbox, packed
 from hookline.serve import Gateway, GatewaySettings
 from hookline.system.file_lock import Lock
 from hookline.tape import MemoryTapeStore, SQLiteStore
 
 from ..gateway.test_gateway import Mailbox, Post, letter
 
-SAID = "UPDATE inbox SET envelope = ? WHERE id = ?"
+SAID = "UPDATE inbox SET body = ? WHERE id = ?"
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def box(app):
 async def left(app, *messages, owner=None):
     """Messages that a process accepted and did not get to."""
     async with app.running():
-        inbox = SQLiteInbox(app.store())
+        inbox = Inbox(app.store())
         for message in messages:
             await inbox.accept(message, owner or uuid4().hex)
 
@@ -69,7 +69,7 @@ async def test_a_message_whose_turn_is_over_is_only_marked_done(app, scripted, b
         assert await gateway.intake.inbox.owner_of(named("first", "m1")) is None
     assert box.log == ["start", "stop"]
     with closing(sqlite3.connect(app.home / "tape.db")) as database:
-        assert database.execute("SELECT outcome FROM inbox").fetchall() == [("answered",)]
+        assert database.execute("SELECT note FROM inbox").fetchall() == [("answered",)]
 
 
 async def test_a_turn_that_was_cut_off_is_continued_even_when_resuming_is_off(app, scripted, box):
@@ -140,10 +140,10 @@ async def test_messages_taken_together_are_not_answered_again_after_a_crash(app,
         await ended(box, 2)
     async with app.running():  # as if the process had ended before it noted the outcomes
         await app.store().using(
-            "change", lambda db: db.execute("UPDATE inbox SET outcome = NULL, owner = 'gone'")
+            "change", lambda db: db.execute("UPDATE inbox SET state = 'started', owner = 'gone'")
         )
         for text, name in (("one", "m1"), ("two", "m2")):
-            row = (packed(named(text, name)), f"mail\nada\n{name}")
+            row = (packed(named(text, name)), name)
             await app.store().using("change", lambda db, row=row: db.execute(SAID, row))
     box.log.clear()
     gateway = Gateway(app, enabled=["mail"])
@@ -197,7 +197,7 @@ async def test_on_tapes_that_others_share_only_ones_own_turns_are_continued(app,
         pass
     assert box.log == ["start", "stop"]  # it may be running on another machine
     own = SQLiteStore(app.home / "inbox.db")
-    await SQLiteInbox(own).accept(named("hi", "m1"), "gone")
+    await Inbox(own).accept(named("hi", "m1"), "gone")
     await own.close()
     async with Gateway(app, enabled=["mail"]).running():
         await ended(box, 1)

@@ -17,7 +17,7 @@ from hookline.events import ToolCallEventResult
 from hookline.models import Call, ModelFailed, ScriptedModel, Turn
 from hookline.policy.approvals import Approvals
 from hookline.runtime.app import Hookline
-from hookline.runtime.inbox import SQLiteInbox
+from hookline.runtime.inbox import Inbox
 from hookline.runtime.user_tools import call_tool, run_shell
 from hookline.serve.logs import JsonLines
 from hookline.tape import import_
@@ -394,7 +394,7 @@ async def history(app):
 
 
 async def inbox(app):
-    box = SQLiteInbox(app.store())
+    box = Inbox(app.store())
     envelope = {"content": SECRET, "channel": "web", "chat_id": "1", "message_id": "m"}
     await box.accept(envelope, "me")
     await box.settle(envelope, "done")

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from hookline.ext.stores.errors import StoreUnavailable
-from hookline.ext.triggers.sqlite_ledger import SQLiteLedger
+from hookline.ext.triggers.ledger import SQLiteLedger
 from hookline.hookspecs import TriggerEvent
-from hookline.runtime.inbox import SQLiteInbox
+from hookline.runtime.inbox import Inbox
 from hookline.tape import Entry, SQLiteStore, Tape, TapeFull, TapeUnavailable
 from hookline.tape.postgres.store import PostgresStore
 
@@ -109,12 +109,13 @@ async def test_a_tape_that_cannot_be_opened_for_want_of_room_says_so(disk: Disk,
 
 async def test_an_inbox_has_every_message_that_it_accepted_and_none_that_it_refused(disk: Disk):
     store = SQLiteStore(disk.path / "tape.db")
-    inbox = SQLiteInbox(store)
+    inbox = Inbox(store)
 
     def letter(number: int) -> dict[str, str]:
         text = f"number {number} " + "x" * 500
         return {"content": text, "channel": "mail", "chat_id": "c1", "message_id": f"m{number}"}
 
+    assert await inbox.waiting("a") == []  # makes the table
     disk.leave(40_000)
     count, refusal = await until_refused(lambda number: inbox.accept(letter(number), "a"), TapeFull)
     assert count > 1
@@ -125,7 +126,7 @@ async def test_an_inbox_has_every_message_that_it_accepted_and_none_that_it_refu
     assert not (await inbox.accept(letter(count), "a")).duplicate
     await store.close()
     store = SQLiteStore(disk.path / "tape.db")
-    waiting = await SQLiteInbox(store).waiting("a", limit=1000)
+    waiting = await Inbox(store).waiting("a", limit=1000)
     assert [w.envelope for w in waiting] == [*expected, letter(count)]
     await store.close()
 

@@ -7,8 +7,7 @@ import pytest
 
 from hookline.errors import TapeVersionMismatch
 from hookline.ext.triggers import TriggerError, TriggerEvent
-from hookline.ext.triggers.postgres_ledger import PostgresLedger
-from hookline.ext.triggers.sqlite_ledger import SQLiteLedger
+from hookline.ext.triggers.ledger import PostgresLedger, SQLiteLedger
 from hookline.tape.postgres.store import PostgresStore
 from hookline.testing import VirtualClock
 

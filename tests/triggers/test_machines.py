@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hookline.ext.triggers import TriggerEvent
-from hookline.ext.triggers.postgres_ledger import LOOK_EVERY, PostgresLedger
+from hookline.ext.triggers.ledger import LOOK_EVERY, PostgresLedger
 from hookline.ext.triggers.webhook import sign
 from hookline.tape import TapeUnavailable
 

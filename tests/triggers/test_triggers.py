@@ -10,7 +10,7 @@ from hookline import hookimpl
 from hookline.config import ConfigError
 from hookline.events import InputEventResult, MessageReceiveResult
 from hookline.ext.triggers import TriggerError, TriggerEvent, Triggers, TriggersStopping
-from hookline.ext.triggers.sqlite_ledger import SQLiteLedger
+from hookline.ext.triggers.ledger import SQLiteLedger
 from hookline.models.script import Fault, Turn
 
 from .. import forks, postgres

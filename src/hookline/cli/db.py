@@ -129,9 +129,10 @@ def parts() -> dict[str, list[str]]:
         trace.PART: trace.MIGRATIONS,
     }
     with suppress(ImportError):
-        from hookline.ext.triggers import postgres_ledger
+        from hookline.ext.triggers import ledger
+        from hookline.runtime.inbox.storage import postgres_tables
 
-        found[postgres_ledger.PART] = postgres_ledger.MIGRATIONS
+        found[ledger.PART] = postgres_tables(ledger.TABLE)
     try:
         from hookline.serve.cluster import schema
     except ImportError:  # a plain tape: those who run workers have what they need

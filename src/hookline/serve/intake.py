@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from hookline.agent.journal import field_names
-from hookline.runtime.inbox import Inbox, QueuedMessage, SQLiteInbox
+from hookline.runtime.inbox import Inbox, QueuedMessage
 from hookline.system.file_lock import Lock
 from hookline.system.private_files import private_folder
 from hookline.types import Envelope, field_of
@@ -81,12 +81,12 @@ class Intake:
         """An inbox in the tape's file, or in a separate one if a plugin provides the tapes."""
         store: Any = self._app.store()
         if hasattr(store, "using"):
-            return SQLiteInbox(store)
+            return Inbox(store)
         from hookline.tape import SQLiteStore
 
         private_folder(self._app.home)
         self._file = SQLiteStore(self._app.home / "inbox.db")
-        return SQLiteInbox(self._file)
+        return Inbox(self._file)
 
     # --- messages -----------------------------------------------------------------------------
 

@@ -257,6 +257,11 @@ def _is_name(value: Any) -> bool:
     return value.isascii() or not _has_surrogate(value)
 
 
+def storable(name: str) -> bool:
+    """Whether PostgreSQL can hold this as a name; one that it cannot hold does not exist there."""
+    return "\0" not in name and (name.isascii() or name.encode(errors="replace").decode() == name)
+
+
 def _bad_name(entry: Entry) -> BadEntry:
     names = ("id", "session_id", "kind")
     name = next(name for name in names if not _is_name(getattr(entry, name)))

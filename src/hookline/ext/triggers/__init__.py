@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         TriggersStopping,
         UnknownTrigger,
     )
-    from .ledger import EventRecord, Ledger
+    from .ledger import EventRecord, TriggerLedger
     from .settings import TriggerSettings
     from .template import Template
     from .trigger import RunningTrigger, Trigger
@@ -46,7 +46,6 @@ __all__ = [
     "Clock",
     "DispatchResult",
     "EventRecord",
-    "Ledger",
     "MissingTriggerLibrary",
     "Receipt",
     "Route",
@@ -60,6 +59,7 @@ __all__ = [
     "TriggerError",
     "TriggerEvent",
     "TriggerHookSpec",
+    "TriggerLedger",
     "TriggerSettings",
     "Triggers",
     "TriggersStopping",

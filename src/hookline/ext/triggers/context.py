@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from hookline.runtime.turn import TurnResult
 
     from .clock import Clock
-    from .ledger import Ledger, State
+    from .ledger import LedgerState, TriggerLedger
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
     """The outcome of an event in this process."""
 
-    state: State
+    state: LedgerState
     result: TurnResult | None = None
     error: Exception | None = None
     due: float = 0.0
@@ -36,7 +36,7 @@ class Receipt:
     event: TriggerEvent
     taken: bool
     """False: the event is known already, and `state` says how far it is."""
-    state: State
+    state: LedgerState
     turn: asyncio.Task[Settled] | None = None
 
     async def settled(self) -> Settled:
@@ -72,7 +72,7 @@ class ServeContext:
     config: Config
     clock: Clock
     emit: Emit
-    ledger: Ledger
+    ledger: TriggerLedger
     report: FailureReport
 
     def deps(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hookline.hookspecs import TriggerEvent
 from hookline.types import Envelope
 
 from .errors import TriggerError
-from .ledger import EventRecord, Ledger
+from .ledger import EventRecord, TriggerLedger
 
 if TYPE_CHECKING:
     from .clock import Clock
@@ -29,7 +29,7 @@ class Recovery:
     def __init__(
         self,
         turns: Turns,
-        ledger: Ledger,
+        ledger: TriggerLedger,
         clock: Clock,
         envelope_of: Callable[[TriggerEvent], Envelope],
     ) -> None:

@@ -29,7 +29,7 @@ from .clock import Clock, SystemClock
 from .context import Receipt, ServeContext
 from .dispatcher import DispatchResult, Lifecycle
 from .errors import TriggerError, TriggersStopping, UnknownTrigger
-from .ledger import Ledger, ledger_of
+from .ledger import TriggerLedger, ledger_of
 from .recovery import Recovery
 from .settings import TriggerSettings, configured
 from .template import Template
@@ -64,7 +64,7 @@ class Triggers:
         self._stopping = False
 
     @cached_property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> TriggerLedger:
         """Where events are recorded: with the tapes in PostgreSQL, or in the home."""
         return ledger_of(self.app, self.clock)
 

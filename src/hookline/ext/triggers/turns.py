@@ -19,7 +19,7 @@ from hookline.types import Envelope, address_of, field_of
 
 from .context import Settled
 from .errors import TriggerError
-from .ledger import EventRecord, Ledger, State
+from .ledger import EventRecord, LedgerState, TriggerLedger
 from .settings import TriggerSettings
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Turns:
     def __init__(
         self,
         app: Hookline,
-        ledger: Ledger,
+        ledger: TriggerLedger,
         clock: Clock,
         settings_of: Callable[[str], TriggerSettings],
     ) -> None:
@@ -158,12 +158,14 @@ class Turns:
         )  # fmt: skip
         is_last = policy.gives_up(record.tries)
         after = 0.0 if is_last else policy.delay(record.tries)
-        state: State = "dead" if is_last else "failed"
+        state: LedgerState = "dead" if is_last else "failed"
         if not await self._note(record, state, error_text(error), after=after):
             return Settled("started", error=error)
         return Settled(state, error=error, due=0.0 if is_last else self._clock.now() + after)
 
-    async def _note(self, record: EventRecord, state: State, note: str, *, after: float = 0.0) -> bool:
+    async def _note(
+        self, record: EventRecord, state: LedgerState, note: str, *, after: float = 0.0
+    ) -> bool:
         """Write down what became of an event; False where that cannot be said from here.
 
         Another process may have taken it over. Where the ledger is away, `Recovery` comes back to it.

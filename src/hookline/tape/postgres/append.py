@@ -12,7 +12,7 @@ from hookline.errors import DuplicateEntry, TapeConflict, TapeLocked, UnknownEnt
 from hookline.system.recent import Recent
 from hookline.system.retry import RetryPolicy
 
-from ..entry import STORED, EntryRow, columns
+from ..entry import STORED, EntryRow, columns, storable
 from ..placement import COLUMNS, PLACES, Expected, Leaf, only_session, place
 from .connection import Connection
 from .tables import within
@@ -232,11 +232,6 @@ class PostgresAppender:
 
 def _seq(placed: tuple[Any, ...]) -> int:
     return placed[-2]
-
-
-def storable(name: str) -> bool:
-    """Whether the database can store this as a name; a name that it cannot store does not exist."""
-    return "\0" not in name and (name.isascii() or name.encode(errors="replace").decode() == name)
 
 
 def _storable(names: Any) -> list[str]:

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import psycopg
 
+from ..entry import storable
 from ..placement import PLACES
 from ..sqlite.reader import REFUSED, CallRow, SessionSize
-from .append import storable
 from .failures import place_of, told
 from .tables import within
 

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 from hookline.errors import TapeClosed, TapeCorrupt, TapeFull, TapeReadOnly, UnknownEntry
 from hookline.system.retry import RetryPolicy
 
-from ..entry import WIDTH, Entry, EntryRow, entry_of, row_of
+from ..entry import WIDTH, Entry, EntryRow, entry_of, row_of, storable
 from ..outline import OutlineEntry
 from ..placement import PLACES
 from ..sqlite.group_commit import cancel_later
 from ..store import Hit, SessionInfo
 from ..text import matches, phrases_of, text_of, words_of
-from .append import Appending, PostgresAppender, storable
+from .append import Appending, PostgresAppender
 from .connection import RECONNECT, Connection, Database
 from .index import WordIndex
 from .queries import PathRange, Queries

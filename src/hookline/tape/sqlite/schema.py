@@ -45,21 +45,6 @@ def _version_1(db: sqlite3.Connection) -> None:
     db.execute("CREATE VIRTUAL TABLE words USING fts5 (text, content='', columnsize=0)")
     db.execute("CREATE TABLE texts (number INTEGER PRIMARY KEY, seq INTEGER NOT NULL)")
     db.execute("CREATE TABLE indexed (session INTEGER PRIMARY KEY, next INTEGER NOT NULL)")
-    # Accepted messages. Only unsettled ones have an owner and a text.
-    db.execute(
-        """
-        CREATE TABLE inbox (
-            number INTEGER PRIMARY KEY AUTOINCREMENT,
-            id TEXT NOT NULL UNIQUE,
-            owner TEXT NOT NULL,
-            accepted REAL NOT NULL,
-            settled REAL,
-            outcome TEXT,
-            envelope TEXT
-        )
-        """
-    )
-    db.execute("CREATE INDEX inbox_waiting ON inbox (owner, number) WHERE outcome IS NULL")
 
 
 MIGRATIONS: Final[list[Callable[[sqlite3.Connection], None]]] = [_version_1]

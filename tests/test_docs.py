@@ -36,7 +36,10 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name != "hooks.md")]
 FOLDERS = "src/hookline|tests|docs|examples|scripts|benchmarks"
-FOREIGN = {"BubFramework", "InMemoryRunner", "LimitNOFILE", "MailSettings", "RunContext", "ToolManager"}
+FOREIGN = {
+    "BubFramework", "InMemoryRunner", "LimitNOFILE", "MailSettings", "RunContext", "SkipToolExecution",
+    "ToolManager", "UsageLimits",
+}  # fmt: skip
 """Names of other programs, and of examples, that the pages mention."""
 EXAMPLES = [
     pytest.param(source, id=f"{page.name}-{number}")

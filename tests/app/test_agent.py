@@ -36,24 +36,6 @@ def calls(called: str, arguments: dict[str, Any], then: str = "done", **more: An
     return ScriptedModel([Turn(tool_calls=[Call(called, arguments)]), Turn(then)], repeat=True, **more)
 
 
-TARGET = '''
-from hookline import Agent
-
-def weather(city: str) -> str:
-    """Tell the weather."""
-    return f"sunny in {city}"
-
-agent = Agent("openai:gpt-5", instructions="Be brief.", tools=[weather])
-
-@agent.on.tool_call(when="shell")
-def no_sudo(event):
-    if "sudo" in event.input["command"]:
-        return event.deny("not as root")
-
-print(agent.run_sync("What is the weather in Rome?").text)
-'''
-
-
 # --- one run ----------------------------------------------------------------------------------------
 
 
@@ -383,16 +365,6 @@ print([each for each in opened if not harmless(*each)])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "[]\n"
     assert sorted(p.name for p in home.iterdir()) == ["config.toml", "hooks"]
-
-
-def test_the_target_program_runs_as_printed():
-    with OpenAIServer([("weather", {"city": "Rome"}), "Sunny."]) as server:
-        done = forks.run(TARGET, env=server.environment)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "Sunny.\n", "")
-    first, second = server.requests
-    assert first["messages"][0] == {"role": "system", "content": "Be brief."}
-    assert [each["function"]["name"] for each in first["tools"]] == ["weather"]
-    assert second["messages"][-1]["content"] == "sunny in Rome"
 
 
 # --- hooks and policy -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hookline import hookimpl
 from hookline.ext.stores import DocStore, Stores
 from hookline.models import Call, ScriptedModel, Turn
 from hookline.runtime.app import Hookline
-from hookline.specs import StoreSpec
+from hookline.specs import StoreProtocol, StoreSpec
 from hookline.tools import ToolContext, tool
 
 
@@ -36,7 +36,7 @@ async def tidy(ctx: ToolContext) -> str:
 class Notes:
     @hookimpl
     def register_stores(self):
-        return [StoreSpec(name="notes", provider="sqlite", protocol="doc")]
+        return [StoreSpec(name="notes", provider="sqlite", protocol=StoreProtocol.doc)]
 
     @hookimpl
     def register_tools(self):

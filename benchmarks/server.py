@@ -1,8 +1,9 @@
 """A model behind loopback HTTP that answers at once: what `turn.py` asks when it measures over HTTP.
 
-It speaks as much of the OpenAI API as a streamed chat completion needs. Asked by a user, it calls the
-tool; shown the tool's result, it answers in ten pieces. Each event is an HTTP chunk of its own and is
-sent by itself, as a provider does; the client gets several at once where it is slower than the server.
+It speaks as much of three APIs as a streamed answer needs: OpenAI's chat completions, Anthropic's
+Messages and Google's `streamGenerateContent`. Asked by a user, it calls the tool; shown the tool's
+result, it answers in ten pieces. Each event is an HTTP chunk of its own and is sent by itself, as a
+provider does; the client gets several at once where it is slower than the server.
 
 It is a process of its own, so that its CPU is not counted with the client's. It binds 127.0.0.1, tells
 its port on standard output, and ends with its parent: when standard input does.
@@ -94,6 +95,48 @@ ANSWERING = [
     *(chunk({"content": text}) for text in CHUNKS),
     chunk({}, "stop"),
 ]
+
+
+def message(kind: str, **fields: Any) -> bytes:
+    """An event of the Messages API."""
+    payload = f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
+    return b"%x\r\n%b\r\n" % (len(payload), payload)
+
+
+def block(first: dict[str, Any], deltas: list[dict[str, Any]], stop: str) -> list[bytes]:
+    start = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": MODEL, "content": [],
+        "stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 40, "output_tokens": 1},
+    }  # fmt: skip
+    reason = {"stop_reason": stop, "stop_sequence": None}
+    return [
+        message("message_start", message=start),
+        message("content_block_start", index=0, content_block=first),
+        *(message("content_block_delta", index=0, delta=delta) for delta in deltas),
+        message("content_block_stop", index=0),
+        message("message_delta", delta=reason, usage={"output_tokens": 20}),
+        message("message_stop"),
+    ]
+
+
+def content(part: dict[str, Any], **more: Any) -> bytes:
+    """A chunk of the Gemini API."""
+    candidate = {"content": {"role": "model", "parts": [part]}, "index": 0, **more}
+    counts = {"promptTokenCount": 40, "candidatesTokenCount": 20, "totalTokenCount": 60}
+    return event(json.dumps({"candidates": [candidate], "usageMetadata": counts}))
+
+
+CALLED = {"functionCall": {"id": CALL_ID, "name": TOOL, "args": json.loads(ARGUMENTS)}}
+JSON = [{"type": "input_json_delta", "partial_json": p} for p in (ARGUMENTS[:HALF], ARGUMENTS[HALF:])]
+SAID = [{"type": "text_delta", "text": text} for text in CHUNKS]
+MESSAGES = (
+    block({"type": "tool_use", "id": CALL_ID, "name": TOOL, "input": {}}, JSON, "tool_use"),
+    block({"type": "text", "text": ""}, SAID, "end_turn"),
+)
+GEMINI = (
+    [content({**CALLED, "thoughtSignature": "c2lnbmVk"}, finishReason="STOP")],
+    [*(content({"text": text}) for text in CHUNKS), content({"text": ""}, finishReason="STOP")],
+)
 REFUSAL = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -126,6 +169,10 @@ class Connection(asyncio.Protocol):
             body, self.data = self.data[start : start + length], self.data[start + length :]
             if head.startswith(b"post /v1/chat/completions ") and named:
                 self.answer(json.loads(body))
+            elif head.startswith(b"post /v1/messages") and named:
+                self.play(MESSAGES, json.loads(body)["messages"])
+            elif head.startswith(b"post /v1beta/models/") and named:
+                self.play(GEMINI, json.loads(body)["contents"])
             else:
                 self.transport.write(REFUSAL)
 
@@ -139,6 +186,16 @@ class Connection(asyncio.Protocol):
         self.transport.write(HEAD + parts[0])
         for part in parts[1:]:
             self.transport.write(part)
+
+    def play(self, streams: tuple[list[bytes], list[bytes]], messages: list[Any]) -> None:
+        shown = RESULT in json.dumps(messages[-1])
+        Noted.calls += 1
+        Noted.shown += shown
+        parts = streams[shown]
+        self.transport.write(HEAD + parts[0])
+        for part in parts[1:]:
+            self.transport.write(part)
+        self.transport.write(b"0\r\n\r\n")
 
 
 async def serve() -> None:

@@ -210,6 +210,16 @@ def patient(event):
 
 hooks = [("tool_call", patient)]
 """
+NO_PUSH = """
+def no_push(event):
+    if "git push" in str(event.input.get("command")):
+        return event.deny("a person pushes, after a review")
+
+hooks = [("tool_call", no_push)]
+"""
+PUSH = """
+turns.insert(-1, Turn(tool_calls=[Call("shell", {"command": "git push origin main"})]))
+"""
 STRICT = """
 from hookline.events import ToolCallEventResult
 
@@ -224,10 +234,11 @@ hooks = [("tool_call", strict)]
 @contextmanager
 def inspector(folder: Path) -> Iterator[str]:
     """The same work, recorded with a trace under a hook; and the inspector of it, with its address."""
-    shutil.copy(WORK, folder / "repository")
+    (folder / "repository" / WORK.name).write_text(WORK.read_text() + PUSH)
     hooks = folder / "home" / "profiles" / "default" / "hooks"
     hooks.mkdir(parents=True)
     (hooks / "patient.py").write_text(PATIENT)
+    (hooks / "no_push.py").write_text(NO_PUSH)
     env = {**os.environ, "HOOKLINE_HOME": str(folder / "home"), "HOOKLINE_TRACE__LEVEL": "full"}
     env["HOOKLINE_GATEWAY__TOKEN"] = TOKEN
     here = {"cwd": folder / "repository", "env": env, "text": True}
@@ -258,12 +269,12 @@ def inspector_pictures() -> dict[str, bytes]:
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         with inspector(Path(directory)) as address:
-            page = browser.new_page(viewport={"width": 1200, "height": 1020})
+            page = browser.new_page(viewport={"width": 1200, "height": 980})
             page.add_init_script(KEPT)
             page.goto(f"{address}#/session/terminal%3Ashop/turn/1")
             page.select_option("#bars-shown", "decided")
-            page.click(".bars .row:has-text('shell')")
-            page.wait_for_selector(".detail .diff")
+            page.wait_for_selector(".call:has-text('git push')")
+            page.wait_for_selector(".bars .row:has-text('no_push.py')")
             found["inspector-turn.png"] = page.screenshot()
             page.set_viewport_size({"width": 390, "height": 780})
             page.wait_for_timeout(300)  # the list is drawn anew in the next frame

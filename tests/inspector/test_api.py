@@ -6,7 +6,9 @@ import pytest
 
 from hookline.events import ToolCallEvent, ToolCallEventResult
 from hookline.models import Call, Turn
+from hookline.observe.inspector.summary import CallLine, sentence_of
 from hookline.observe.inspector.tail import SESSIONS
+from tests.tables import each_row
 
 from .conftest import TOKEN
 
@@ -144,6 +146,33 @@ async def test_calls_that_share_an_id_are_not_mixed_up(app, inspected):
                 word = "one" if row["place"] < 4 else "two"
                 assert entry["call"]["arguments"] == {"word": word}
                 assert entry["call"]["result"] == f"said {word}"
+
+
+async def test_a_turn_is_summed_up_in_a_sentence_with_its_calls(inspected, worked):
+    async with inspected() as page:
+        await worked()
+        first, second = [await page.get("session/summary", id="s", number=n) for n in (1, 2)]
+    (read,), (shell,) = first["calls"], second["calls"]
+    assert (read["tool"], read["asked"], read["outcome"]) == ("read_file", "other.txt", "rewritten")
+    assert first["sentence"] == f"1 tool call: 1 was rewritten by {read['by']}."
+    assert (shell["asked"], shell["outcome"]) == ("rm -rf /", "denied")
+    assert shell["reason"] == "no <b>shell</b> today"
+    assert shell["by"].endswith("no_shell")
+
+
+@each_row("outcomes, sentence", [
+    ([], "No tool was called."),
+    (["ran"], "1 tool call: 1 ran."),
+    (["denied by git", "ran", "ran"], "3 tool calls: 2 ran, 1 was denied by git."),
+    (["rewritten by a", "rewritten by a"], "2 tool calls: 2 were rewritten by a."),
+    (["failed", "cut off", "running"], "3 tool calls: 1 failed, 1 was cut off, 1 was still running."),
+])  # fmt: skip
+def test_a_sentence_counts_the_calls_by_outcome(outcomes, sentence):
+    calls = []
+    for words in outcomes:
+        outcome, _, by = words.partition(" by ")
+        calls.append(CallLine("t", "", outcome=outcome, by=by))
+    assert sentence_of(calls) == sentence
 
 
 async def test_a_rewritten_call_is_explained_with_a_diff(inspected, worked):

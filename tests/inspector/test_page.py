@@ -110,6 +110,22 @@ async def test_a_denied_call_is_explained(tmp_path, chromium):
         assert page.problems == []
 
 
+async def test_a_turn_opens_with_a_sentence_and_its_calls(tmp_path, chromium):
+    async with serving(tmp_path, ScriptedModel(TURNS)) as house:
+        await worked(house)
+        page = await shown(chromium, house, f"{ADDRESS}/turn/2")
+        await page.wait_for_selector(".sentence")
+        name = f"{__name__.rpartition('.')[2]}.careful"
+        assert name in await page.inner_text(".sentence")
+        assert (await page.inner_text(".sentence")).startswith("1 tool call: 1 was denied by ")
+        call = await page.inner_text(".call")
+        assert "rm -rf build" in call
+        assert "no commands in this project" in call
+        await page.click(".call")
+        await page.wait_for_selector("text=It did not run.")
+        assert page.problems == []
+
+
 async def test_a_rewritten_call_shows_what_was_changed_and_a_link_leads_back_to_it(tmp_path, chromium):
     async with serving(tmp_path, ScriptedModel(TURNS)) as house:
         await worked(house)

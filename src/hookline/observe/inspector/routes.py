@@ -190,6 +190,15 @@ def session_routes(reader: AppReader) -> APIRouter:
             "open": place_of(bars, entry, dispatch),
         }
 
+    @router.get("/session/summary")
+    async def summary(id: Name, number: Start) -> dict[str, Any]:  # noqa: A002
+        from .summary import summary_of
+
+        outline = await reader.outline(id)
+        found = turn_of(outline, number)
+        running = app.sessions.run(id) is not None and number == len(outline.turns)
+        return summary_of(await reader.entries(outline, found), running=running)
+
     @router.get("/session/entry")
     async def entry(id: Name, entry: Name, hooks: bool = True) -> dict[str, Any]:  # noqa: A002
         from ..trace.turns import call_id_of

@@ -56,9 +56,9 @@ export function diff(text, label = "Changes") {
 }
 
 const BADGES = {
-  ok: "ok", completed: "ok", allow: "ok", allowed: "ok", approved: "ok", loaded: "ok",
+  ok: "ok", ran: "ok", completed: "ok", allow: "ok", allowed: "ok", approved: "ok", loaded: "ok",
   denied: "bad", deny: "bad", different: "bad", failed: "bad", error: "bad", raised: "bad", "timed out": "bad",
-  asked: "ask", ask: "ask", random: "ask", rewrote: "ask", "cut off": "ask", cancelled: "ask", "not loaded": "ask",
+  asked: "ask", ask: "ask", random: "ask", rewrote: "ask", rewritten: "ask", "cut off": "ask", cancelled: "ask", "not loaded": "ask",
   running: "live", started: "live",
 };
 

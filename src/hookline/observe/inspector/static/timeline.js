@@ -12,7 +12,7 @@ const SHOWN = {
 const ROW = 34;
 const KEPT = "hookline.inspector.bars";
 
-const shown = () => (localStorage.getItem(KEPT) in SHOWN ? localStorage.getItem(KEPT) : "hooks");
+const shown = () => (localStorage.getItem(KEPT) in SHOWN ? localStorage.getItem(KEPT) : "decided");
 
 export class Timeline {
   /** `on` has `entry(id)` and `dispatch(id)`: a bar was chosen. */
@@ -21,6 +21,7 @@ export class Timeline {
     this.at = {};
     this.hooks = false; // whether the hooks are among the bars yet
     this.head = element("div", { className: "tools" });
+    this.summary = element("section", { className: "summary", "aria-label": "Tool calls" });
     this.scale = element("div", { className: "scale", "aria-hidden": "true" });
     this.list = new VirtualList({
       label: "Timeline", height: ROW, className: "bars",
@@ -30,14 +31,29 @@ export class Timeline {
       isChosen: (bar) => this.#isOpen(bar),
     });
     this.note = element("p", { className: "dim note" });
-    this.element = element("section", { className: "timeline", "aria-label": "Timeline" }, this.head, this.scale, this.list.element, this.note);
+    this.element = element("section", { className: "timeline", "aria-label": "Timeline" }, this.head, this.summary, this.scale, this.list.element, this.note);
   }
 
   /** Show a turn: at once what the tape knows of it, and the hooks when the trace was read. */
   async load(at) {
     this.at = at;
-    await this.#fill();
+    await Promise.all([this.#fill(), this.#sum()]);
     if (!this.hooks && shown() !== "none") this.#addHooks().catch(this.failed);
+  }
+
+  /** The turn in a sentence, and each of its calls with what happened to it. */
+  async #sum() {
+    const { sentence, calls } = await request("session/summary", { id: this.session, number: this.at.turn });
+    const said = element("p", { className: "sentence", textContent: sentence });
+    const lines = calls.map((call) => {
+      const line = element("button", { type: "button", className: "call", "data-outcome": call.outcome });
+      line.append(badge(call.outcome), span("name", call.tool), element("code", { className: "asked", textContent: call.asked }));
+      const why = [call.by && `${call.outcome} by ${call.by}`, call.reason].filter(Boolean).join(": ");
+      if (why) line.append(span("why", why));
+      line.addEventListener("click", () => this.on.entry(call.entry_id));
+      return element("li", {}, line);
+    });
+    this.summary.replaceChildren(said, ...(lines.length ? [element("ul", { className: "calls" }, ...lines)] : []));
   }
 
   async #addHooks() {

@@ -42,45 +42,49 @@ def transport(concurrency: int) -> str:
     return HTTP if concurrency == 1 else f"{HTTP} x {concurrency}"
 
 
+async def stream_completion(
+    session: Any, url: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]]
+) -> tuple[list[str], list[Any]]:
+    """One model call on aiohttp: the pieces of the text, and the tool calls."""
+    body = {
+        "model": MODEL,
+        "messages": messages,
+        "tools": tools,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    text: list[str] = []
+    calls: list[Any] = []
+    headers = {"Authorization": f"Bearer {KEY}"}
+    async with session.post(f"{url}/chat/completions", json=body, headers=headers) as response:
+        response.raise_for_status()
+        async for line in response.content:
+            if not line.startswith(b"data: ") or line == b"data: [DONE]\n":
+                continue
+            for choice in json.loads(line[6:])["choices"]:
+                delta = choice["delta"]
+                if said := delta.get("content"):
+                    text.append(said)
+                for part in delta.get("tool_calls") or ():
+                    if "id" in part:
+                        calls.append(part)
+                    else:
+                        called = calls[part["index"]]["function"]
+                        called["arguments"] += part["function"]["arguments"]
+    return text, calls
+
+
 @asynccontextmanager
 async def aiohttp_loop(url: str) -> AsyncGenerator[Turn]:
     """What a turn over HTTP cannot do without, written by hand on aiohttp."""
     import aiohttp
-
-    async def stream(session: Any, messages: list[dict[str, Any]]) -> tuple[list[str], list[Any]]:
-        body = {
-            "model": MODEL,
-            "messages": messages,
-            "tools": [ADD_SCHEMA],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        text: list[str] = []
-        calls: list[Any] = []
-        headers = {"Authorization": f"Bearer {KEY}"}
-        async with session.post(f"{url}/chat/completions", json=body, headers=headers) as response:
-            response.raise_for_status()
-            async for line in response.content:
-                if not line.startswith(b"data: ") or line == b"data: [DONE]\n":
-                    continue
-                for choice in json.loads(line[6:])["choices"]:
-                    delta = choice["delta"]
-                    if said := delta.get("content"):
-                        text.append(said)
-                    for part in delta.get("tool_calls") or ():
-                        if "id" in part:
-                            calls.append(part)
-                        else:
-                            called = calls[part["index"]]["function"]
-                            called["arguments"] += part["function"]["arguments"]
-        return text, calls
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def turn() -> tuple[str, int]:
             messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
             while True:
-                text, calls = await stream(session, messages)
+                text, calls = await stream_completion(session, url, messages, [ADD_SCHEMA])
                 answer = "".join(text)
                 if not calls:
                     return answer, len(text)

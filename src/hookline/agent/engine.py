@@ -138,7 +138,7 @@ class Engine:
 
     async def _prepare(self, run: AgentRun) -> None:
         """Do what comes before the first model call; a resumed run has most of it behind it."""
-        run.messages = run.tape_context.messages(await run.tape.context_entries())
+        run.messages = await run.conversation.messages(run.tape, run.tape_context)
         if run.resume is not None:
             run.turn_id, run.system = run.resume.turn_id, run.resume.system
             if run.resume.tools is not None:
@@ -303,7 +303,7 @@ class Engine:
         finally:
             run.on_phase("turn")
         if made is not None:
-            run.messages = run.tape_context.messages(await run.tape.context_entries())
+            run.messages = await run.conversation.messages(run.tape, run.tape_context)
         return made is not None
 
     def _request(self, run: AgentRun, index: int) -> ModelRequest:
@@ -319,6 +319,7 @@ class Engine:
             options=run.options,
             thinking=run.thinking,
             output=None if run.output is None else run.output.schema,
+            encoded=run.conversation.encoded,
         )
 
     def _schemas(self, run: AgentRun) -> list[dict[str, Any]]:

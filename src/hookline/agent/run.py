@@ -18,6 +18,7 @@ from hookline.tools.calls import ToolCaller
 from hookline.types import NOBODY, HookContext, Identity, Message, Prompt, StreamEvent
 
 from .compactor import Compacting
+from .conversation import Conversation
 from .feed import Feed
 from .journal import CutOffTurn, TapeJournal
 from .segments import WHOLE, Streaming
@@ -97,6 +98,8 @@ class AgentRun:
     lineage: tuple[str, ...] = ()
     """The sessions above this one, the person's first."""
     on_phase: Callable[[Literal["turn", "compaction"]], None] = nobody_minds
+    conversation: Conversation = field(default_factory=Conversation, repr=False, compare=False)
+    """What the session keeps of its context."""
 
     journal: TapeJournal = field(init=False, repr=False, compare=False)
     """Writes on the tape, from the start of the run on."""

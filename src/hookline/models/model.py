@@ -56,6 +56,9 @@ class ModelRequest:
     thinking: str | None = None
     output: OutputSchema | None = None
     """The form that the answer must have; None: any text."""
+    encoded: dict[Any, Any] | None = field(default=None, repr=False, compare=False)
+    """What encoders keep between the requests of one session, by encoder: objects with a `size` in
+    characters. None: nothing is kept."""
 
 
 @runtime_checkable

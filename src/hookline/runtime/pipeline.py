@@ -336,6 +336,7 @@ class Pipeline:
             turn_id=turn.context.turn_id,
             missing=app.absences.notes(),
             resume=turn.cut_off,
+            conversation=app.sessions.conversation(session_id),
         )
         return turn.start(app.engine, run)
 

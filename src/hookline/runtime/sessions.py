@@ -24,6 +24,7 @@ from hookline.events import (
     ShutdownReason,
     ThinkingLevelSelectEvent,
 )
+from hookline.system.recent import Recent
 from hookline.tape.entry import IMPORT, MODEL, THINKING
 from hookline.turn_context import TurnContext, at
 
@@ -31,6 +32,7 @@ from .session_index import SessionIndex
 from .session_queue import SessionQueue
 
 if TYPE_CHECKING:
+    from hookline.agent.conversation import Conversation
     from hookline.agent.run import AgentRun
     from hookline.tape import Tape
 
@@ -41,6 +43,8 @@ log = logging.getLogger("hookline.runtime.sessions")
 
 MOST_OPEN = 256
 """How many sessions stay open while they are idle."""
+MOST_KEPT = 32
+"""How many open sessions, those used last, keep their conversation in memory."""
 
 
 @dataclass(slots=True)
@@ -61,6 +65,7 @@ class OpenSessions(SessionIndex):
         self._queues: WeakValueDictionary[str, SessionQueue] = WeakValueDictionary()
         self._open: dict[str, Opened] = {}
         """The open sessions, the one that was used last at the end."""
+        self._conversations: Recent[str, Conversation] = Recent(MOST_KEPT)
         self.models: Callable[[], list[str]] | None = None
         """The models that a session may choose; None means any. A gateway allows only those in its
         settings, since a name on an imported tape could load a file or connect to an address."""
@@ -185,6 +190,7 @@ class OpenSessions(SessionIndex):
         self, session_id: str, reason: ShutdownReason = "completed", target: str | None = None
     ) -> None:
         """Close a session, if it is open."""
+        self._conversations.pop(session_id, None)
         if self._open.pop(session_id, None) is not None:
             await self._shut_down(session_id, reason, target)
 
@@ -221,6 +227,15 @@ class OpenSessions(SessionIndex):
         if tape.leaf is None:
             raise UnknownSession(f"there is no session {session_id!r}; `hookline tape list` shows them")
         return tape
+
+    def conversation(self, session_id: str) -> Conversation:
+        """Return what an open session keeps of its context from turn to turn."""
+        from hookline.agent.conversation import Conversation
+
+        found = self._conversations.get(session_id) or Conversation()
+        if session_id in self._open:
+            self._conversations[session_id] = found
+        return found
 
     # --- the model of a session -----------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, cast
 
 from .entry import ANCHOR, MESSAGE, SWITCH, TOOL_RESULT, Entry, Json
 
@@ -27,6 +27,8 @@ class _MessageGroup:
 @dataclass(frozen=True, slots=True)
 class TapeContext:
     """Turns entries into messages: `TapeContext().messages(await tape.context_entries())`.
+
+    The messages share nothing with the entries.
 
     - `message` entries give their `payload["message"]`, in order.
     - After an assistant's message come the results of its calls, in the order of the calls. A result
@@ -62,7 +64,7 @@ class TapeContext:
             if entry.kind == MESSAGE:
                 message = entry.payload.get("message")
                 if isinstance(message, dict):
-                    group = _group(dict(message))  # pyright: ignore[reportUnknownArgumentType]
+                    group = _group(copied(message))
                     groups.append(group)
                     calls.update(dict.fromkeys(group.results, group))
             elif entry.kind == TOOL_RESULT:
@@ -136,9 +138,19 @@ def _result(payload: Json) -> Json:
         "role": "tool",
         "tool_call_id": payload["tool_call_id"],
         "name": payload.get("name", ""),
-        "content": payload.get("content", ""),
+        "content": copied(payload.get("content", "")),
     }
     return {**message, "is_error": True} if payload.get("is_error") else message
+
+
+def copied(value: Any) -> Any:
+    """A copy of a JSON value: an entry's own stays as it is, whatever is done with the copy."""
+    if type(value) is dict:
+        known = cast("Json", value)
+        return {k: v if type(v) is str else copied(v) for k, v in known.items()}
+    if type(value) is list:
+        return [copied(each) for each in cast("list[Any]", value)]
+    return value
 
 
 def said_by(entry: Entry) -> str:

@@ -14,7 +14,7 @@ MOST_CALLS = 256
 MOST_ARGUMENTS = 64 * 1024 * 1024
 """More tool calls, or more characters of arguments, are no answer but a fault."""
 
-_GOOD_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+GOOD_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _BAD_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 
@@ -29,7 +29,7 @@ class ToolNames:
         self._back: dict[str, str] = {}
         changed: list[str] = []
         for name in names:
-            if _GOOD_NAME.fullmatch(name):
+            if GOOD_NAME.fullmatch(name):
                 self._there[name] = self._back[name] = name
             else:
                 changed.append(name)
@@ -44,7 +44,7 @@ class ToolNames:
 
     def wire(self, name: str) -> str:
         """The name for the API. One of an earlier request, not offered now, gets one as well."""
-        return self._there.get(name) or (name if _GOOD_NAME.fullmatch(name) else self._add(name))
+        return self._there.get(name) or (name if GOOD_NAME.fullmatch(name) else self._add(name))
 
     def own(self, wire: str) -> str:
         """The tool's own name; what the model made up stays as it is."""

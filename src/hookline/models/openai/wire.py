@@ -24,6 +24,7 @@ def body(
 ) -> dict[str, Any]:
     """The request as the API reads it."""
     found = frame(request, model, names, service, settings)
+    found["messages"] = messages(request, names, thoughts=service.thoughts)
     if request.tools:
         found["tools"] = tools(request, names)
     return found
@@ -32,10 +33,9 @@ def body(
 def frame(
     request: ModelRequest, model: str, names: ToolNames, service: HttpService, settings: Settings
 ) -> dict[str, Any]:
-    """The request without its tools, which are the same from request to request."""
+    """The request without its messages and its tools, of which most were sent before."""
     found: dict[str, Any] = {
         "model": model,
-        "messages": messages(request, names, thoughts=service.thoughts),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -73,26 +73,28 @@ def messages(request: ModelRequest, names: ToolNames, *, thoughts: bool = False)
         found.append({"role": "system", "content": request.system})
     media: list[dict[str, Any]] = []
     for message in request.messages:
-        role = message.get("role")
-        content = message.get("content")
-        if role == "tool":
-            # A tool's answer is text in this API: its media follow, after all answers.
-            media += _media(content)
-            answer = {"role": "tool", "tool_call_id": message.get("tool_call_id", "")}
-            if not isinstance(content, str):
-                content = content_text(map(_part, read_parts(content)))
-            found.append({**answer, "content": content})
-            continue
-        if media:
-            found.append(_shown(media))
+        if media and message.get("role") != "tool":
+            found.append(shown(media))
             media = []
-        if role == "assistant":
-            found.append(_assistant(message, names, thoughts))
-        else:
-            found.append({"role": role, "content": _content(content)})
+        # A tool's answer is text in this API: its media follow, after all answers.
+        media += media_of(message)
+        found.append(wire_message(message, names, thoughts))
     if media:
-        found.append(_shown(media))
+        found.append(shown(media))
     return found
+
+
+def wire_message(message: Message, names: ToolNames, thoughts: bool) -> Message:
+    """One message in the API's format, without the media in a tool's answer."""
+    role, content = message.get("role"), message.get("content")
+    if role == "tool":
+        if not isinstance(content, str):
+            content = content_text(map(_part, read_parts(content)))
+        tool_call_id = message.get("tool_call_id", "")
+        return {"role": "tool", "tool_call_id": tool_call_id, "content": content}
+    if role == "assistant":
+        return _assistant(message, names, thoughts)
+    return {"role": role, "content": _content(content)}
 
 
 def usage(counts: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,14 +268,16 @@ def _format(mime_type: str) -> str:
     return {"mpeg": "mp3", "wave": "wav"}.get(kind, kind)
 
 
-def _media(content: object) -> list[dict[str, Any]]:
-    """The parts of a tool's result that are no text."""
-    if isinstance(content, str):
+def media_of(message: Message) -> list[dict[str, Any]]:
+    """The images, recordings and files in a tool's answer."""
+    content: object = message.get("content")
+    if message.get("role") != "tool" or isinstance(content, str):
         return []
     return [part for each in read_parts(content) if (part := _part(each)).get("type") != "text"]
 
 
-def _shown(media: list[dict[str, Any]]) -> Message:
+def shown(media: list[dict[str, Any]]) -> Message:
+    """The message that shows the media in the answers of tools."""
     said = {"type": "text", "text": "The images, recordings and files that the tools returned:"}
     return {"role": "user", "content": [said, *media]}
 

@@ -14,6 +14,7 @@ from hookline.testing.channel import RecordingChannel
 from ..gateway.page import CHROMIUM, MISSING, TOKEN, Held, browser, serious_faults, serving
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason=MISSING),
     pytest.mark.asyncio(loop_scope="module"),  # one browser for all
 ]

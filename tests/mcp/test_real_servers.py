@@ -3,12 +3,16 @@
 import asyncio
 import subprocess
 
+import pytest
+
 from hookline.events import ToolExecutionUpdateEvent
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
 from hookline.types import ImagePart, TextPart
 
 from .conftest import alive, brought, call, python
+
+pytestmark = pytest.mark.slow
 
 TIME = python("-m", "mcp_server_time", "--local-timezone=UTC")
 GIT = python("-m", "mcp_server_git")

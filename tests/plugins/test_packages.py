@@ -18,6 +18,8 @@ from hookline.tools import tool
 
 from .site import Site
 
+pytestmark = pytest.mark.slow
+
 
 def names(app):
     """The plugins that do not come with Hookline, in their order."""

@@ -1,8 +1,10 @@
 """`hookline.testing`: hooks fired at a plugin, decision tables, and the record of who changed what."""
 
+from pathlib import Path
+
 import pytest
 
-from hookline import hookimpl
+from hookline import hookimpl, testing
 from hookline.events import ToolCallEvent, ToolCallEventResult, ToolResultEvent, ToolResultEventResult
 from hookline.hooks import HooklineError
 from hookline.models import Call, Turn
@@ -63,6 +65,12 @@ class TestFiring:
     def test_a_field_that_the_event_does_not_have_is_told(self, fire):
         with pytest.raises(HooklineError, match="has no field 'tool'; did you mean 'tool_name'"):
             fire("tool_call", at=Careful(), tool="shell")
+
+
+def test_no_module_hides_a_fixture():
+    """An import of `hookline.testing.fire` would put the module where the fixture was."""
+    folder = Path(testing.__file__).parent
+    assert not {path.stem for path in folder.glob("*.py")}.intersection(testing.__all__)
 
 
 TABLE = [

@@ -22,6 +22,8 @@ from hookline.policy import Policy, load_pack
 from ..processes import long_sleep, running
 from .conftest import write_pack
 
+pytestmark = pytest.mark.slow
+
 SHORT = 0.02
 LONG = 60.0
 ASKS = Policy.load({"default": "allow", "floor": {"ask": {"tools": ["get"]}}})

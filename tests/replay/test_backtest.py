@@ -24,6 +24,8 @@ from hookline.types import Identity
 from .. import postgres
 from .conftest import HERE, Tools, calling
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def judged(app, replaying):

@@ -18,6 +18,8 @@ from hookline.policy.signature import Checkpoints, CommandSigner, SSHSigner, sta
 
 from .. import commandline
 
+pytestmark = pytest.mark.slow
+
 SIGN = """
 import base64, sys
 from cryptography.hazmat.primitives import hashes, serialization

@@ -225,7 +225,7 @@ def untouched(mark: Path):
     assert [path.name for path in mark.iterdir()] == []
 
 
-pytestmark = pytest.mark.usefixtures("untouched")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("untouched")]
 
 READS = "import json, pickle, typing, runpy; print(json.dumps('fine'))"
 

@@ -17,6 +17,8 @@ from .. import commandline
 from .hostile import SCREEN, SECRET, WIDTH, Endpoint, Place
 from .watched import watching
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def endpoints():

@@ -20,6 +20,8 @@ from hookline.tools.registry import Registry
 from hookline.tools.tool import Tool
 from hookline.types import NOBODY, Identity
 
+pytestmark = pytest.mark.slow
+
 GUEST = {"channel": "telegram", "chat_id": "7", "sender_id": "guest"}
 ADMIN = {"channel": "telegram", "chat_id": "7", "sender_id": "admin"}
 HERE = "telegram:7"

@@ -16,6 +16,8 @@ from hookline.runtime.app import Hookline
 from .. import commandline
 from ..plugins.site import Site
 
+pytestmark = pytest.mark.slow
+
 GUARD = """
 from hookline import hookimpl
 

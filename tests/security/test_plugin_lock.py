@@ -17,6 +17,8 @@ from hookline.runtime.app import Hookline
 from .. import commandline
 from ..plugins.site import PLUGIN, Site
 
+pytestmark = pytest.mark.slow
+
 EVIL = "import os\nopen(os.environ['EVIL'], 'a').write('ran')\n"
 
 

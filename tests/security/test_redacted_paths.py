@@ -31,6 +31,8 @@ from ..effort import EFFORT
 from ..models.hostile import asking
 from .gateways import ADA, House, bearer, frame, house
 
+pytestmark = pytest.mark.slow
+
 USER = Identity(channel="terminal")
 SECRET = "ghp_" + "a1B2" * 9
 QUIET = "hunter2-but-longer"

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from hookline.models import ScriptedModel
     from hookline.runtime.app import Hookline
 
-    from .changes import Changes, HandlerChange
+    from .change_record import Changes, HandlerChange
     from .channel import RecordingChannel
     from .clock import VirtualClock
-    from .fire import Fire
+    from .dispatcher import Fire
     from .tables import Row, decisions, rows
 else:
 
@@ -38,7 +38,8 @@ else:
         """What tests use besides the fixtures, imported when it is used."""
         from importlib import import_module
 
-        for module in ("changes", "channel", "clock", "fire", "tables") if name in __all__ else ():
+        modules = ("change_record", "channel", "clock", "dispatcher", "tables")
+        for module in modules if name in __all__ else ():
             found = getattr(import_module(f".{module}", __name__), name, None)
             if found is not None:
                 return found
@@ -91,7 +92,7 @@ def fired(app: Hookline) -> list[str]:
 @pytest.fixture
 def changes(app: Hookline) -> Changes:
     """Who changed what in the app, in order: rewritten fields, denials, questions."""
-    from .changes import Changes
+    from .change_record import Changes
 
     record = Changes()
     app.hooks.trace(record.take)
@@ -101,7 +102,7 @@ def changes(app: Hookline) -> Changes:
 @pytest.fixture
 def fire() -> Fire:
     """Fire any hook at a plugin, and get its verdict or value."""
-    from .fire import Fire
+    from .dispatcher import Fire
 
     return Fire()
 

@@ -27,7 +27,7 @@ from hookline.hookspecs import CATALOG
 from hookline.text.untrusted import load_toml
 
 if TYPE_CHECKING:
-    from .fire import Fire
+    from .dispatcher import Fire
 
 F = TypeVar("F", bound=Callable[..., Any])
 

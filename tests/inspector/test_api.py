@@ -427,3 +427,37 @@ async def test_that_a_hook_did_not_fire_is_said_only_where_it_would_be_known(app
     assert gate.startswith("No handler decided, changed or failed.")
     assert nobody.startswith("Not known: calls of a hook are recorded while something is attached")
     assert await unseen("full", "agent_end") == ["No."]
+
+
+def question(content="milk\n"):
+    return {
+        "id": "", "kind": "approval", "tool": "write_file", "session_id": "s", "call_id": "c1",
+        "question": "run write_file?", "arguments": {"path": "notes.txt", "content": content},
+    }  # fmt: skip
+
+
+async def test_an_answer_is_bound_to_the_call_that_was_shown(app, inspected):
+    async with inspected() as page:
+        name = app.approvals.ask(question())
+        (waiting,) = (await page.get("decisions"))["pending"]
+        address = f"{page.url}/api/approvals/{name}"
+        for wrong, status in [
+            ({"answer": "approve"}, 422),
+            ({"answer": "approve", "hash": "0" * 64}, 403),
+            ({"answer": "perhaps", "hash": waiting["hash"]}, 422),
+        ]:
+            async with page.http.post(address, json=wrong) as response:
+                assert response.status == status, await response.text()
+        headers = {"origin": "http://evil.example"}
+        right = {"answer": "approve", "hash": waiting["hash"]}
+        async with page.http.post(address, json=right, headers=headers) as response:
+            assert response.status == 403
+        assert app.approvals.pending()
+
+
+async def test_a_call_that_is_too_long_to_be_shown_whole_can_only_be_rejected(app, inspected):
+    async with inspected() as page:
+        app.approvals.ask(question("x" * 30_000))
+        (waiting,) = (await page.get("decisions"))["pending"]
+        assert not waiting["whole"]
+        assert [choice["answer"] for choice in waiting["choices"]] == ["reject"]

@@ -505,3 +505,24 @@ async def test_a_question_that_waits_is_seen(tmp_path, chromium):
         answered.set()
         await turn
         await page.wait_for_selector(".card[data-decision=deny]")
+
+
+@pytest.mark.parametrize(("label", "outcome"), [("Approve once", "ask"), ("Reject", "deny")])
+async def test_a_question_is_answered_here(tmp_path, chromium, label, outcome):
+    write = Turn(tool_calls=[Call("write_file", {"path": "notes.txt", "content": "milk\n"})])
+    async with serving(tmp_path, ScriptedModel([write, "Done."])) as house:
+        envelope = {
+            "content": "Note milk.",
+            "session_id": SESSION,
+            "channel": "web",
+            "chat_id": SESSION,
+        }
+        turn = asyncio.create_task(
+            house.app.process(envelope, house.gateway.channels["web"].reply_to(envelope))
+        )
+        page = await shown(chromium, house, "#/decisions")
+        await page.click(f".answers >> text={label}")
+        await turn
+        await page.wait_for_selector(f".card[data-decision={outcome}]")
+        assert (house.workspace / "notes.txt").exists() is (outcome == "ask")
+        assert page.problems == []

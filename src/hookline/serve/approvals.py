@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from hookline.runtime.app import Hookline
 
     from .peers import Peer
+
+log = logging.getLogger("hookline.serve")
 
 
 class GatewayApprovals:
@@ -119,6 +122,14 @@ class GatewayApprovals:
             return []
         loop = asyncio.get_running_loop()
         return [Pending(question.id, question.request, loop.create_future()) for question in kept]
+
+
+def refused_by(app: Hookline, record: dict[str, Any]) -> None:
+    """Record a refused request in the log, and in the audit log if there is one."""
+    log.warning("access.denied %s", " ".join(f"{name}={value}" for name, value in record.items()))
+    auditor = app.safeguards.auditor
+    if auditor is not None:
+        auditor.refused(record)
 
 
 GONE = "nobody asks this now"

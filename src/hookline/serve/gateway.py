@@ -29,7 +29,7 @@ from hookline.tape.entry import TURN
 from hookline.tape.open import postgres_of
 from hookline.types import Envelope, address_of, check_envelope
 
-from .approvals import GatewayApprovals
+from .approvals import GatewayApprovals, refused_by
 from .commands import ChannelCommands
 from .intake import Intake, with_id
 from .limits import Limiter
@@ -117,10 +117,7 @@ class Gateway:
 
     def audit(self, record: dict[str, Any]) -> None:
         """Record a refused request in the log, and in the audit log if there is one."""
-        log.warning("access.denied %s", " ".join(f"{name}={value}" for name, value in record.items()))
-        auditor = self.app.safeguards.auditor
-        if auditor is not None:
-            auditor.refused(record)
+        refused_by(self.app, record)
 
     # --- channels -----------------------------------------------------------------------------
 

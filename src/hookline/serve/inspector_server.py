@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
@@ -20,7 +21,9 @@ from starlette.middleware import Middleware
 from hookline.observe.inspector import PAGE
 from hookline.observe.inspector.routes import inspector_routes
 
+from .approvals import GatewayApprovals, refused_by
 from .limits import Limiter
+from .routes.approvals import answer_routes
 from .security import Levels, Security
 from .server import listen, server_of
 from .settings import GatewaySettings, settings_of
@@ -49,6 +52,8 @@ def create_inspector(app: Hookline, settings: GatewaySettings, leaving: asyncio.
     )
     served = FastAPI(middleware=[guard], docs_url=None, redoc_url=None, openapi_url=None)
     pages, api = inspector_routes(app, leaving)
+    approvals = GatewayApprovals(app, settings.approvals_per_minute, partial(refused_by, app))
+    api.routes += answer_routes(approvals, f"{PAGE}/api/approvals", in_schema=False).routes
 
     @pages.get("/")
     async def home() -> RedirectResponse:

@@ -141,9 +141,14 @@ def _add_routes(
     app.router.routes += gateway.open_routes
     levels.declare("public", gateway.open_routes)
     if gateway.settings.inspector:
+        from hookline.observe.inspector import PAGE
         from hookline.observe.inspector.routes import inspector_routes
 
+        from .routes.approvals import answer_routes
+
         pages, api = inspector_routes(gateway.app, gateway.leaving)
+        path = f"{PAGE}/api/approvals"
+        api.routes += answer_routes(gateway.approvals, path, in_schema=False).routes
         levels.declare("public", pages.routes)
         app.router.routes += [*pages.routes, *api.routes]
     if "web" in gateway.channels:

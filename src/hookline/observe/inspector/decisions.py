@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from hookline.channel import Question
+from hookline.policy.approvals import bound_to
 from hookline.tape import MESSAGE, TOOL_CALL, TOOL_RESULT
 
 from ..trace.turns import requested
@@ -89,20 +91,31 @@ def _text(content: Any) -> str:
 
 
 def pending(app: Hookline) -> list[dict[str, Any]]:
-    """The questions that wait for a person."""
-    return [
-        {
-            "id": question.id,
-            "asked": question.asked,
-            "expires": question.expires,
-            "session": str(question.request.get("session_id", "")),
-            "tool": str(question.request.get("tool", "")),
-            "question": cut(str(question.request.get("question", "")), 2000),
-            "arguments": plain(question.request.get("arguments")),
-            "diff": cut(str(question.request.get("diff") or "")),
-        }
-        for question in app.approvals.pending()
-    ]
+    """The questions that wait for a person; an answer names the hash of what was shown.
+
+    A call that is too long to be shown whole can only be rejected here.
+    """
+    return [_waiting(each.id, each.request, each) for each in app.approvals.pending()]
+
+
+def _waiting(approval_id: str, request: dict[str, Any], kept: Any) -> dict[str, Any]:
+    question = Question.of(request)
+    arguments, diff = plain(request.get("arguments")), cut(str(request.get("diff") or ""))
+    is_whole = arguments == request.get("arguments") and diff == str(request.get("diff") or "")
+    labels = {w: label for w, label in question.labels.items() if is_whole or w == "reject"}
+    return {
+        "id": approval_id,
+        "asked": kept.asked,
+        "expires": kept.expires,
+        "session": str(request.get("session_id", "")),
+        "tool": str(request.get("tool", "")),
+        "question": cut(str(request.get("question", "")), 2000),
+        "arguments": arguments,
+        "diff": diff,
+        "whole": is_whole,
+        "choices": [{"answer": word, "label": label} for word, label in labels.items()],
+        "hash": bound_to(request),
+    }
 
 
 def audited(app: Hookline, session_id: str | None = None) -> list[dict[str, Any]] | None:

@@ -1,8 +1,8 @@
 """What the page reads: `/inspect` and everything under `/inspect/api`.
 
-Everything is read alone, but for a replay, which is run and writes nothing either. Who may come in, and
-from which pages, is decided before: by the gateway's own security. What only a request needs is
-imported there: a gateway of which nobody opens the page starts without it.
+Everything is read-only, except for replays, which write nothing, and answers to approvals, which the
+server adds. The gateway's security decides who may come in, and from which pages. Modules that only a
+request needs are imported there, so a gateway starts without them.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from . import MISSING, PROBLEMS, REFUSED
 from .body import JsonRoute
 
 if TYPE_CHECKING:
+    from ..approvals import GatewayApprovals
     from ..gateway import Gateway
 
 
@@ -71,12 +72,20 @@ def approval_routes(gateway: Gateway) -> APIRouter:
             for each in pending
         ]
 
-    @router.post("/api/approvals/{id}", responses={**PROBLEMS, **MISSING, **REFUSED})
+    router.routes += answer_routes(gateway.approvals, "/api/approvals").routes
+    return router
+
+
+def answer_routes(approvals: GatewayApprovals, prefix: str, *, in_schema: bool = True) -> APIRouter:
+    """The route that takes an answer; the inspector has it under its own prefix."""
+    router = APIRouter(tags=["approvals"], route_class=JsonRoute, include_in_schema=in_schema)
+
+    @router.post(prefix + "/{id}", responses={**PROBLEMS, **MISSING, **REFUSED})
     async def answer(id: str, body: AnswerIn, request: Request) -> Answered:  # noqa: A002
         """Answer a question. Only the first answer counts."""
         user, peer = user_of(request.scope), peer_of(request.scope)
         try:
-            why = await gateway.approvals.answer_as(user, id, body.answer, peer=peer, shown=body.hash)
+            why = await approvals.answer_as(user, id, body.answer, peer=peer, shown=body.hash)
         except TooManyRequests as error:
             retry = {"retry-after": str(error.retry_after)}
             raise HTTPException(429, str(error), headers=retry) from None

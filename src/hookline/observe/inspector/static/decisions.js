@@ -1,6 +1,7 @@
 // What was decided on tool calls, what waits for a person, and the audit log where there is one.
-import { listen, request } from "./api.js";
+import { listen, order, request } from "./api.js";
 import { badge, code, diff, element, empty, moment, section, span } from "./elements.js";
+import { payloadPart } from "./detail.js";
 import { sessionAddress } from "./sessions.js";
 import { soon } from "./soon.js";
 
@@ -20,7 +21,7 @@ export async function decisionsScreen({ place, query, signal, failed }) {
     history.replaceState(null, "", `#/decisions${given.size ? `?${given}` : ""}`);
     const found = await request("decisions", { ...wanted, limit: 200 });
     const parts = [];
-    if (found.pending.length) parts.push(section("Waiting for a person", ...found.pending.map(question)));
+    if (found.pending.length) parts.push(section("Waiting for a person", ...found.pending.map((each) => question(each, failed))));
     if (found.let_through.length) parts.push(letThrough(found.let_through));
     parts.push(
       found.decisions.length
@@ -67,13 +68,30 @@ function letThrough(failures) {
   return section("Failed at a gate and let it through, in the last week", advice, element("ol", { className: "made" }, ...rows));
 }
 
-function question({ tool, session, question: text, arguments: given, diff: changes, asked }) {
+function question({ id, hash, tool, session, question: text, arguments: given, diff: changes, asked, choices, whole }, failed) {
+  const buttons = choices.map(({ answer, label }) => {
+    const button = element("button", { type: "button", className: "answer", "data-answer": answer, textContent: label });
+    button.addEventListener("click", async () => {
+      for (const each of buttons) each.disabled = true;
+      try {
+        await order(`approvals/${encodeURIComponent(id)}`, { answer, hash });
+        button.parentElement.replaceChildren(span("dim", `Answered: ${label}`));
+      } catch (problem) {
+        for (const each of buttons) each.disabled = false;
+        failed(problem);
+      }
+    });
+    return button;
+  });
+  const note = whole ? [] : [element("p", { className: "dim", textContent: "This call is too long to be shown whole here. Approve it in the chat or on the web page, which show all of it." })];
   return element(
     "section",
     { className: "card waiting" },
     element("div", { className: "tools" }, badge("ask"), span("by", tool), span("dim grow", session), moment(asked)),
     span("reason", text),
-    changes ? diff(changes) : code(given, "Arguments"),
+    ...(changes ? [diff(changes), payloadPart("All arguments", given)] : [code(given, "Arguments")]),
+    ...note,
+    element("div", { className: "tools answers" }, ...buttons),
   );
 }
 

@@ -773,6 +773,12 @@ async def coroutine(city: str) -> str:
     return city
 
 
+def for_nothing(event: "NoSuchEvent"): ...  # noqa: F821
+
+
+def for_no_event(event: HookContext): ...
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -783,6 +789,11 @@ async def coroutine(city: str) -> str:
         ({"hooks": [plain]}, r"cannot tell which event plain handles.*ToolCallEvent"),
         ({"plugins": ["mine"]}, r"plugins= takes plugin objects, not 'mine'.*from_home"),
         ({"tools": [Agent("local")]}, r"an agent needs a name to be a tool"),
+        ({"hooks": [("tool_cal", plain)]}, r"unknown hook 'tool_cal'; did you mean 'tool_call'"),
+        ({"hooks": [(dict, plain)]}, r"unknown hook 'dict'"),
+        ({"hooks": [for_nothing]}, r"for_nothing handles: its annotations name 'NoSuchEvent', which"),
+        ({"hooks": [for_no_event]}, r"cannot tell which event for_no_event handles: annotate"),
+        ({"output": object()}, r"has no JSON schema.*use a dataclass"),
     ],
 )
 def test_what_cannot_be_part_of_an_agent_is_refused_at_once(options, message):
@@ -802,6 +813,20 @@ def test_a_coroutine_in_the_place_of_a_handler_is_named():
         Agent("local").on.tool_call(coroutine("Rome"))  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("attach", [lambda on: on.tool_cal, lambda on: on("tool_cal")(plain)])
+def test_a_handler_for_an_event_that_does_not_exist_is_told_the_nearest_name(attach):
+    with pytest.raises((HooklineError, AttributeError), match="'tool_cal'; did you mean 'tool_call'"):
+        attach(Agent("local").on)
+
+
+def test_a_closed_agent_neither_chats_nor_serves():
+    agent = Agent(says("hello"))
+    asyncio.run(agent.close())
+    for use in (agent.chat, agent.serve):
+        with pytest.raises(AgentUsage, match="closed; make a new one"):
+            use()
+
+
 @pytest.mark.parametrize("model", ["", " ", 5, None, ScriptedModel])
 def test_what_is_no_model_is_refused_at_once(model):
     with pytest.raises(AgentUsage, match="an agent needs a model: a name such as 'openai:gpt-5'"):
@@ -818,11 +843,17 @@ def test_an_unknown_policy_is_named_with_the_nearest_one():
     [
         ("gpt-5", "did you mean 'openai:gpt-5'"),
         ("opnai:gpt-5", "did you mean 'openai:gpt-5'"),
+        ("claude-opus-4-5", "did you mean 'anthropic:claude-opus-4-5'"),
+        ("gemini-2.5-pro", "did you mean 'google:gemini-2.5-pro'"),
+        ("openai:", "name a model: openai:MODEL"),
+        ("anthropic:claude-opus-4-5", "anthropic needs a key: set ANTHROPIC_API_KEY"),
+        ("google:gemini-2.5-pro", "google needs a key: set GOOGLE_API_KEY"),
         ("openai:gpt-5", "openai needs a key: set OPENAI_API_KEY"),
     ],
 )
 def test_a_model_that_cannot_be_asked_is_explained(model, message, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name in ("OPENAI", "ANTHROPIC", "GOOGLE", "GEMINI"):
+        monkeypatch.delenv(f"{name}_API_KEY", raising=False)
     with pytest.raises(HooklineError, match=message):
         Agent(model).run_sync("hi")
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from hookline import Agent, Case
+from hookline import Agent, Case, HooklineError
 from hookline.errors import EvalError, UnknownModel
 from hookline.events import ToolCallEvent
 from hookline.models import Call, ScriptedModel, Turn
@@ -20,6 +20,10 @@ from ..tables import each_row
 class Invoice:
     number: str
     total: float
+
+
+async def late() -> bool:
+    return True
 
 
 def weather(city: str) -> str:
@@ -268,7 +272,8 @@ async def test_a_case_that_passes_as_before_with_another_denial_has_changed():
             {},
             "case 'a': at_least is a share of the runs from 0 to 1",
         ),
-        (lambda: [Case("a", check=7)], {}, "case 'a': check is a function, not 7"),
+        (lambda: [Case("a", check=7)], {}, "the check of case 'a' is a function, not 7"),
+        (lambda: [Case("a", check=late())], {}, "pass `late`, not `late(...)`"),
         (lambda: [Case("a", "b")], {"runs": 0}, "runs is at least 1, not 0"),
         (lambda: [Case("a", "b")], {"concurrency": 0}, "concurrency is at least 1"),
         (
@@ -279,7 +284,7 @@ async def test_a_case_that_passes_as_before_with_another_denial_has_changed():
     ],
 )
 async def test_what_cannot_be_evaluated_is_explained(cases, options, message):
-    with pytest.raises(EvalError) as raised:
+    with pytest.raises(HooklineError) as raised:
         await Agent(says("ok")).evaluate(cases(), **options)
     assert message in str(raised.value)
 

@@ -28,7 +28,7 @@ from hookline.hookspecs import Hooks
 from hookline.types import Part, text_of
 
 from .agent_app import AgentApp, AgentParts
-from .agent_loops import LoopScope, background
+from .agent_loops import LoopScope, background, stop_all
 from .agent_parts import (
     CONFIGURED,
     PolicyDefault,
@@ -315,14 +315,17 @@ class Agent(Generic[T]):
         """The agent's app in the running event loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
-            if self._closed:
-                raise AgentUsage("this agent is closed; make a new one")
+            self._check_open()
             for ended in [each for each, scope in self._scopes.items() if scope.ended]:
                 del self._scopes[ended]
             scope = self._scopes.get(loop)
             if scope is None:
                 scope = self._scopes[loop] = LoopScope(self._parts)
         return await scope.opened()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise AgentUsage("this agent is closed; make a new one")
 
     # --- the end --------------------------------------------------------------------------------
 
@@ -368,6 +371,7 @@ class Agent(Generic[T]):
 
     def chat(self, *, session: str | None = None) -> None:
         """Talk to the agent in the terminal."""
+        self._check_open()
         run_command(self._parts, "chat", session=session)
 
     def serve(
@@ -378,6 +382,7 @@ class Agent(Generic[T]):
         It listens on this machine alone unless `host` says otherwise, and prints its address. It ends
         with Ctrl-C or SIGTERM.
         """
+        self._check_open()
         run_command(self._parts, "gateway", host=host, port=port, token=token)
 
     def __repr__(self) -> str:
@@ -393,9 +398,3 @@ def envelope(prompt: str | Sequence[Part], session: str, parent: Parent | None) 
     if not isinstance(prompt, str):
         message["content"], message["parts"] = text_of(prompt), list(prompt)
     return message
-
-
-def stop_all(scopes: dict[asyncio.AbstractEventLoop, LoopScope]) -> None:
-    """Close the scopes of an agent that no one refers to any more."""
-    for scope in scopes.values():
-        scope.stop()

@@ -75,6 +75,12 @@ class LoopScope:
             await asyncio.wrap_future(done)
 
 
+def stop_all(scopes: dict[asyncio.AbstractEventLoop, LoopScope]) -> None:
+    """Close the scopes of an agent that no one refers to any more."""
+    for scope in scopes.values():
+        scope.stop()
+
+
 class BackgroundLoop:
     """An event loop in a thread, which all synchronous calls of a process share."""
 

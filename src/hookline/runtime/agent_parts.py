@@ -87,7 +87,13 @@ def event_of(handler: Any) -> Any:
 
     name = getattr(handler, "__qualname__", repr(handler))
     target = handler if inspect.isroutine(handler) else type(handler).__call__
-    hints = list(get_type_hints(target).items())
+    try:
+        hints = list(get_type_hints(target).items())
+    except NameError as error:
+        raise AgentUsage(
+            f"hooks= cannot tell which event {name} handles: its annotations name {error.name!r}, "
+            "which does not exist there; hookline.events has every event"
+        ) from None
     hint = hints[0][1] if hints and hints[0][0] != "return" else None
     choices: tuple[Any, ...] = (hint, *get_args(hint))
     found: list[Any] = [e for e in choices if isinstance(e, type) and issubclass(e, Event)]

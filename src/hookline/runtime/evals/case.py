@@ -12,6 +12,7 @@ from typing_extensions import TypeVar
 
 from hookline.errors import EvalError
 from hookline.hooks.errors import error_text
+from hookline.runtime.agent_parts import check_function
 from hookline.text.document import one_line
 from hookline.types import Part, text_of
 
@@ -65,8 +66,8 @@ class Case(Generic[T]):
             text = self.input if isinstance(self.input, str) else text_of(self.input)
             object.__setattr__(self, "name", one_line(text, NAMED) or "(no text)")
         check_share(self.at_least, f"case {self.name!r}: at_least")
-        if self.check is not None and not callable(self.check):
-            raise EvalError(f"case {self.name!r}: check is a function, not {self.check!r}")
+        if self.check is not None:
+            check_function(self.check, f"the check of case {self.name!r}")
         if self.expected is UNSET and not (self.contains or self.called or self.denied or self.check):
             raise EvalError(
                 f"case {self.name!r} expects nothing: give it expected, contains, called, denied or "

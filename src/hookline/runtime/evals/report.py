@@ -48,7 +48,7 @@ class EvalRun:
             "passed": self.passed,
             "reason": self.reason,
             "error": self.is_error,
-            "seconds": round(self.seconds, 6),
+            "seconds": self.seconds,
             "cost": self.cost,
             "text": self.text,
             "denials": self.denials,

@@ -43,8 +43,9 @@ class OutputForm(Generic[T]):
             self._adapter: TypeAdapter[T] = TypeAdapter(readable(kind))
             schema = self._adapter.json_schema()
         except (PydanticSchemaGenerationError, PydanticUserError, TypeError, NameError) as error:
+            why = str(error).partition(". ")[0].splitlines()[0]
             raise AgentUsage(
-                f"output={shown} has no JSON schema: {str(error).partition('. ')[0].splitlines()[0]}; use a dataclass, "
+                f"output={shown} has no JSON schema: {why}; use a dataclass, "
                 "a pydantic model, a TypedDict, a Literal, or a list or union of these"
             ) from error
         self.is_wrapped = schema.get("type") != "object"

@@ -16,13 +16,16 @@ A command of Hookline looks for plugins among the packages that are installed: w
 with all peers beside it, that is a part of what is measured. In one row fifty more are installed, each
 with a manifest; two of them say that they have commands.
 
-One row is a whole first run of an `Agent` against a server on loopback: two model calls and a tool.
+One row is a whole first run of an `Agent` against a server on loopback: two model calls and a tool. The
+rows `first request` end when the first model request arrives: the import, an agent with one tool, and
+the connection, in Hookline and in other frameworks.
 """
 
 import argparse
 import json
 import os
 import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -47,6 +50,35 @@ def add(a: int, b: int) -> int:
 
 print(Agent("openai:gpt-x", tools=[add]).run_sync("What is 190019 plus 230023?").text)
 """
+TOOL = """
+def add(a: int, b: int) -> int:
+    "Add two numbers."
+    return a + b
+"""
+REQUESTS = {
+    "hookline": """
+from hookline import Agent
+Agent("openai:gpt-x", tools=[add]).run_sync("hi")
+""",
+    "pydantic_ai": """
+from pydantic_ai import Agent
+Agent("openai-chat:gpt-x", tools=[add]).run_sync("hi")
+""",
+    "langchain": """
+from langchain.agents import create_agent
+create_agent("openai:gpt-x", tools=[add]).invoke({"messages": [{"role": "user", "content": "hi"}]})
+""",
+    "agents": """
+from agents import Agent, Runner, function_tool
+Runner.run_sync(Agent(name="a", model="gpt-x", tools=[function_tool(add)]), "hi")
+""",
+    "strands": """
+from strands import Agent, tool
+from strands.models.openai import OpenAIModel
+Agent(OpenAIModel(model_id="gpt-x"), tools=[tool(add)], callback_handler=None)("hi")
+""",
+}
+"""Programs that make an agent with a tool and ask a model, by the module that they need."""
 PLUGINS = 50
 WITH_PLUGINS = f"hookline --help, {PLUGINS} plugins"
 
@@ -61,6 +93,7 @@ class Start:
     distribution: str = ""
     every: int = 1  # it takes part in every so many rounds
     plugins: bool = False  # the fifty plugins are installed
+    to_request: bool = False  # it ends when a model request arrives
     seconds: list[float] = field(default_factory=list[float])
 
     @property
@@ -72,6 +105,8 @@ class Start:
         return min(self.seconds, default=None)
 
     def run(self, settings: dict[str, str], site: str) -> float:
+        if self.to_request:
+            return first_request(self.arguments, settings)
         if self.plugins:
             settings = {**settings, "PYTHONPATH": site}
         started = perf_counter()
@@ -94,6 +129,36 @@ class Start:
         }
 
 
+def first_request(arguments: list[str], settings: dict[str, str]) -> float:
+    """Start a program, and end it when its first model request arrives: the seconds until then."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(120)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        quiet = {"OPENAI_AGENTS_DISABLE_TRACING": "1"}
+        started = perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            env={**settings, **quiet, "OPENAI_BASE_URL": url},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            connection, _ = listener.accept()
+            with connection:
+                connection.settimeout(120)
+                while not connection.recv(65536).startswith(b"POST"):
+                    pass
+                return perf_counter() - started
+        finally:
+            process.kill()
+            process.wait()
+
+
+def asking(module: str, distribution: str, *, every: int = 4) -> Start:
+    code = f"{TOOL}{REQUESTS[module]}"
+    return Start(f"first request, {module}", ["-c", code], module, distribution, every, to_request=True)
+
+
 def importing(module: str, distribution: str, code: str = "", *, every: int = 1) -> Start:
     code = code or f"import {module}"
     return Start(code, ["-c", code], module, distribution, every)
@@ -113,6 +178,11 @@ def starts() -> list[Start]:
         importing("hookline", "hookline", "from hookline import Hooks"),
         importing("hookline", "hookline", "import hookline.runtime.app"),
         Start(FIRST_RUN, ["-c", AGENT], "aiohttp", "hookline"),
+        asking("hookline", "hookline", every=1),
+        asking("pydantic_ai", "pydantic-ai-slim"),
+        asking("langchain", "langchain"),
+        asking("agents", "openai-agents"),
+        asking("strands", "strands-agents"),
         importing("typer", "typer"),
         command("--help"),
         replace(command("--help"), name=WITH_PLUGINS, plugins=True),
@@ -177,7 +247,14 @@ def checks(rows: list[Start]) -> list[Check]:
         found = best[name]
         return None if found is None else max(0.0, found - nothing)
 
+    peers = [best[f"first request, {name}"] for name in REQUESTS if name != "hookline"]
+    fastest = min((peer for peer in peers if peer is not None), default=None)
     return [
+        Check(
+            "import, an agent and the first model request, whole, against the fastest peer",
+            ratio(best["first request, hookline"], fastest),
+            1 / 3,
+        ),
         Check(
             "import hookline against import pluggy, without the interpreter's start",
             ratio(over("import hookline"), over("import pluggy")),

@@ -98,7 +98,7 @@ class GoogleServer(OpenAIServer):
             for part in parts:
                 wire = {name: value for name, value in part.items() if name != "thoughtSignature"}
                 sent = self.issued.get(part.get("thoughtSignature", UNSIGNED), {})
-                if not wire or len(wire) > 1:
+                if len(wire.keys() - {"thought"}) != 1:
                     return "A part must have exactly one field of data."
                 if sent not in (wire, None):
                     return "Thought signature is not valid."

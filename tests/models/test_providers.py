@@ -577,6 +577,40 @@ async def test_endless_calls_are_refused(case):
         await case.ask(ModelRequest(messages=user("hi"), tools=[WEATHER]))
 
 
+@only("anthropic", "google")
+async def test_endless_blocks_are_refused(case):
+    blocks = {
+        "anthropic": [
+            {"type": "content_block_start", "index": n, "content_block": {"type": kind, "data": "x"}}
+            for kind in ("redacted_thinking", "thinking") for n in range(12_000)
+        ],
+        "google": [
+            {"candidates": [{"content": {"parts": [{"text": "a", "thoughtSignature": "eA=="}]}}]}
+        ] * 12_000,
+    }[case.provider]  # fmt: skip
+    halves = (blocks, blocks[12_000:] or blocks)
+    for half in halves:
+        case.server.answers = ["".join(f"data: {json.dumps(each)}\n\n" for each in half).encode()]
+        with pytest.raises(ModelFailed, match=r"more than \d+ (open )?blocks"):
+            await case.ask(ModelRequest(messages=user("hi")))
+
+
+@only("google")
+async def test_a_signature_on_a_thought_goes_back_with_the_thought(case):
+    thought = {"text": "Hm.", "thought": True}
+    signed = case.server.signed(thought, "thought")
+    call = {"functionCall": {"id": "1", "name": "weather", "args": {"city": "Rome"}}}
+    whole = google_server.chunks([signed, case.server.signed(call, "call")], "STOP")
+    case.server.answers = [whole]
+    found = await case.ask(ModelRequest(messages=user("hi"), tools=[WEATHER], thinking="low"))
+    signature = [e.data["signature"] for e in found if e.data.get("signature")][-1]
+    said = {"role": "assistant", "content": "", "tool_calls": [one(found, "tool_call")],
+            "reasoning": "Hm.", "reasoning_signature": signature}  # fmt: skip
+    result = {"role": "tool", "tool_call_id": "1", "name": "weather", "content": "sunny"}
+    await case.ask(ModelRequest(messages=[*user("hi"), said, result], tools=[WEATHER]))
+    assert case.last["contents"][1]["parts"][0] == signed
+
+
 async def test_endless_arguments_are_refused(case, monkeypatch):
     monkeypatch.setattr("hookline.models.http.reply.MOST_ARGUMENTS", 1000)
     case.server.answers = [("weather", {"city": "x" * 2000})]

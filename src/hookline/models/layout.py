@@ -11,10 +11,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
+from hookline.errors import BadResponse
 from hookline.text.foreign_json import parse_json
 from hookline.types import Message, StreamEvent
 
 from .model import content_text
+
+MOST_BLOCKS = 10_000
+"""More blocks are no answer but a fault."""
 
 
 class AnswerBlock(NamedTuple):
@@ -52,6 +56,8 @@ class AnswerLayout:
         self._add("own", None, block)
 
     def _add(self, kind: str, value: Any, kept: Mapping[str, Any] | None) -> None:
+        if len(self._blocks) >= MOST_BLOCKS:
+            raise BadResponse(f"more than {MOST_BLOCKS} blocks")
         self._blocks.append(AnswerBlock(kind, value, dict(kept or {})))
         self._worth = self._worth or bool(kept)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from hookline.errors import BadResponse
 from hookline.types import StreamEvent
 
-from ..http.reply import StreamedReply, ToolNames, count, plain_text, table
+from ..http.reply import MOST_CALLS, StreamedReply, ToolNames, count, plain_text, table
 from ..layout import AnswerLayout
 from .wire import PROVIDER
 
@@ -56,7 +57,10 @@ class MessageReply(StreamedReply):
         elif kind == "text" and block.get("text"):
             return [self._said(block["text"])]
         elif kind == "thinking":
-            self._thoughts[index] = {"type": kind, "size": 0, "signature": block.get("signature") or ""}
+            if len(self._thoughts) >= MOST_CALLS:
+                raise BadResponse(f"more than {MOST_CALLS} open blocks")
+            signature = plain_text(block.get("signature") or "")
+            self._thoughts[index] = {"type": kind, "size": 0, "signature": signature}
             if block.get("thinking"):
                 return [self._thought(index, block["thinking"])]
         elif kind == "redacted_thinking":

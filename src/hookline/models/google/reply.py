@@ -56,6 +56,8 @@ class ContentReply(StreamedReply):
         text = plain_text(part.get("text") or "")
         self.spoken = self.spoken or bool(text)
         if part.get("thought"):
+            if kept:
+                self._layout.own({"text": text, "thought": True, **kept})
             return [StreamEvent("reasoning", {"delta": text})] if text else []
         if text or kept:
             self._layout.text(len(text), kept)

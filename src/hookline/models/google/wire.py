@@ -133,7 +133,9 @@ def _answer(message: Message, names: ToolNames, signed: bool) -> list[dict[str, 
                 kept = {SIGNATURE: UNSIGNED}
             calls = True
             found.append({"functionCall": _called(block.value, names), **kept})
-        elif block.kind == "text" and (block.value or kept):
+        elif block.kind == "own":
+            found.append(block.kept)
+        elif block.value or kept:
             found.append({"text": block.value, **kept})
     return found
 

@@ -160,6 +160,7 @@ class HookFiles:
         try:
             config.reload()
             self.app.subagents.reload()
+            self.app.reload_gates()
         except HooklineError as error:
             return [str(error)]
         return [config.fault] if config.fault else []

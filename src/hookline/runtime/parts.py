@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hookline.policy import Policy
     from hookline.policy.approvals import Approvals
     from hookline.sandbox import Sandbox
+    from hookline.sandbox.settings import SandboxSettings
     from hookline.tape import Entry
     from hookline.tools.registry import Registry
     from hookline.tools.runner import ToolRunner
@@ -212,12 +213,15 @@ class AppParts:
     @cached_property
     def policy(self) -> Policy:
         """Decides on a tool call if no plugin does; plugins cannot loosen it."""
+        return self.given_policy or self._configured_policy()
+
+    def _configured_policy(self) -> Policy:
         from hookline.policy import METERED, Meter, Policy
 
         async def entries(session_id: str, after: str | None) -> list[Entry]:
             return await self._app.store().entries(session_id, kinds=METERED, after=after)
 
-        return self.given_policy or Policy.load(
+        return Policy.load(
             self.config.own("policy"),
             self.config.of_project("policy"),
             home=self.home,
@@ -230,18 +234,35 @@ class AppParts:
     def sandbox(self) -> Sandbox:
         """Confines the children that the agent causes to start, as `[sandbox]` says."""
         from hookline.sandbox import Sandbox
-        from hookline.sandbox.settings import layered
 
         sandbox = Sandbox(
             workspace=self.workspace,
             home=self.home,
-            settings=layered(self.config.own("sandbox"), self.config.of_project("sandbox")),
+            settings=self._sandbox_settings(),
         )
         if self._loop is not None:
             from .network import NetworkGate
 
             sandbox.start(NetworkGate(self._app).judge, self._loop)
         return sandbox
+
+    def _sandbox_settings(self) -> SandboxSettings:
+        from hookline.sandbox.settings import layered
+
+        return layered(self.config.own("sandbox"), self.config.of_project("sandbox"))
+
+    def reload_gates(self) -> None:
+        """Apply changed settings of the policy and the sandbox. If one is invalid, none changes."""
+        policy = settings = None
+        if "policy" in self.__dict__ and self.given_policy is None:
+            policy = self._configured_policy()
+        if "sandbox" in self.__dict__:
+            settings = self._sandbox_settings()
+        if policy is not None:
+            self.policy = policy
+        if settings is not None:
+            self.sandbox.use(settings)
+        self.safeguards.reload()
 
     def _close_sandbox(self) -> None:
         self._loop = None

@@ -38,6 +38,8 @@ class Safeguards:
 
     def __init__(self, app: Hookline) -> None:
         self._app = app
+        self._scope: ExitStack | None = None
+        self._is_metered = False
 
     @contextmanager
     def attached(self) -> Generator[None]:
@@ -46,24 +48,39 @@ class Safeguards:
         with ExitStack() as stack:
             if app.config.on_gate_error() == "deny":
                 app.hooks.on_gate_error = "deny"
+            self._scope = stack
+            stack.callback(setattr, self, "_scope", None)
             if self.redaction is not None:
                 from hookline.policy.redaction import RedactionPlugin
 
                 plugin = RedactionPlugin(lambda: self._redactor, app.home / "outputs")
                 app.hooks.add(plugin, name=PLUGIN)
                 stack.callback(app.hooks.remove, PLUGIN)
-            if self._budgets():
-                from hookline.policy.budgets import PLUGIN as BUDGETS
-                from hookline.policy.budgets import BudgetGate
-
-                app.hooks.add(BudgetGate(lambda: app.policy), name=BUDGETS)
-                stack.callback(app.hooks.remove, BUDGETS)
+            self._add_budgets(stack)
             if self.auditor is not None:
                 stack.callback(self.auditor.close)
                 stack.callback(app.hooks.trace(self.auditor.dispatched))
             stack.callback(self._close_approvals)
             stack.callback(self.redact_logs())
             yield
+
+    def reload(self) -> None:
+        """Apply changed settings; redaction and the audit log are read at the start only."""
+        if self._scope is not None:
+            if self._app.config.on_gate_error() == "deny":
+                self._app.hooks.on_gate_error = "deny"
+            self._add_budgets(self._scope)
+
+    def _add_budgets(self, scope: ExitStack) -> None:
+        if self._is_metered or not self._budgets():
+            return
+        from hookline.policy.budgets import PLUGIN as BUDGETS
+        from hookline.policy.budgets import BudgetGate
+
+        self._app.hooks.add(BudgetGate(lambda: self._app.policy), name=BUDGETS)
+        self._is_metered = True
+        scope.callback(setattr, self, "_is_metered", False)
+        scope.callback(self._app.hooks.remove, BUDGETS)
 
     def _budgets(self) -> bool:
         """Whether anybody set a budget; asked without reading the packs."""

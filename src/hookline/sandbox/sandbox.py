@@ -69,6 +69,13 @@ class Sandbox:
             settings=SandboxSettings(enabled=False),
         )
 
+    def use(self, settings: SandboxSettings) -> None:
+        """Confine children that start from now on by other settings."""
+        with self._lock:
+            self.settings = settings
+            self._views.clear()
+            self.__dict__.pop("_found", None)
+
     # --- which one ------------------------------------------------------------------------------
 
     @cached_property

@@ -14,6 +14,8 @@ from hookline.events import ToolCall
 from hookline.hooks import Collected, RegistrationError
 from hookline.hookspecs import CATALOG, Admission
 
+from ..tables import each_row
+
 EVENT_SPECS = [spec for spec in CATALOG.values() if spec.event]
 
 
@@ -22,7 +24,7 @@ def test_an_event_is_skipped_on_errors_and_runs_oldest_first():
     assert rules == {(("event", "ctx"), "OLDEST", "SKIP", False)}
 
 
-@pytest.mark.parametrize("spec", EVENT_SPECS, ids=lambda spec: spec.name)
+@each_row("spec", EVENT_SPECS, ids=lambda spec: spec.name)
 def test_what_an_event_gives_follows_from_its_result_as_the_types_say(spec: Any):
     """`Hook[E, R].fire` is typed by the result class alone, so the reducer must agree with it."""
     if spec.result is None:
@@ -38,7 +40,7 @@ def test_hooks_of_a_start_are_synchronous():
     assert {n for n, s in CATALOG.items() if s.sync} == named | {"system_prompt"}
 
 
-@pytest.mark.parametrize("spec", CATALOG.values(), ids=lambda spec: spec.name)
+@each_row("spec", CATALOG.values(), ids=lambda spec: spec.name)
 def test_every_hook_says_in_a_line_what_it_is_and_when_it_fires(spec: Any):
     assert spec.doc.endswith(".")
     assert len(spec.doc) <= 100
@@ -46,7 +48,7 @@ def test_every_hook_says_in_a_line_what_it_is_and_when_it_fires(spec: Any):
     assert not spec.fires.endswith(".")
 
 
-@pytest.mark.parametrize("spec", EVENT_SPECS, ids=lambda spec: spec.name)
+@each_row("spec", EVENT_SPECS, ids=lambda spec: spec.name)
 def test_every_event_has_a_literal_type_and_defaults_throughout(spec: Any):
     kind, *payload = fields(spec.event)
     assert (kind.name, kind.init, kind.default) == ("type", False, spec.name)
@@ -75,7 +77,7 @@ def test_the_catalogue_follows_one_turn():
         assert names.index(earlier) < names.index(later)
 
 
-@pytest.mark.parametrize("spec", CATALOG.values(), ids=lambda spec: spec.name)
+@each_row("spec", CATALOG.values(), ids=lambda spec: spec.name)
 def test_whatever_carries_a_session_can_be_scoped_to_it(spec: Any):
     if spec.event:
         assert spec.scope == "ctx.session_id"
@@ -85,7 +87,7 @@ def test_whatever_carries_a_session_can_be_scoped_to_it(spec: Any):
         assert spec.scope == ("call.session_id" if spec.name == "around_tool_call" else None)
 
 
-@pytest.mark.parametrize("spec", CATALOG.values(), ids=lambda spec: spec.name)
+@each_row("spec", CATALOG.values(), ids=lambda spec: spec.name)
 def test_patterns_are_held_against_the_name_of_the_tool(spec: Any):
     shown = {f.name for f in fields(spec.event)} if spec.event else set(spec.params)
     if "tool_name" in shown:
@@ -111,7 +113,7 @@ async def test_a_failing_approver_rejects_and_a_failing_authority_denies():
     assert await hooks.call("authorize_action", action={}) is False
 
 
-@pytest.mark.parametrize("name", [name for name, spec in CATALOG.items() if spec.event is None])
+@each_row("name", [name for name, spec in CATALOG.items() if spec.event is None])
 def test_every_declared_function_tells_whether_the_first_result_counts(name: str):
     spec = CATALOG[name]
     assert spec.function is not None

@@ -19,6 +19,7 @@ import hookline.hooks as hl
 from hookline.hooks import DENY, NEWEST, OLDEST, RAISE, SKIP, Decision, HookSpec, Order, Verdict
 
 from ..effort import EFFORT
+from ..tables import each_row
 from .reference import Dispatch, finish
 
 pytestmark = pytest.mark.slow
@@ -132,7 +133,7 @@ def results_of(reducer, errors) -> tuple[Any, ...]:
     return (bool,) if errors is DENY else (*PLAIN, bool, bool)
 
 
-@pytest.mark.parametrize(("kind", "errors"), list(itertools.product(FORMS, hl.Errors)))
+@each_row("kind, errors", itertools.product(FORMS, hl.Errors))
 def test_a_combination_is_refused_when_declared_or_it_runs(kind, errors):
     for reducer, order, sync in itertools.product(FORMS[kind], Order, (False, True)):
         as_event = kind in VERDICTS

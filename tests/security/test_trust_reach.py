@@ -14,6 +14,8 @@ from hookline.plugins.settingsfiles import settings_items
 from hookline.plugins.trust import Trust
 from hookline.runtime.app import Hookline
 
+from ..tables import each_row
+
 FILES = {
     "tools/check.sh": "#!/bin/sh\n. ./tools/lib.sh\n",
     "tools/lib.sh": "echo hi\n",
@@ -141,7 +143,7 @@ UNCLEAR = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("line", UNCLEAR)
+@each_row("line", UNCLEAR)
 def test_a_command_whose_files_cannot_be_told_is_unclear(project, line):
     assert Reach(project).follow(ProjectCommand("x", line=line)) != ""
 

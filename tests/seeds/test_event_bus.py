@@ -51,6 +51,7 @@ from hookline.tools import tool
 from hookline.tools.registry import Registry
 
 from ..catalog.situations import Post
+from ..tables import each_row
 from . import KEPT, SCENE, say
 
 PAYLOADS = {
@@ -232,7 +233,7 @@ async def live(folder: Path) -> Record:
 
 
 class TestTheModel:
-    @pytest.mark.parametrize("name", PAYLOADS)
+    @each_row("name", PAYLOADS)
     def test_an_event_is_a_dataclass_with_its_literal_type_and_the_documented_payload(self, name):
         fields = {field.name: field for field in dataclasses.fields(EVENTS[name])}
         assert (fields["type"].default, fields["type"].init) == (name, False)
@@ -252,7 +253,7 @@ class TestTheModel:
         assert {*events} == {*get_args(HookEvent)}
 
 
-@pytest.mark.parametrize("name", PAYLOADS)
+@each_row("name", PAYLOADS)
 def test_the_event_reaches_a_hook_file_although_another_handler_fails(record, name):
     assert record.of(name)
 

@@ -20,6 +20,7 @@ from hookline.tape import (
     export,
 )
 
+from ..tables import each_row
 from .conftest import chain, note
 
 import_ = partial(tape.import_, mark=False)
@@ -150,7 +151,7 @@ BROKEN: dict[str, tuple[Callable[[list[str]], list[Any]], str]] = {
 }
 
 
-@pytest.mark.parametrize("how", BROKEN)
+@each_row("how", BROKEN)
 async def test_a_broken_file_is_refused_whole_with_the_line(
     source: TapeStore, store: TapeStore, how: str
 ):

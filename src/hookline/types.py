@@ -351,7 +351,7 @@ class HookContext:
         if self.app is None:
             self.channel.notify(note)
         else:
-            self.app.notify(self.channel, note)
+            self.app.channels.notify(self.channel, note)
 
     async def ask(
         self,
@@ -371,4 +371,4 @@ class HookContext:
         if self.app is None:
             answer = await self.channel.ask(asked)
             return default if answer is None else answer
-        return await self.app.ask(self, asked)
+        return await self.app.channels.ask(self, asked)

@@ -221,4 +221,4 @@ async def test_a_turn_that_another_door_left_is_not_continued_here(app, scripted
     async with Gateway(app, enabled=["mail"]).running():
         pass
     async with app.running():
-        assert await app.is_cut_off("terminal:local")
+        assert await app.sessions.is_cut_off("terminal:local")

@@ -99,7 +99,7 @@ async def test_a_turn_that_an_imported_tape_leaves_open_waits_for_a_person(place
     app = opened(place)
     async with app.running():
         await import_(app.store(), (place / "tape.jsonl").read_text().splitlines())
-        assert not await app.is_cut_off(SESSION)
+        assert not await app.sessions.is_cut_off(SESSION)
         assert await app.sessions.cut_off() is None
         done = await app.process({"content": "go", "session_id": SESSION, "sender_id": "ada"})
         assert done.model_output == "mine"

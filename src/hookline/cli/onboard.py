@@ -84,7 +84,7 @@ def set_up(app: Hookline, given: Answers) -> None:
     typer.echo(f"written: {path}")
     for news in app.plugins.news:
         typer.echo(f"new plugin: {news}; `hookline plugins show` tells what it does", err=True)
-    for name in app.plugin_lock().unpinned:
+    for name in app.plugins.lock().unpinned:
         typer.echo(f"not pinned: plugins.unpinned lets {name} change unnoticed", err=True)
     if not works:
         raise typer.Exit(FAILED)

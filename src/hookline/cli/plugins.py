@@ -235,7 +235,7 @@ def installed(lock: PluginLock, name: str | None) -> dict[str, Contents]:
 
 def verify_plugins(app: Hookline, name: str | None) -> None:
     """Read every file of every plugin and compare it with the lock; exit with 1 on a difference."""
-    lock = app.plugin_lock()
+    lock = app.plugins.lock()
     pins, found = lock.pins(), installed(lock, name)
     wrong = False
     for package, contents in found.items():
@@ -261,7 +261,7 @@ def verify_plugins(app: Hookline, name: str | None) -> None:
 
 def lock_plugins(app: Hookline, name: str | None, *, yes: bool) -> None:
     """Show what changed since plugins were pinned, and pin them as they are."""
-    lock = app.plugin_lock()
+    lock = app.plugins.lock()
     pins, found = lock.pins(), installed(lock, name)
     after = dict(pins)
     for package, contents in found.items():

@@ -69,14 +69,15 @@ class Plugins(Registrations):
         self,
         app: PluginHost,
         settings: Callable[[], PluginSettings],
-        lock: Callable[[], PluginLock | None],
+        lock: Callable[[], PluginLock],
         without: Callable[[], frozenset[str]],
         declare: Callable[[Mapping[str, str]], object],
     ) -> None:
         super().__init__(app.hooks)
         self._app = app
         self._settings = settings
-        self._lock = lock
+        self.lock = lock
+        """Reads what plugins of packages are compared with."""
         self._without = without
         self._declare = declare
         self._refused: set[str] = set()
@@ -174,7 +175,7 @@ class Plugins(Registrations):
             else:
                 self.warn(f"[plugins.order] names {name!r}, and no installed plugin has this name")
         wanted = [entry for entry in installed if entry.name not in self.disabled]
-        lock = self._lock() if wanted else None
+        lock = self.lock() if wanted else None
         refused = lock.check(wanted) if lock is not None else {}
         for text in lock.news if lock is not None else ():
             self.announce(text)
@@ -202,13 +203,13 @@ class Plugins(Registrations):
             return False
         if name not in self._refused and candidate.error is None:
             return candidate.required
-        lock = self._lock()
-        pin = lock.pins().get(candidate.entry.distribution) if lock is not None else None
+        lock = self.lock()
+        pin = lock.pins().get(candidate.entry.distribution)
         return pin is not None and name in pin.required
 
     def find_gone(self) -> None:
         """Report required plugins of the lock file that are not installed any more, each once."""
-        lock = self._lock() if self._looked else None
+        lock = self.lock() if self._looked else None
         self._looked = False
         for package, pin in lock.pins().items() if lock is not None else ():
             for name in pin.required:
@@ -223,7 +224,7 @@ class Plugins(Registrations):
         for candidate in ordered:
             if candidate.required and not candidate.own:
                 names.setdefault(candidate.entry.distribution, set()).add(candidate.name)
-        lock = self._lock() if names else None
+        lock = self.lock() if names else None
         if lock is not None:
             try:
                 lock.note_required(names)

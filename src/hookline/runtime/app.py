@@ -14,21 +14,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hookline.channel import NOWHERE, Channel, Note, Question, Router, started
+from hookline.channel import NOWHERE, Channel
 from hookline.errors import ConfigError, NotRunning
 from hookline.events import ShutdownReason
 from hookline.hookspecs import Hooks
 from hookline.plugins.loader import Plugins
 from hookline.system.home import home as default_home
 from hookline.system.private_files import prepare_home
-from hookline.turn_context import at, here
-from hookline.types import NOBODY, Envelope, HookContext, Identity, Prompt, State, StreamEvent
+from hookline.turn_context import at
+from hookline.types import NOBODY, Envelope, HookContext, Identity, Prompt, State
 
 from .absences import Absences, OnLoadError
+from .app_channels import AppChannels
 from .hook_files import HookFiles
 from .parts import AppParts
 from .safeguards import Safeguards
@@ -107,7 +107,7 @@ class Hookline(AppParts):
         self.plugins = Plugins(
             self,
             self._plugin_settings,
-            self.plugin_lock,
+            self._plugin_lock,
             lambda: self.absences.without,
             self._declare,
         )
@@ -115,6 +115,7 @@ class Hookline(AppParts):
         self.hook_files = HookFiles(self)
         self.channel: Channel = NOWHERE
         """The channel of what happens outside of messages; `running` sets it."""
+        self.channels = AppChannels(self, lambda: self._loop)
         self.sessions = Sessions(self)
         self._store: TapeStore | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -135,7 +136,7 @@ class Hookline(AppParts):
         `command` runs slash commands; without it a message that begins with a slash is a message like
         any other. `on_placed` is called when no later message can overtake this one.
         """
-        channel = self._channel_of(message) if channel is None else channel
+        channel = self.channels.of(message) if channel is None else channel
         turn = ActiveTurn(message, channel, command=command, on_placed=on_placed)
         with at(turn.context):
             return await self.pipeline.process(turn, session_id)
@@ -144,16 +145,10 @@ class Hookline(AppParts):
 
     async def resume(self, session_id: str, channel: Channel | None = None) -> TurnResult | None:
         """Continue the session's interrupted turn where it stopped; return None if there is none."""
-        channel = self._channel_of({"session_id": session_id}) if channel is None else channel
+        channel = self.channels.of({"session_id": session_id}) if channel is None else channel
         turn = ActiveTurn(channel=channel)
         with at(turn.context):
             return await self.pipeline.resume(turn, session_id)
-
-    async def is_cut_off(self, session_id: str) -> bool:
-        """Whether a turn of this session was started and never finished."""
-        from hookline.agent.journal import cut_off_turn
-
-        return await cut_off_turn(await self.tape(session_id)) is not None
 
     async def cancel(self, session_id: str) -> bool:
         """Stop a session's running turn with its tools and subagents; return whether there was one."""
@@ -254,48 +249,8 @@ class Hookline(AppParts):
             if identity is None:
                 identity = turn.acts_for if turn else NOBODY
             if channel is None:
-                channel = run.ctx.channel if run else self.current_channel()
+                channel = run.ctx.channel if run else self.channels.current()
         return HookContext(session_id, "main", app=self, channel=channel, identity=identity)
-
-    # --- channels -----------------------------------------------------------------------------
-
-    def current_channel(self) -> Channel:
-        """Return the channel of the current message, or the app's own outside of messages."""
-        place = here()
-        return self.channel if place is None or place.channel is None else place.channel
-
-    def _channel_of(self, message: Envelope) -> Channel:
-        return self.channel.to(message) if isinstance(self.channel, Router) else self.channel
-
-    def notify(self, channel: Channel, note: Note) -> None:
-        """Show a note on a channel, from any thread."""
-        self._on_loop(partial(channel.notify, note))
-
-    async def ask(self, ctx: HookContext, question: Question) -> str | None:
-        """Ask the person at a channel; the question is stored until it is answered."""
-        from hookline.policy.approval_flow import Approving, ask
-
-        return await ask(Approving(self.approvals), self.hooks, ctx, question)
-
-    def show_progress(self, step: str, done: int, total: int) -> None:
-        """Show on the current channel how far a step is, such as a download."""
-        channel = self.current_channel()
-        if channel.streams:
-            data = {"step": step, "done": done, "total": total}
-            self._on_loop(partial(channel.stream, StreamEvent("progress", data)))
-
-    def _on_loop(self, show: Callable[[], Any]) -> None:
-        """Call a method of a channel in the event loop of the running scope."""
-        from asyncio import get_running_loop
-
-        try:
-            is_here = self._loop is None or get_running_loop() is self._loop
-        except RuntimeError:
-            is_here = False
-        if is_here or self._loop is None:
-            started(show)
-        else:
-            self._loop.call_soon_threadsafe(started, show)
 
     # --- plugins ------------------------------------------------------------------------------
 
@@ -308,7 +263,7 @@ class Hookline(AppParts):
         """The plugins that were left out, and why."""
         return self.plugins.failures
 
-    def plugin_lock(self) -> PluginLock:
+    def _plugin_lock(self) -> PluginLock:
         """What plugins of packages are compared with. A project has no say in it."""
         from hookline.plugins.lockfile import PluginLock
 

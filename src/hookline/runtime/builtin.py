@@ -92,7 +92,7 @@ class BuiltinPlugin:
     @hookimpl
     async def dispatch_outbound(self, message: Envelope) -> bool:
         """Pass the envelope to the channel of the current message."""
-        return bool(await self.app.current_channel().send(message))
+        return bool(await self.app.channels.current().send(message))
 
     @hookimpl
     def on_error(self, stage: str, error: Exception) -> None:

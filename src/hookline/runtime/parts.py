@@ -125,7 +125,7 @@ class AppParts:
             default=self.config.get("model") or DEFAULT_MODEL,
             home=self.home,
             settings=self.config.expanded("providers"),
-            progress=self._app.show_progress,
+            progress=self._app.channels.show_progress,
         )
         self.plugins.register_models(models)
         return models

@@ -64,7 +64,7 @@ class SessionIndex:
     async def cut_off(self, *, among: int = 100) -> str | None:
         """Return the latest session of this project with a turn that started and never finished."""
         for info in (await self.of_project())[:among]:
-            if await self._app.is_cut_off(info.id):
+            if await self._app.sessions.is_cut_off(info.id):
                 return info.id
         return None
 

@@ -237,6 +237,12 @@ class OpenSessions(SessionIndex):
             self._conversations[session_id] = found
         return found
 
+    async def is_cut_off(self, session_id: str) -> bool:
+        """Whether a turn of this session was started and never finished."""
+        from hookline.agent.journal import cut_off_turn
+
+        return await cut_off_turn(await self._app.tape(session_id)) is not None
+
     # --- the model of a session -----------------------------------------------------------------
 
     async def find_model(self, session_id: str) -> str:

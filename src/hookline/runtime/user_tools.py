@@ -121,7 +121,7 @@ async def writing(app: Hookline, session_id: str, identity: Identity) -> AsyncGe
     if app.sessions.run(session_id) is not None:
         yield await app.tape(session_id)
         return
-    turn = ActiveTurn(channel=app.current_channel(), session_id=session_id, identity=identity)
+    turn = ActiveTurn(channel=app.channels.current(), session_id=session_id, identity=identity)
     async with app.sessions.queue(session_id).hold(turn):
         yield await app.tape(session_id)
 

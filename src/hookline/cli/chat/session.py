@@ -177,7 +177,7 @@ class Chat(Channel):
 
     async def _take_up(self) -> None:
         """Continue a turn of this session that was cut off."""
-        if not await self.app.is_cut_off(self.session_id):
+        if not await self.app.sessions.is_cut_off(self.session_id):
             return
         self.view.note("the last turn was cut off; going on with it")
         await self._show(self.app.resume(self.session_id, self))

@@ -139,7 +139,7 @@ class Turns:
             async with self._slots:
                 work = self._continue(record, envelope) if recovered else self.process(envelope)
                 result = await work
-            if result.outcome == "cancelled" and await self._app.is_cut_off(result.session_id):
+            if result.outcome == "cancelled" and await self._app.sessions.is_cut_off(result.session_id):
                 return Settled("started", result)  # parked: it goes on at the next start
         except Exception as error:
             return await self._fail(record, error)

@@ -3,6 +3,7 @@
 python tests/hosts/real.py .hosts/node_modules claude-code [docs/hosts/claude-code.json [--write]]
 """
 
+import asyncio
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from hookline.tape.open import open_store
 from tests.hosts.model_server import ModelServer
 
 HERE = Path(__file__).parent
@@ -284,6 +286,37 @@ def checks(trial: Trial, server: ModelServer, ended: Any) -> dict[str, bool]:
     return found
 
 
+async def told(trial: Trial) -> list[str]:
+    """The conversation as the tape has it, one line for each entry."""
+    store = await open_store(trial.home, None)
+    lines: list[str] = []
+    try:
+        for info in await store.sessions():
+            for entry in await store.entries(info.id):
+                lines += line_of(entry.kind, entry.payload)
+    finally:
+        await store.close()
+    return [line.replace(f"{trial.work}/", "").replace(str(trial.work), ".") for line in lines]
+
+
+def line_of(kind: str, payload: dict[str, Any]) -> list[str]:
+    if kind == "message":
+        message = payload["message"]
+        return [f"{message['role']}: {message['content']}"]
+    if kind == "tool_call":
+        changed = payload["arguments"] != payload["requested"]
+        note = f"   (asked for {short(payload['requested'])})" if changed else ""
+        return [f"call: {payload['name']} {short(payload['arguments'])}{note}"]
+    if kind == "tool_result":
+        return [f"result: {short(payload['content'])}" + ("" if payload["ran"] else "   (not run)")]
+    return []
+
+
+def short(value: Any) -> str:
+    text = " ".join((value if isinstance(value, str) else json.dumps(value)).split())
+    return text if len(text) <= 90 else f"{text[:89]}…"
+
+
 def main() -> int:
     packages, name, *rest = sys.argv[1:]
     host = HOSTS[name]
@@ -292,8 +325,10 @@ def main() -> int:
         trial = Trial(host, Path(packages).resolve(), Path(folder).resolve())
         server, ended = run(trial)
         found = checks(trial, server, ended)
+        transcript = asyncio.run(told(trial))
     about = json.loads((trial.packages / host.package / "package.json").read_text())
     record = {"host": name, "package": host.package, "version": about["version"], "carried": found}
+    record["transcript"] = transcript
     for text, held in found.items():
         print(f"{'yes' if held else 'NO '}  {text}")
     print(f"{name} {about['version']}, {time.monotonic() - started:.0f} s")

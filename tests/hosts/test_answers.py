@@ -324,6 +324,8 @@ def test_each_event_is_answered_in_the_words_of_the_host(host: str, home: Path):
     table = TABLES[host]
     told = answers(home, host, [payload for payload, _ in table])
     for (payload, wanted), output in zip(table, told, strict=True):
+        if host == "opencode" and payload["event"] == "stop":
+            wanted = NOTHING  # it has stopped already
         if host in ("opencode", "pi"):
             wanted = {"judged": payload["event"], **wanted}
         assert output.code == 0, (payload, output)

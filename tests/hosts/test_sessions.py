@@ -13,10 +13,14 @@ from typing import Any
 import pytest
 
 from hookline.bridges.hosts.desk import HookDesk
+from hookline.bridges.hosts.install import settings_of
 from hookline.bridges.hosts.moment import HookOutput
-from hookline.bridges.hosts.server import HookServer, is_own
+from hookline.bridges.hosts.server import HookServer, peer
+from hookline.ext.command_hooks.files import Files
 from hookline.policy.approvals import Approvals
+from hookline.runtime.app import Hookline
 from hookline.system import hook_client
+from hookline.system.processes import ancestors, hookline_above
 from hookline.tape.open import open_store
 
 from .test_answers import GUARD, bash, claude, home, out, run, seen
@@ -155,6 +159,22 @@ async def test_another_process_waits_for_a_session(home: Path):
     await two.close()
 
 
+async def test_the_hooks_of_the_host_itself_run_in_the_host_alone(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(home.parent))
+    settings = settings_of("claude-code", "user", home)
+    other = {"hooks": [{"type": "command", "command": "exit 2"}]}
+    settings.path.parent.mkdir()
+    settings.path.write_text(settings.with_hooks(json.dumps({"hooks": {"PreToolUse": [other]}})))
+    desk = HookDesk(home)
+    assert (await judged(desk, bash("PreToolUse", "ls", "t1"))).stdout == ""
+    await desk.close()
+    app = Hookline(home=home, workspace=home.parent / "work")
+    [file] = Files(app, home.parent).read()
+    assert [hook.command for hook in file.table.hooks] == ["exit 2"], "ours would ask itself"
+
+
 # --- the server -------------------------------------------------------------------------------------
 
 
@@ -245,12 +265,27 @@ async def test_a_server_that_hangs_denies(home: Path, monkeypatch: pytest.Monkey
     await serve
 
 
-def test_only_processes_of_the_user_may_connect(monkeypatch: pytest.MonkeyPatch):
+async def test_only_processes_of_the_user_may_connect(home: Path, monkeypatch: pytest.MonkeyPatch):
+    _, task, client = await serving(home, monkeypatch, idle=0.5)
+    monkeypatch.setattr("hookline.bridges.hosts.server.peer", lambda _: (1, os.geteuid() + 1))
+    with pytest.raises(RuntimeError, match="broke off"):
+        await client.ask(bash("PreToolUse", "ls", "t1"))
+    await task
     one, two = socket.socketpair()
     with one, two:
-        assert is_own(one)
-        monkeypatch.setattr("os.geteuid", lambda: 12345)
-        assert not is_own(one)
+        assert peer(one) == (os.getpid(), os.geteuid())
+
+
+async def test_what_runs_below_another_agent_cannot_answer_questions(home: Path):
+    body = json.dumps({"cwd": str(home), **bash("PreToolUse", "ls", "t1")}).encode()
+    desk = HookDesk(home)
+    await desk.answer("codex", body, 20, client=os.getpid())  # this process is the client
+    await desk.close()
+    assert hookline_above(home) in {*ancestors(os.getpid())}
+    assert hookline_above(home / "other") is None
+    [note] = (home / "hook" / "agents").iterdir()
+    note.rename(note.with_name(f"{note.name.partition('-')[0]}-1"))  # an earlier process of this id
+    assert hookline_above(home) is None
 
 
 async def test_clients_that_send_nonsense_do_not_stop_a_server(

@@ -70,8 +70,8 @@ def answer_question(app: Hookline, question: str, said: str) -> None:
         if auditor is not None:
             auditor.refused({"what": "approval", "question": question, "user": person(), "pid": above})
         raise ApprovalError(
-            f"this command runs below a Hookline process ({above}), so that the agent itself may have "
-            "started it; answer from a terminal of your own"
+            f"this command runs below a Hookline process, or an agent with its hooks ({above}): "
+            "the agent itself may have started it; answer from a terminal of your own"
         )
     with closing(app.approvals) as approvals:
         approvals.answer(question, said, by=person())

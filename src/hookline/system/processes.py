@@ -17,6 +17,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
 
+from .private_files import private_file, private_folder
+
 PROC: Final = Path("/proc")
 is_known: Final = sys.platform == "linux" and (PROC / "self" / "stat").exists()
 """Whether this system tells who descends from whom."""
@@ -187,9 +189,45 @@ def hookline_above(home: Path) -> int | None:
         return None
     place = f"{home.resolve()}{os.sep}"
     for pid in ancestors(os.getpid()):
-        if _is_command(pid) or _has_open(pid, place):
+        if _is_command(pid) or _has_open(pid, place) or _agent_note(home, pid).exists():
             return pid
     return None
+
+
+def note_agent(home: Path, client: int) -> None:
+    """Remember the process of another agent, which started a client of our hooks: what runs below it
+    is not a person's. Those that are over are forgotten.
+    """
+    if not is_known:
+        return
+    agent = next((pid for pid in ancestors(client) if not _is_shell(pid)), None)
+    if agent is None:
+        return
+    note = _agent_note(home, agent)
+    if not note.exists():
+        private_folder(note.parent)
+        for other in note.parent.iterdir():
+            if other != _agent_note(home, int(other.name.partition("-")[0])):
+                other.unlink(missing_ok=True)
+        private_file(note)
+
+
+def _agent_note(home: Path, pid: int) -> Path:
+    """The file that stands for a process: its id, and when it started, since ids are used again."""
+    try:
+        about = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        started = about[19].decode()
+    except (OSError, IndexError):
+        started = "over"
+    return home / "hook" / "agents" / f"{pid}-{started}"
+
+
+def _is_shell(pid: int) -> bool:
+    try:
+        name = (PROC / str(pid) / "comm").read_text().strip()
+    except (OSError, ValueError):
+        return False
+    return name in ("sh", "bash", "dash", "zsh")
 
 
 def _is_command(pid: int) -> bool:

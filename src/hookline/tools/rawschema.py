@@ -20,6 +20,8 @@ class RawSignature:
 
     def values(self, arguments: Mapping[str, Any]) -> dict[str, Any] | list[Fault]:
         """The arguments as they came, or everything that is wrong with them."""
+        if self.schema == {"type": "object"}:
+            return dict(arguments)
         # jsonschema costs more to import than all of this package
         from jsonschema.exceptions import SchemaError
         from referencing.exceptions import Unresolvable

@@ -17,6 +17,7 @@ from hookline.hooks.errors import error_text
 from hookline.system.file_lock import Lock
 from hookline.system.home import home as default_home
 from hookline.system.log_redaction import without_secrets
+from hookline.system.processes import note_agent
 
 from .formats import HostFormat, format_of
 from .moment import HookOutput, Judgement, Moment
@@ -45,9 +46,17 @@ class HookDesk:
         self._loading = asyncio.Lock()
 
     async def answer(
-        self, host: str, payload: bytes, limit: float, project: Path | None = None
+        self,
+        host: str,
+        payload: bytes,
+        limit: float,
+        project: Path | None = None,
+        client: int | None = None,
     ) -> HookOutput:
-        """The answer to one event of a host; a failure is an answer too, and a gate's is no."""
+        """The answer to one event of a host; a failure is an answer too, and a gate's is no.
+
+        `client` is the process that the host started for it.
+        """
         form: HostFormat | None = None
         kind = None
         try:
@@ -56,6 +65,8 @@ class HookDesk:
             kind = form.kind_of(given)
             workspace = project or form.workspace_of(given)
             moment = form.read(given, workspace)
+            if client is not None and session_name(host, moment.session) not in self._sessions:
+                note_agent(self.home, client)
             judgement = await self._judged(form, moment, workspace, max(limit - SPARE, limit / 2))
             return form.answer(moment, carried(form, moment, judgement), workspace)
         except TimeoutError:
@@ -195,7 +206,7 @@ def alone(host: str, payload: bytes, limit: float) -> tuple[int, bytes, bytes]:
     async def run() -> HookOutput:
         desk = HookDesk()
         try:
-            return await desk.answer(host, payload, limit, project)
+            return await desk.answer(host, payload, limit, project, os.getpid())
         finally:
             await desk.close()
 

@@ -38,6 +38,8 @@ class Moment:
     """The subagent that this is about."""
     again: bool = False
     """Whether the agent goes on already because a hook refused its stop."""
+    is_final: bool = False
+    """Whether the agent has stopped already, so that no handler can refuse it."""
     is_complete: bool = True
     """Whether an answer of the model is complete; a host may report pieces."""
     given: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)

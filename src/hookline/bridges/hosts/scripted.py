@@ -53,10 +53,16 @@ class ScriptedFormat(HostFormat):
 
 
 class OpenCode(ScriptedFormat):
-    """opencode."""
+    """opencode. It says that the agent stopped, and not that it is about to."""
 
     name = "opencode"
     title = "opencode"
+
+    def read(self, given: dict[str, Any], workspace: Path) -> Moment:
+        """The moment that a payload reports."""
+        moment = super().read(given, workspace)
+        moment.is_final = moment.kind == "stop"
+        return moment
 
 
 class Pi(ScriptedFormat):

@@ -98,9 +98,10 @@ class HookServer:
         self._moved.set()
         started = perf_counter()
         try:
-            if not is_own(writer.get_extra_info("socket")):
+            client, user = peer(writer.get_extra_info("socket"))
+            if user != os.geteuid():
                 return
-            output = await self._answer(desk, reader)
+            output = await self._answer(desk, reader, client)
             out, err = encoded(output.stdout), encoded(output.stderr)
             writer.write(b"%d %d %d\n" % (output.code, len(out), len(err)) + out + err)
             await writer.drain()
@@ -112,7 +113,9 @@ class HookServer:
             self._moved.set()
             writer.close()
 
-    async def _answer(self, desk: HookDesk, reader: asyncio.StreamReader) -> HookOutput:
+    async def _answer(
+        self, desk: HookDesk, reader: asyncio.StreamReader, client: int | None
+    ) -> HookOutput:
         header_size, size = map(int, (await reader.readline()).split(b" "))
         if not 0 < header_size < _LARGEST_HEADER or not 0 <= size <= LARGEST:
             return HookOutput(stderr="hookline: the payload is too large\n", code=2)
@@ -121,7 +124,8 @@ class HookServer:
         host, limit, project = (os.fsdecode(field) for field in header[:3])
         if header[3:] != self._settings:
             return HookOutput(code=ELSEWHERE)
-        return await desk.answer(host, payload, float(limit), Path(project) if project else None)
+        folder = Path(project) if project else None
+        return await desk.answer(host, payload, float(limit), folder, client)
 
 
 def settings_of(environ: Mapping[str, str]) -> list[bytes]:
@@ -132,12 +136,13 @@ def settings_of(environ: Mapping[str, str]) -> list[bytes]:
     return sorted(name + b"=" + value for name, value in found if is_setting(name))
 
 
-def is_own(connection: socket.socket) -> bool:
-    """Whether the client is a process of this user."""
+def peer(connection: socket.socket) -> tuple[int | None, int]:
+    """The process and the user at the other end of a connection."""
     if not hasattr(socket, "SO_PEERCRED"):
-        return True  # the mode of the socket decides
+        return None, os.geteuid()  # the mode of the socket decides
     about = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return struct.unpack("3i", about)[1] == os.geteuid()
+    pid, user, _ = struct.unpack("3i", about)
+    return pid, user
 
 
 def serve(idle: float | None = None, home: Path | None = None) -> bool:

@@ -81,6 +81,10 @@ class HostSession:
         self._pieces: list[str] = []
         """The answer of the model so far."""
         self._waits_for_model = False
+        self._answered = ""
+        """The latest answer of the model that is on the tape."""
+        self._sent_back = ""
+        """Why the agent may not stop yet; some hosts report this as a prompt."""
         self._order = asyncio.Lock()
 
     async def judge(self, moment: Moment) -> Judgement:
@@ -153,6 +157,9 @@ class HostSession:
         return Judgement()
 
     async def _prompt(self, moment: Moment, app: HomeBridgeApp) -> Judgement:
+        if moment.text and moment.text == self._sent_back:
+            self._sent_back = ""
+            return Judgement()
         async with self._order:
             await self._open(app)
             await self._abandon(app)
@@ -246,6 +253,10 @@ class HostSession:
         answer, self._pieces = HostAnswer(text), []
         try:
             run = await self._running(app)
+            if not text:  # tool calls alone, which the host does not show
+                await run.forget_model()
+                self._waits_for_model = False
+                return Judgement()
             if self._waits_for_model:
                 self._waits_for_model = False
                 judged = await run.after_model(answer)
@@ -255,6 +266,7 @@ class HostSession:
                 )
         except Blocked as error:
             return no(error)
+        self._answered = judged.text
         if judged.text == text:
             return Judgement()
         if shown > 1:
@@ -263,13 +275,14 @@ class HostSession:
 
     async def _stop(self, moment: Moment, app: HomeBridgeApp) -> Judgement:
         run = await self._running(app)
-        if moment.text:
+        if moment.text and moment.text != self._answered:
             await run.said(moment.text)
-        refused = await run.refuses_to_stop(moment.text)
+        refused = None if moment.is_final else await run.refuses_to_stop(moment.text)
         if refused is not None:
             await run.sent_back(refused)
+            self._sent_back = refused
             return Judgement(denied=True, reason=refused)
-        self._run = None
+        self._run, self._answered = None, ""
         self._calls.clear()
         try:
             await run.end(moment.text)

@@ -11,8 +11,16 @@ def guard_shell(event):
     command = event.input["command"]
     if "sudo" in command:
         return event.deny("not as root")
+    if "crash" in command:
+        raise ValueError("this guard is broken")
     if "original" in command:
         return event.replace({**event.input, "command": command.replace("original", "changed")})
+    return None
+
+
+def no_forbidden_words(event):
+    if "forbidden" in event.text:
+        return event.deny("not that")
     return None
 
 
@@ -34,6 +42,7 @@ def checked(event):
 
 
 hooks = [
+    ("input", no_forbidden_words),
     ("tool_call", guard_shell),
     ("tool_result", no_secrets),
     ("tool_execution_end", log),

@@ -21,6 +21,8 @@ class ModelServer:
         self.script = list(script)
         self.requests: list[dict[str, Any]] = []
         self.number = 0
+        self.scripted = 0
+        """How many requests were answered from the script."""
         self._lock = Lock()
         outer = self
 
@@ -75,6 +77,7 @@ class ModelServer:
             number = self.number
             answer: Any = "A title"
             if tools and not path.endswith(("count_tokens", ":countTokens")):
+                self.scripted += 1
                 answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if path.endswith("/count_tokens"):
             return 200, "application/json", b'{"input_tokens": 1}'

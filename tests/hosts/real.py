@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,9 @@ class Trial:
     packages: Path
     folder: Path
     url: str = ""
-    transcript: list[str] = field(default_factory=list)
+    prompt: str = "Tidy up."
+    blocks: bool = False
+    is_closed: bool = False
 
     @property
     def work(self) -> Path:
@@ -136,14 +138,13 @@ def gemini_config(trial: Trial) -> None:
     (folder / "settings.json").write_text(json.dumps(settings, indent=2) + "\n")
 
 
-PROMPT = "Tidy up."
 HOSTS: Mapping[str, Host] = {
     host.name: host
     for host in (
         Host(
             "claude-code",
             "@anthropic-ai/claude-code",
-            lambda t: [t.binary("claude"), "-p", PROMPT, "--permission-mode", "bypassPermissions"],
+            lambda t: [t.binary("claude"), "-p", t.prompt, "--permission-mode", "bypassPermissions"],
             bash,
             lambda path: ("Read", {"file_path": path}),
             lambda path: (
@@ -157,7 +158,7 @@ HOSTS: Mapping[str, Host] = {
             "@openai/codex",
             lambda t: [
                 t.binary("codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust",
-                "--dangerously-bypass-approvals-and-sandbox", PROMPT,
+                "--dangerously-bypass-approvals-and-sandbox", t.prompt,
             ],
             lambda command: ("exec_command", {"cmd": command}),
             lambda path: ("exec_command", {"cmd": f"cat {path}"}),
@@ -168,7 +169,7 @@ HOSTS: Mapping[str, Host] = {
         Host(
             "gemini",
             "@google/gemini-cli",
-            lambda t: [t.binary("gemini"), "-p", PROMPT, "--yolo", "-m", "gemini-2.5-pro"],
+            lambda t: [t.binary("gemini"), "-p", t.prompt, "--yolo", "-m", "gemini-2.5-pro"],
             lambda command: ("run_shell_command", {"command": command}),
             lambda path: ("read_file", {"file_path": path}),
             lambda path: (
@@ -184,7 +185,7 @@ HOSTS: Mapping[str, Host] = {
         Host(
             "opencode",
             "opencode-ai",
-            lambda t: [t.binary("opencode"), "run", "--model", "loop/scripted", PROMPT],
+            lambda t: [t.binary("opencode"), "run", "--model", "loop/scripted", t.prompt],
             lambda command: ("bash", {"command": command, "description": "run it"}),
             lambda path: ("read", {"filePath": path}),
             lambda path: ("edit", {"filePath": path, "oldString": "first", "newString": "second"}),
@@ -194,7 +195,7 @@ HOSTS: Mapping[str, Host] = {
         Host(
             "pi",
             "@earendil-works/pi-coding-agent",
-            lambda t: [t.binary("pi"), "-p", "--provider", "loop", "--model", "scripted", PROMPT],
+            lambda t: [t.binary("pi"), "-p", "--provider", "loop", "--model", "scripted", t.prompt],
             lambda command: ("bash", {"command": command}),
             lambda path: ("read", {"path": path}),
             lambda path: (
@@ -215,6 +216,7 @@ def script_of(trial: Trial) -> list[Any]:
         [host.shell("sudo id > denied.txt")],
         [host.shell("echo original > rewritten.txt")],
         [host.shell("cat secret.txt")],
+        [host.shell("echo crash > crashed.txt")],
         "All done.",
         "All done, and checked.",
     ]
@@ -239,12 +241,25 @@ def run(trial: Trial) -> tuple[ModelServer, subprocess.CompletedProcess[str]]:
         hookline(own, trial, "install", "--for", trial.host.name, "--yes")
         node = str(trial.packages / ".bin")
         env = {**env, "PATH": f"{node}:{env['PATH']}", **trial.host.env(trial)}
-        try:
-            ended = subprocess.run(
+
+        def start() -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
                 trial.host.command(trial), cwd=trial.work, env=env, stdin=subprocess.DEVNULL,
                 capture_output=True, text=True, timeout=SECONDS, check=False,
             )  # fmt: skip
+
+        try:
+            ended = start()
+            requests = server.scripted
+            trial.prompt = "a forbidden thing"
+            start()
+            trial.blocks = server.scripted == requests
+            trial.prompt = "Tidy up."
+            (hooks / "broken.py").write_text("def")
+            start()
+            trial.is_closed = server.scripted == requests
         finally:
+            (hooks / "broken.py").unlink(missing_ok=True)
             hookline(own, trial, "stop")
             hookline(own, trial, "uninstall", "--for", trial.host.name, "--yes")
     for path, text in before.items():
@@ -278,6 +293,9 @@ def checks(trial: Trial, server: ModelServer, ended: Any) -> dict[str, bool]:
         "a command is denied": "not as root" in seen and not (work / "denied.txt").exists(),
         "a command is rewritten": rewritten.exists() and rewritten.read_text() == "changed\n",
         "a result is withheld": "it holds a secret" in seen and "SECRET-1234" not in seen,
+        "a guard that raises denies": not (work / "crashed.txt").exists(),
+        "a prompt is blocked": trial.blocks,
+        "nothing runs while a hook file is broken": trial.is_closed,
         "calls are logged": len(calls) >= 5,
         "the conversation is on the tape": trial.host.name in tape,
         "the agent ends": ended.returncode == 0,

@@ -11,6 +11,8 @@ import pytest
 from hookline.bridges.hosts.desk import HookDesk
 from hookline.bridges.hosts.formats import HOSTS, format_of
 from hookline.bridges.hosts.moment import GATES, HookOutput
+from hookline.bridges.hosts.tools import HostToolNames
+from tests.tables import each_row
 
 GUARD = """
 import os, time
@@ -444,3 +446,35 @@ def test_an_unknown_host_is_denied(home: Path):
     [output] = answers(home, "claude", [{}])
     assert output.code == 2
     assert "did you mean 'claude-code'" in output.stderr
+
+
+CALLS = [
+    ("claude-code", "Bash", {"command": "ls", "timeout": 2000},
+     ("shell", {"command": "ls", "timeout": 2.0})),
+    ("claude-code", "Read", {"file_path": "/w/a", "offset": 2, "limit": 3},
+     ("read_file", {"path": "a", "start": 2, "end": 4})),
+    ("claude-code", "mcp__x__y", {"timeout": 5}, ("mcp__x__y", {"timeout": 5})),
+    ("codex", "apply_patch", {"command": "*** Begin"}, ("apply_patch", {"command": "*** Begin"})),
+    ("gemini", "read_file", {"absolute_path": "/w/a"}, ("read_file", {"path": "a"})),
+    ("gemini", "replace", {"file_path": "/w/a", "old_string": "x", "new_string": "y"},
+     ("edit_file", {"path": "a", "edits": [{"old": "x", "new": "y"}]})),
+    ("opencode", "edit", {"filePath": "/w/a", "oldString": "x", "newString": "y"},
+     ("edit_file", {"path": "a", "edits": [{"old": "x", "new": "y"}]})),
+    ("opencode", "read", {"filePath": "/elsewhere/a"}, ("read_file", {"path": "/elsewhere/a"})),
+    ("pi", "edit", {"path": "/w/a", "edits": [{"oldText": "x", "newText": "y"}]},
+     ("edit_file", {"path": "a", "edits": [{"old": "x", "new": "y"}]})),
+    ("pi", "bash", {"command": "ls", "timeout": 2}, ("shell", {"command": "ls", "timeout": 2.0})),
+]  # fmt: skip
+
+
+@each_row("host, name, given, ours", CALLS)
+def test_tools_of_hosts_have_our_names_and_get_their_own_back(
+    host: str, name: str, given: dict[str, Any], ours: tuple[str, dict[str, Any]]
+):
+    names, work = HostToolNames(host), Path("/w")
+    assert names.ours(name, given, work) == ours
+    assert names.theirs(name, given, ours[1], work) == given, "what is not changed stays"
+    changed = {key: "new" if key in ("command", "path") else value for key, value in ours[1].items()}
+    text = json.dumps(names.theirs(name, given, changed, work))
+    assert "new" in text or changed == ours[1]
+    assert names.ours(name, names.theirs(name, given, changed, work), work) == (ours[0], changed)

@@ -83,6 +83,7 @@ class HostSession:
         self._waits_for_model = False
         self._answered = ""
         """The latest answer of the model that is on the tape."""
+        self._is_over = False
         self._sent_back = ""
         """Why the agent may not stop yet; some hosts report this as a prompt."""
         self._order = asyncio.Lock()
@@ -154,9 +155,11 @@ class HostSession:
         await self._open(app)
         await self._abandon(app)
         await app.sessions.close(self.id, "completed")
+        self._is_over = True
         return Judgement()
 
     async def _prompt(self, moment: Moment, app: HomeBridgeApp) -> Judgement:
+        self._is_over = False
         if moment.text and moment.text == self._sent_back:
             self._sent_back = ""
             return Judgement()
@@ -274,8 +277,10 @@ class HostSession:
         return Judgement(text=judged.text)
 
     async def _stop(self, moment: Moment, app: HomeBridgeApp) -> Judgement:
+        if self._is_over:  # a host that does not wait for its hooks at the end
+            return Judgement()
         run = await self._running(app)
-        if moment.text and moment.text != self._answered:
+        if moment.text and not (self._answered and moment.text.endswith(self._answered)):
             await run.said(moment.text)
         refused = None if moment.is_final else await run.refuses_to_stop(moment.text)
         if refused is not None:

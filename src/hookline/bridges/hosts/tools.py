@@ -94,18 +94,35 @@ class HostToolNames:
         was, now = shown_input(tool, before, workspace), shown_input(tool, arguments, workspace)
         back = {theirs: ours for ours, theirs in self._fields.items() if ours not in given}
         back = {**back, **{self._fields[key]: key for key in given if key in self._fields}}
-        changed = {back.get(key, key): value for key, value in now.items() if was.get(key) != value}
+        changed = {
+            back.get(key, key): renamed(value, back)
+            for key, value in now.items()
+            if was.get(key) != value
+        }
         gone = {back.get(key, key) for key in was.keys() - now.keys()}
         if self._is_in_seconds and "timeout" in changed:
             changed["timeout"] = changed["timeout"] / 1000
         return {**{key: value for key, value in given.items() if key not in gone}, **changed}
 
     def _renamed(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        renamed = {self._fields.get(key, key): value for key, value in given.items()}
-        timeout = renamed.get("timeout")
+        fields = self._fields
+        found = {fields.get(key, key): renamed(value, fields) for key, value in given.items()}
+        timeout = found.get("timeout")
         if self._is_in_seconds and isinstance(timeout, int | float):
-            renamed["timeout"] = timeout * 1000
-        return renamed
+            found["timeout"] = timeout * 1000
+        return found
+
+
+def renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """A list of edits with other names for their fields; anything else as it is."""
+    if not isinstance(value, list) or not names:
+        return cast("Any", value)
+    return [
+        {names.get(key, key): inner for key, inner in cast("dict[str, Any]", each).items()}
+        if isinstance(each, dict)
+        else each
+        for each in cast("list[Any]", value)
+    ]
 
 
 def text_of(result: Any) -> str | None:

@@ -14,6 +14,7 @@ Estimate: TypeAlias = Callable[[Entry], int]
 """How many tokens an entry takes up in the context."""
 
 _CHARACTERS_PER_TOKEN = 4
+_PER_CALL = 40  # characters around the id, the name and the arguments of a call
 _PART = 4_800  # characters that a picture or a sound counts for, however large its data
 
 
@@ -66,8 +67,12 @@ def _since_anchor(entries: Sequence[Entry]) -> int:
 
 
 def _of_message(message: Message) -> int:
-    calls = message.get("tool_calls")
-    return _of_content(message.get("content")) + (_tokens(len(as_json(calls))) if calls else 0)
+    calls: Any = message.get("tool_calls")
+    tokens = _of_content(message.get("content"))
+    for call in cast("list[Any]", calls if isinstance(calls, list) else ()):
+        values = cast("dict[str, Any]", call).values() if isinstance(call, dict) else (call,)
+        tokens += _tokens(_PER_CALL + sum(len(as_json(value)) for value in values))
+    return tokens
 
 
 def _of_content(content: Any) -> int:

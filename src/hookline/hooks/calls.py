@@ -64,9 +64,8 @@ def by_name(method: str, doc: str) -> Callable[..., Any]:
 class HookCalls:
     """The methods of `Hooks` that dispatch."""
 
-    _hooks: dict[str, HookBase]
-    """The hooks that were used so far."""
-    _events: dict[type, HookBase]
+    _hooks: dict[Any, HookBase]
+    """The hooks that were used so far, by name and by event class."""
     _make: Callable[[Any], HookBase]
 
     @overload
@@ -128,4 +127,4 @@ class HookCalls:
 
     def _declared(self, event: Any) -> HookBase:
         kind = cast("type[Any]", type(event))
-        return self._events.get(kind) or self._make(kind)
+        return self._hooks.get(kind) or self._make(kind)

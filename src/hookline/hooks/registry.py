@@ -62,7 +62,6 @@ class HookRegistry(HookCalls):
         self._counter = count(1)
         self._pm: PluginManager | None = None
         self._hooks = {}  # made when first asked for: most registries use few of the declared hooks
-        self._events = {}
 
     # --- plugins and declarations ---------------------------------------------------------------
 
@@ -105,8 +104,7 @@ class HookRegistry(HookCalls):
             for name in [name for name in names if name in self.catalog]:
                 event = self.catalog.pop(name).event
                 self._hooks.pop(name, None)
-                if event is not None:
-                    self._events.pop(event, None)
+                self._hooks.pop(event, None)
                 if self._pm is not None:
                     self._pm.forget(name)
 
@@ -300,9 +298,8 @@ class HookRegistry(HookCalls):
     @overload
     def __getitem__(self, hook: str) -> HookBase: ...
     def __getitem__(self, hook: Any) -> Any:
-        made: dict[Any, HookBase] = self._hooks if isinstance(hook, str) else self._events
         try:
-            return made[hook]
+            return self._hooks[hook]
         except (KeyError, TypeError):
             return self._make(hook)
 
@@ -321,7 +318,7 @@ class HookRegistry(HookCalls):
             if made is None:
                 made = self._hooks[spec.name] = Hook[Any, Any](self, spec)
                 if spec.event is not None:
-                    self._events[spec.event] = made
+                    self._hooks[spec.event] = made
             return made
 
     def made(self) -> list[HookBase]:

@@ -32,6 +32,8 @@ def parse_json(text: str | bytes, *, largest: int | None = None, deepest: int = 
 
 def check_depth(text: str | bytes, value: Any, deepest: int = DEEPEST) -> None:
     """Refuse a value that was parsed from a text and is nested too deep."""
+    if len(text) < 2 * deepest:  # each level opens and closes
+        return
     is_text = isinstance(text, str)
     opened = text.count("[") + text.count("{") if is_text else text.count(b"[") + text.count(b"{")
     if opened > deepest and is_deeper(value, deepest):

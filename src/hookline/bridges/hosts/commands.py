@@ -82,7 +82,7 @@ def add_hook(cli: typer.Typer, app: Hookline) -> None:
 
     @group.command()
     def status(as_json: Json = False) -> None:
-        """Say where these hooks are installed, and whether the server runs."""
+        """Show where these hooks are installed and if the server runs."""
         from .install import everywhere
 
         rows = [
@@ -115,7 +115,7 @@ def add_hook(cli: typer.Typer, app: Hookline) -> None:
             float | None, typer.Option(min=0.1, help="Seconds without an event until it ends.")
         ] = None,
     ) -> None:
-        """Answer events from a process that stays warm; the first event starts it by itself."""
+        """Answer events from a running process; the first starts it."""
         from .server import serve as run
 
         if not run(idle, app.home):

@@ -12,7 +12,7 @@ from hookline.errors import AgentError, LimitReached, UnknownTool
 from hookline.events import ContextEventResult, ToolCallEventResult, ToolResultEventResult
 from hookline.models import ScriptedModel
 from hookline.models.script import Call, Turn
-from hookline.runtime.subagents import Role, Task
+from hookline.runtime.subagent_task import Role, Task
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 

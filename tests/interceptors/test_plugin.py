@@ -12,7 +12,7 @@ from hookline.agent.segments import Streaming
 from hookline.errors import Blocked, LoadFailed
 from hookline.events import ToolCallEventResult
 from hookline.models.script import Call, Turn
-from hookline.runtime.subagents import Task
+from hookline.runtime.subagent_task import Task
 from hookline.testing import RecordingChannel
 from hookline.tools import tool
 

@@ -95,7 +95,7 @@ async def test_a_subagent_of_any_depth_acts_for_the_user_of_the_turn(
 async def test_a_named_subagent_acts_for_the_user_of_this_turn_not_of_an_earlier_one(
     app, scripted, gate
 ):
-    from hookline.runtime.subagents import Role
+    from hookline.runtime.subagent_task import Role
 
     app.subagents.define(Role(name="helper", context="named"))
     task = Call("delegate", {"tasks": ["help"], "role": "helper"})

@@ -10,7 +10,7 @@ import pytest
 
 from hookline.runtime.app import Hookline
 from hookline.runtime.confinement import Confinement
-from hookline.runtime.subagents import Role
+from hookline.runtime.subagent_task import Role
 from hookline.sandbox import Sandbox
 from hookline.sandbox.explain import explain
 from hookline.sandbox.sandbox import probe

@@ -20,7 +20,7 @@ from . import FAILED
 from .json_output import Json, print_json
 
 if TYPE_CHECKING:
-    from hookline.plugins.loader import PluginState
+    from hookline.plugins.state import PluginState
     from hookline.runtime.app import Hookline
 
 Name = Annotated[str, typer.Argument(help="The plugin.")]
@@ -81,7 +81,7 @@ def add(cli: typer.Typer, app: Hookline) -> None:
 
 def every_state(app: Hookline) -> list[PluginState]:
     """The plugins, then the hook files, after asking for everything that they bring."""
-    from hookline.plugins.loader import PluginState
+    from hookline.plugins.state import PluginState
 
     app.hook_files.load()
     brought(app)

@@ -36,6 +36,7 @@ from .profile import DEFAULT, Profile
 from .project import IgnoredSetting, admitted
 from .secrets import is_secret, masked
 from .sections import SPELLED, check_top, known
+from .user_choices import UserChoices
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -59,7 +60,7 @@ class _NoFile(ConfigError):
     """The project's settings file is not a readable regular file."""
 
 
-class Config:
+class Config(UserChoices):
     """Settings, merged from layers that stay apart underneath."""
 
     def __init__(
@@ -252,66 +253,6 @@ class Config:
         """What the project's file says of a section, to be shown and for nothing else."""
         found = find(self._written, name, {})
         return deepcopy(cast("dict[str, Any]", found)) if isinstance(found, dict) else {}
-
-    def disabled_plugins(self) -> list[str]:
-        """The plugins that are left out. A project has no say: it might leave out what guards it."""
-        return self._own_plugins("plugins.disabled")
-
-    def required_plugins(self) -> list[str]:
-        """What nothing may run without. A project has no say in it."""
-        return self._own_plugins("plugins.required")
-
-    def on_load_error(self) -> str:
-        """Whether a run stops or continues without something that cannot be loaded. A project cannot
-        set it.
-        """
-        return self._choice(self.own_values(), "plugins.on_load_error", "stop", "continue")
-
-    def on_gate_error(self) -> str:
-        """Whether a gate ignores a handler that raises, or denies. A project can only set "deny"."""
-        places = self.own_values(), {"hooks": self.of_project("hooks")}
-        said = [self._choice(values, "hooks.on_gate_error", "allow", "deny") for values in places]
-        return "deny" if "deny" in said else "allow"
-
-    def _choice(self, values: Mapping[str, Any], key: str, default: str, other: str) -> str:
-        chosen: Any = find(values, key, default)
-        if chosen not in (default, other):
-            raise ConfigError(f'{self._place(key)}{key} must be "{default}" or "{other}"')
-        return chosen
-
-    def plugin_pinning(self) -> tuple[bool, list[str]]:
-        """Whether only plugins in the lock file load, and which are not compared with it.
-
-        A project has no say in either.
-        """
-        required: Any = find(self.own_values(), "plugins.require_lock", False)
-        if not isinstance(required, bool):
-            place = self._place("plugins.require_lock")
-            raise ConfigError(f"{place}plugins.require_lock must be true or false")
-        return required, self._own_plugins("plugins.unpinned")
-
-    def plugin_orders(self) -> dict[str, int]:
-        """The orders that replace those of the plugins' manifests. A project has no say in it."""
-        orders = self._table(self.own_values(), "plugins.order")
-        for name, order in orders.items():
-            if type(order) is not int or not 0 <= order <= 10000:
-                key = f"plugins.order.{name}"
-                raise ConfigError(f"{self._place(key)}{key} must be a whole number from 0 to 10000")
-        return orders
-
-    def _own_plugins(self, key: str) -> list[str]:
-        names: Any = find(self.own_values(), key, [])
-        if not isinstance(names, list) or not all(isinstance(n, str) for n in cast("list[Any]", names)):
-            raise ConfigError(f"{self._place(key)}{key} must be a list of names of plugins")
-        return cast("list[str]", names)
-
-    def _table(self, values: Mapping[str, Any], name: str) -> dict[str, Any]:
-        found = find(values, name, MISSING)
-        if found is MISSING:
-            return {}
-        if not isinstance(found, dict):
-            raise ConfigError(f"{self._place(name)}{name} must be a table, such as [{name}]")
-        return deepcopy(cast("dict[str, Any]", found))
 
     def settings(self, name: str, model: type[M]) -> M:
         """A section as a pydantic model, with `${VAR}` expanded; errors name their source."""

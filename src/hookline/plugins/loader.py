@@ -6,9 +6,7 @@ that come with Hookline pass through the same steps as those of other packages, 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +15,17 @@ from hookline.hooks import HooklineError
 
 from .arrangement import arranged, owners, tied
 from .candidate import Candidate, candidates
+from .declared_tools import declared_so_far, note_declared
 from .failure import PluginFailure
 from .packages import GROUP, EntryPoint, entries, made, own_entries
 from .registrations import Registrations
+from .state import PluginState
 from .trace import trace
 
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from hookline.config.user_choices import UserChoices
     from hookline.hookspecs import Hooks
     from hookline.tools.tool import Tool
 
@@ -36,31 +37,6 @@ if TYPE_CHECKING:
         hooks: Hooks
         extensions: dict[type, Any]
 
-    class PluginSettings(Protocol):
-        """What the settings say of plugins."""
-
-        def disabled_plugins(self) -> list[str]:
-            """The plugins that are left out."""
-            ...
-
-        def plugin_orders(self) -> dict[str, int]:
-            """The orders that replace those of manifests."""
-            ...
-
-
-@dataclass(frozen=True, slots=True)
-class PluginState:
-    """One plugin, as `hookline plugins` shows it."""
-
-    name: str
-    version: str
-    order: int | None
-    """None for a plugin without an entry point."""
-    provides: list[str]
-    source: str
-    state: str
-    reason: str = ""
-
 
 class Plugins(Registrations):
     """The plugins of one app."""
@@ -68,7 +44,7 @@ class Plugins(Registrations):
     def __init__(
         self,
         app: PluginHost,
-        settings: Callable[[], PluginSettings],
+        settings: Callable[[], UserChoices],
         lock: Callable[[], PluginLock],
         without: Callable[[], frozenset[str]],
         declare: Callable[[Mapping[str, str]], object],
@@ -306,7 +282,7 @@ class Plugins(Registrations):
             self.leave_out(name, "loading", error)
             return
         trace("importing", name, candidate.entry.value)
-        tools = _declared_so_far()
+        tools = declared_so_far()
         try:
             self.undo_with(name, partial(hooks.remove_owned, name))
             with hooks.owner(name):
@@ -315,7 +291,7 @@ class Plugins(Registrations):
         except (Exception, SystemExit) as error:
             self.leave_out(name, "loading", error)
             return
-        _note_declared(candidate.entry.module, tools)
+        note_declared(candidate.entry.module, tools)
         self._loaded[name] = plugin
         self._app.extensions[type(plugin)] = plugin
         trace("loaded", name, f"order={candidate.order}")
@@ -376,7 +352,7 @@ class Plugins(Registrations):
         waiting = [c for n, c in sorted(self._found.items()) if n not in present and n not in self._out]
         return [
             *map(self._present, present),
-            *(_packaged(c, self._absent_state(c)) for c in waiting),
+            *(PluginState.of(c, self._absent_state(c)) for c in waiting),
             *(PluginState(n, "", None, [], GROUP, "not installed") for n in self.missing),
             *map(self._failed, self.failures),
         ]
@@ -388,7 +364,7 @@ class Plugins(Registrations):
 
     def _present(self, name: str) -> PluginState:
         if name in self._found:
-            return _packaged(self._found[name], "loaded")
+            return PluginState.of(self._found[name], "loaded")
         source = "hookline" if name in self._shipped else "added"
         return PluginState(name, "", None, [], source, "loaded")
 
@@ -396,7 +372,7 @@ class Plugins(Registrations):
         candidate = self._found.get(failure.plugin)
         reason = str(failure).partition(": ")[2]
         if candidate is not None:
-            return _packaged(candidate, "failed", reason)
+            return PluginState.of(candidate, "failed", reason)
         return PluginState(failure.plugin, "", None, [], "added", "failed", reason)
 
     def missing_note(self) -> str:
@@ -413,32 +389,6 @@ class Plugins(Registrations):
     def candidate(self, name: str) -> Candidate | None:
         """The plugin of a package, by name."""
         return self._found.get(name)
-
-
-def _packaged(candidate: Candidate, state: str, reason: str = "") -> PluginState:
-    return PluginState(
-        candidate.name,
-        candidate.version,
-        candidate.order,
-        candidate.provides,
-        GROUP if candidate.own else str(candidate.entry),
-        state,
-        reason,
-    )
-
-
-def _declared_so_far() -> list[Tool]:
-    """Every tool that `@tool` declared; none if nothing has imported it."""
-    registry = sys.modules.get("hookline.tools.registry")
-    return [*registry.REGISTRY.declared] if registry is not None else []
-
-
-def _note_declared(module: str, before: list[Tool]) -> None:
-    """Remember the tools that the import of a plugin's module declared."""
-    known = set(map(id, before))
-    fresh = [tool for tool in _declared_so_far() if id(tool) not in known]
-    if fresh:
-        sys.modules["hookline.tools.registry"].REGISTRY.note_import(module, fresh)
 
 
 def _is_from(function: Any, module: str) -> bool:

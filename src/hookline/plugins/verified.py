@@ -40,12 +40,6 @@ class VerifiedFinder:
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
-    def unpin(self, packages: Sequence[str]) -> None:
-        """Leave these packages to the other finders."""
-        for package in packages:
-            self._packages.pop(package, None)
-        self._tops = frozenset(name.partition(".")[0] for name in self._packages)
-
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:

@@ -12,20 +12,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-from uuid import uuid4
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
-
-from pydantic import BaseModel, ConfigDict, Field
 
 from hookline.errors import AgentError
 from hookline.events import SubagentEndEvent, SubagentStartEvent, SubagentStatus
 from hookline.hooks.errors import error_text, suggestion
-from hookline.sandbox.settings import Profile, strictest
+from hookline.sandbox.settings import strictest
 from hookline.tools.context import calling
 from hookline.types import NOBODY, HookContext, Identity, StreamEvent
 
+from .subagent_task import Context, Role, SubagentResult, Task
 from .turn import ActiveTurn
 
 if TYPE_CHECKING:
@@ -36,53 +34,7 @@ if TYPE_CHECKING:
 
     from .app import Hookline
 
-Context: TypeAlias = Literal["temporary", "inherit", "named"]
-"""What a subagent sees: only its task, the parent's conversation, or its own earlier tasks."""
-
 DELEGATE = "delegate"
-
-
-class Role(BaseModel):
-    """A kind of subagent, `[agents.NAME]` in the configuration: its instructions, model and tools."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: str = ""
-    description: str = ""
-    instructions: str = ""
-    model: str | None = None
-    tools: tuple[str, ...] | None = None
-    skills: tuple[str, ...] | None = None
-    context: Context = "temporary"
-    steps: int | None = Field(default=None, ge=1)
-    tokens: int | None = Field(default=None, ge=1)
-    sandbox: Profile | None = None
-    """The loosest profile in which its commands, and those of its own subagents, may start."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One piece of work for a subagent."""
-
-    text: str
-    label: str = ""
-    role: str = ""
-    context: Context | None = None
-    tools: tuple[str, ...] | None = None
-    skills: tuple[str, ...] | None = None
-    id: str = field(default_factory=lambda: f"task_{uuid4().hex[:12]}")
-
-
-@dataclass(frozen=True, slots=True)
-class SubagentResult:
-    """The result of a task."""
-
-    task_id: str
-    label: str
-    session_id: str
-    status: SubagentStatus
-    text: str
-    usage: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class Subagents:

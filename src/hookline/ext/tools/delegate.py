@@ -32,7 +32,7 @@ async def delegate(
     tools: The tools they may use; by default all of yours.
 
     """
-    from hookline.runtime.subagents import Task
+    from hookline.runtime.subagent_task import Task
 
     contexts: dict[str | None, Any] = {
         None: None, "task": "temporary", "conversation": "inherit", "earlier": "named",

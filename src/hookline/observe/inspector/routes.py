@@ -115,6 +115,8 @@ def session_routes(reader: AppReader) -> APIRouter:
                 "updated": info.updated,
                 "entries": info.entries,
                 "parent": info.parent,
+                "channel": info.channel,
+                "workspace": info.workspace,
                 "busy": app.sessions.run(info.id) is not None,
             }
             for info in found

@@ -38,10 +38,11 @@ export async function sessionsScreen({ place, signal, failed }) {
   listen({ dispatches: "false" }, signal, { frame: soon(refresh, failed) }).catch(failed);
 }
 
-function row({ id, name, preview, updated, entries, parent, busy }) {
+function row({ id, name, preview, updated, entries, parent, channel, workspace, busy }) {
   const title = element("div", { className: "title" }, span("name", name || preview || id));
   if (busy) title.append(element("span", { className: "badge live", textContent: "running" }));
-  const about = [id, counted(entries, "entry", "entries"), parent && `forked from ${parent}`];
+  if (channel) title.append(span("badge", channel));
+  const about = [id, workspace, counted(entries, "entry", "entries"), parent && `forked from ${parent}`];
   return [
     element("div", { className: "grow" }, title, span("dim", about.filter(Boolean).join(" · "))),
     moment(updated),

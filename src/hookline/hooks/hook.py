@@ -13,7 +13,7 @@ from .around import middleware, wrapped
 from .calls import METHODS, reducer_for
 from .dispatch import Fire, by_names, by_scope, compile_dispatch, forward, readable_source
 from .errors import CallError, suggestion
-from .implementation import Implementation, awaitable
+from .implementation import Implementation, awaitable, finish
 from .observers import Observed, listener_of, observed
 from .source import Plan
 from .spec import HookSpec
@@ -348,15 +348,9 @@ class HookCaller:
         if not selection.without:
             return fire()
         left_out = {**outer, self._hook: selection.without}
-        return self._now(fire, left_out) if spec.sync else self._awaited(fire, left_out)
-
-    @staticmethod
-    def _now(fire: Callable[[], Any], left_out: dict[HookBase, frozenset[int]]) -> Any:
-        token = _left_out.set(left_out)
-        try:
-            return fire()
-        finally:
-            _left_out.reset(token)
+        if spec.sync:
+            return finish(self._awaited(awaitable(fire), left_out))
+        return self._awaited(fire, left_out)
 
     @staticmethod
     async def _awaited(fire: Callable[[], Any], left_out: dict[HookBase, frozenset[int]]) -> Any:

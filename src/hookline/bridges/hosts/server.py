@@ -33,7 +33,7 @@ from .moment import HookOutput
 from .settings import HookSettings
 
 _LARGEST_HEADER = 1_000_000
-log = logging.getLogger("hookline.hook")
+log = logging.getLogger("hookline.bridges.hosts")
 
 
 class HookServer:

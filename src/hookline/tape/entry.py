@@ -7,12 +7,13 @@ import threading
 import time as clock
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from json import JSONDecoder, JSONEncoder, encoder
+from json import JSONDecoder, JSONEncoder
 from math import isfinite
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from hookline.errors import BadEntry
+from hookline.text.compact_json import compact_encoder
 
 Json: TypeAlias = dict[str, Any]
 """A JSON object."""
@@ -148,19 +149,6 @@ def new_id(now: float | None = None) -> str:
 
 
 # --- JSON ---
-
-
-def compact_encoder() -> Callable[[Any], str]:
-    """Make a function that writes a value as compact JSON, with non-ASCII characters unescaped.
-
-    `JSONEncoder.encode` makes a new encoder for every value, which costs more than a short value.
-    """
-    make: Any = getattr(encoder, "c_make_encoder", None)
-    plain = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    if make is None:  # a Python without the module written in C
-        return plain.encode
-    chunks = make(None, plain.default, encoder.encode_basestring, None, ":", ",", False, False, False)
-    return lambda value: "".join(chunks(value, 0))
 
 
 _encode = compact_encoder()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from json import JSONEncoder
 from typing import Any, Final, NamedTuple, cast
 
+from hookline.text.compact_json import compact_encoder
 from hookline.types import Message
 
 from ..http.reply import GOOD_NAME, ToolNames
@@ -12,7 +12,7 @@ from ..http.settings import Endpoint
 from ..model import ModelRequest, ToolSchema
 from .wire import frame, media_of, shown, tools, wire_message
 
-_encode = JSONEncoder(separators=(",", ":")).encode
+_encode = compact_encoder(ascii_only=True, allow_nan=True)
 
 
 class _Told(NamedTuple):

@@ -144,6 +144,22 @@ def test_a_plugin_that_changed_is_not_loaded(place, site, evil, change, strict):
     assert not evil.exists()
 
 
+NAMES = ["Hookline_Mail", "HOOKLINE-MAIL", "hookline.mail", "hookline__mail", "hookline-_.mail"]
+
+
+@pytest.mark.parametrize("folder", [*NAMES, "hookline_mail", "hookline_mail_and_more"])
+@pytest.mark.parametrize("name", ["hookline-mail", *NAMES])
+def test_an_update_that_spells_its_name_differently_is_not_new(place, site, evil, name, folder):
+    package = site.folder / site.install("mail")
+    place.start()
+    rewrite(package / "plugin.py", EVIL)
+    about = site.folder / "hookline_mail-1.2.dist-info"
+    rewrite(about / "METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.0\n")
+    about.rename(site.folder / f"{folder}-2.0.dist-info")
+    assert "hookline plugins lock hookline-mail" in place.refused()
+    assert not evil.exists()
+
+
 @pytest.mark.parametrize("stamps", ["missing", "damaged", "a list", "deep", "of another plugin"])
 def test_stamps_that_are_no_use_only_make_the_start_slower(place, site, stamps, evil):
     package = site.folder / site.install("mail")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -110,13 +111,23 @@ def entries() -> list[EntryPoint]:
             text = declared_in(f"{folder or '.'}/{name}/entry_points.txt")
             if f"[{GROUP}" not in text:
                 continue
-            distribution, _, version = stem.partition("-")
-            if normal(distribution) in seen:
-                continue
-            seen.add(normal(distribution))
             info = f"{folder or '.'}/{name}"
-            found += parsed(text, distribution.replace("_", "-"), version, info)
+            distribution = normal(_name_in(info) or stem.partition("-")[0])
+            if distribution in seen:
+                continue
+            seen.add(distribution)
+            found += parsed(text, distribution.replace("_", "-"), stem.partition("-")[2], info)
     return found
+
+
+def _name_in(info: str) -> str:
+    """The name in a distribution's metadata, which installers check.
+
+    The name of the folder may be spelled differently, and then an update would seem a new package.
+    """
+    text = declared_in(f"{info}/METADATA") or declared_in(f"{info}/PKG-INFO")
+    found = re.search(r"(?im)^name:[ \t]*(\S+)", text.partition("\n\n")[0])
+    return found[1] if found else ""
 
 
 def names_in(folder: str) -> list[str]:
@@ -138,7 +149,7 @@ def declared_in(path: str) -> str:
 
 def normal(distribution: str) -> str:
     """A distribution's name, however it is spelled."""
-    return distribution.lower().replace("-", "_").replace(".", "_")
+    return re.sub(r"[-_.]+", "_", distribution.lower())
 
 
 def parsed(

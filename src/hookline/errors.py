@@ -537,6 +537,10 @@ class RequestRefused(HooklineError):
         self.status, self.detail, self.headers = status, detail, headers
 
 
+class TokenRevoked(HooklineError):
+    """The token that opened a connection is no longer valid."""
+
+
 class TooManyRequests(HooklineError, RuntimeError):
     """A user exceeded the rate limit."""
 

@@ -55,6 +55,7 @@ FOR_OPERATORS = [
     ("GET", "/inspect/api/session/turns?id=web:owner"),
     ("GET", "/inspect/api/session/tree?id=web:owner"),
     ("GET", "/inspect/api/session/turn?id=web:owner&number=1"),
+    ("GET", "/inspect/api/session/summary?id=web:owner&number=1"),
     ("GET", "/inspect/api/session/entry?id=web:owner&entry=x"),
     ("GET", "/inspect/api/session/dispatch?id=web:owner&number=1&record=x"),
     ("GET", "/inspect/api/hooks"),
@@ -62,10 +63,12 @@ FOR_OPERATORS = [
     ("GET", "/inspect/api/plugins"),
     ("GET", "/inspect/api/decisions"),
     ("POST", "/inspect/api/replay"),
+    ("POST", "/inspect/api/approvals/ask_1"),
     ("GET", "/inspect/api/tail"),
 ]
 BODIES = {
     "/api/approvals/ask_1": {"answer": "approve"},
+    "/inspect/api/approvals/ask_1": {"answer": "approve"},
     "/v1/chat/completions": {"model": "hookline", "messages": [{"role": "user", "content": "hi"}]},
     "/inspect/api/replay": {"session": "web:owner"},
 }

@@ -1,11 +1,14 @@
 """Where tokens come from, and that none which protects nothing is ever taken."""
 
+import asyncio
 import json
 import os
 import stat
+import tomllib
 
 import pytest
 from pydantic import ValidationError
+from websockets.exceptions import ConnectionClosed
 
 from hookline.errors import ConfigError
 from hookline.serve import GatewaySettings
@@ -15,7 +18,7 @@ from hookline.serve.users import User, Users
 
 from ..commandline import here
 from ..tables import each_row
-from .gateways import OWNER, bearer, house
+from .gateways import ADA, BOB, OWNER, bearer, frame, house
 
 BAD = {
     "empty": "",
@@ -126,6 +129,53 @@ async def test_without_a_token_in_the_settings_the_generated_one_is_needed(tmp_p
         await served.gateway.reload()
         assert (await served.ask("GET", "/api/sessions", bearer(new))).status == 200
         assert (await served.ask("GET", "/api/sessions", bearer(token))).status == 401
+
+
+LEFT = """
+[gateway]
+token = "the-token-of-the-owner"
+[gateway.users.ada]
+token = "the-token-of-ada-lovelace"
+"""
+BOBS = """
+[gateway.users.bob]
+token = "the-token-of-bob-the-builder"
+role = "operator"
+"""
+REVOKED = {
+    "the user is gone": "",
+    "the token is another": BOBS.replace("bob-the-builder", "bob-the-second"),
+    "the role is another": BOBS.replace("operator", "user"),
+}
+
+
+@pytest.mark.parametrize("change", REVOKED)
+async def test_a_revoked_token_keeps_no_connection_open(tmp_path, change):
+    settings = tomllib.loads(LEFT + BOBS)["gateway"]
+    async with house(tmp_path, config=LEFT + BOBS, **settings) as served:
+        async with served.ws("web:x", BOB) as socket, served.ws("web:y", ADA) as other:
+            await frame(socket, "session")
+            tail = asyncio.create_task(served.ask("GET", "/inspect/api/tail", bearer(BOB)))
+            async with asyncio.timeout(30):
+                while len(served.gateway.admissions) < 3:
+                    await asyncio.sleep(0.001)
+            (tmp_path / "home" / "config.toml").write_text(LEFT + REVOKED[change])
+            await served.gateway.reload()
+            with pytest.raises(ConnectionClosed) as closed:
+                await frame(socket, "end")
+            assert closed.value.rcvd.code == 4401
+            async with asyncio.timeout(30):
+                await tail
+            await other.send('{"type": "message", "text": "hi"}')
+            assert (await frame(other, "end"))["text"] == "answered"
+        assert (await served.ask("GET", "/inspect/api/about", bearer(BOB))).status in (401, 403)
+
+
+async def test_the_token_of_the_command_line_outlasts_a_reload(tmp_path):
+    async with house(tmp_path, token=OWNER, users={}) as served, served.ws("web:x", OWNER) as socket:
+        await served.gateway.reload()
+        await socket.send('{"type": "message", "text": "hi"}')
+        assert (await frame(socket, "end"))["text"] == "answered"
 
 
 def test_the_command_prints_the_link_again_and_makes_a_new_token(tmp_path, monkeypatch, capsys):

@@ -37,7 +37,7 @@ from .message_channel import Outgoing
 from .message_processor import MessageProcessor, told
 from .metrics import Metrics
 from .settings import GatewaySettings, has_triggers, settings_of, worker_settings_of
-from .users import Users
+from .users import Admissions, Users
 
 if TYPE_CHECKING:
     from fastapi import APIRouter
@@ -82,6 +82,8 @@ class Gateway:
         """Routes of triggers, known while the gateway runs. They need no token: each has its own
         check."""
         self._users: Users | None = None
+        self.admissions = Admissions()
+        """What is open with each user's token."""
         self.ready = False
         """Whether all channels have started and messages are accepted."""
         self.leaving = asyncio.Event()
@@ -260,9 +262,15 @@ class Gateway:
         self.leaving.set()
 
     async def reload(self) -> str:
-        """Reload the settings, the generated token and the hook files, and return a summary."""
+        """Reload the settings, the tokens and the hook files, and return a summary.
+
+        Connections whose token is no longer valid are closed.
+        """
+        before = settings_of(self.app.config)
         self.app.config.reload()
+        self.settings = self.settings.with_users_of(before, settings_of(self.app.config))
         self._users = self.settings.users_of(self.app.home)
+        self.admissions.revoke(self._users)
         done = str(await self.app.hook_files.reload())
         self.commands.forget()
         return done

@@ -20,13 +20,13 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hookline.errors import RequestRefused, TooManyRequests
+from hookline.errors import RequestRefused, TokenRevoked, TooManyRequests
 from hookline.observe.inspector import PAGE
 
 from .limits import Limiter
 from .peers import Peer, peer_of
 from .settings import LOCAL_NAMES, GatewaySettings
-from .users import OWNER_USER, User, Users
+from .users import OWNER_USER, Admissions, User, Users
 
 log = logging.getLogger("hookline.serve")
 
@@ -92,6 +92,7 @@ class Security:
         users: Callable[[], Users],
         levels: Levels,
         limiter: Limiter,
+        admissions: Admissions,
         count: Callable[[str, int], Any] | None = None,
         audit: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
@@ -100,6 +101,7 @@ class Security:
         self._users = users
         self._levels = levels
         self._limiter = limiter
+        self._admissions = admissions
         self._inspector = Limiter(2 * settings.requests_per_minute, 4 * settings.burst)
         self._wrong = Limiter(settings.wrong_tokens, settings.wrong_tokens)
         self._count = count
@@ -128,10 +130,15 @@ class Security:
                 if user is not None and level != "public":
                     self._check_rate(user, scope["path"])
                 receive = self._measured(headers, receive)
-            await self._app(scope, receive, send)
+            with self._admissions.of(user, _token(scope, headers)):
+                await self._app(scope, receive, send)
         except RequestRefused as refused:
             body = {"detail": refused.detail}
             await _refuse(JSONResponse(body, refused.status, refused.headers), scope, receive, send)
+        except TokenRevoked:
+            if not is_http:
+                await send({"type": "websocket.close", "code": 4401, "reason": "the token was revoked"})
+            # The server closes a connection whose response is not complete.
 
     # --- who ----------------------------------------------------------------------------------
 

@@ -78,6 +78,7 @@ def create_app(gateway: Gateway) -> FastAPI:
         users=gateway.users,
         levels=levels,
         limiter=gateway.limiter,
+        admissions=gateway.admissions,
         count=gateway.metrics.request,
         audit=gateway.audit,
     )

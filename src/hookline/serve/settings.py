@@ -189,6 +189,17 @@ class GatewaySettings(BaseModel):
             ]
         )
 
+    def with_users_of(self, before: GatewaySettings, after: GatewaySettings) -> GatewaySettings:
+        """These settings with the users and the token of reloaded ones.
+
+        What differs from `before`, the settings as last read, was set on the command line and stays.
+        """
+        fields = ("token", "users")
+        new = {e: getattr(after, e) for e in fields if getattr(self, e) == getattr(before, e)}
+        updated = self.model_copy(update=new)
+        updated.check()
+        return updated
+
     def check(self) -> None:
         """Refuse to listen on the network with a generated token that only the local log knows."""
         if not self.is_local and self.token is None and not self.users:

@@ -7,11 +7,15 @@ client can send leads out of the namespace, so no check can be forgotten.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
+
+from hookline.errors import TokenRevoked
 
 Role: TypeAlias = Literal["user", "operator"]
 
@@ -69,3 +73,37 @@ class Users:
         sent = given.encode("utf-8", "surrogatepass")
         found = [user for user, token in self._tokens if hmac.compare_digest(token, sent)]
         return found[0] if found else None
+
+
+class Admissions:
+    """The requests and connections that a token opened, while they last."""
+
+    def __init__(self) -> None:
+        self._open: dict[asyncio.Task[Any], tuple[User, str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @contextmanager
+    def of(self, user: User | None, token: str) -> Generator[None]:
+        """Run what a user's token opened; raises `TokenRevoked` in it if the token is revoked."""
+        task = asyncio.current_task()
+        if user is None or not token or task is None:
+            yield
+            return
+        self._open[task] = user, token
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task in self._open:
+                raise
+            raise TokenRevoked from None
+        finally:
+            self._open.pop(task, None)
+
+    def revoke(self, users: Users) -> None:
+        """End what was opened with a token that is no longer valid, or has other rights now."""
+        for task, (user, token) in [*self._open.items()]:
+            if users.find(token) != user:
+                del self._open[task]
+                task.cancel()

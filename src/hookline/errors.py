@@ -76,6 +76,7 @@ those of an extension in its `errors.py`, and everything else here:
     - GatewayStopping
   - DuplicateMessage
   - RequestRefused
+  - TokenRevoked
   - TooManyRequests
   - TraceError
   - EvalError

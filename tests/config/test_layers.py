@@ -238,10 +238,7 @@ class TestProfiles:
         for config in (load(profile="work"), load(HOOKLINE_PROFILE="work")):
             assert (config.profile, config.get("model")) == ("work", "w")
         assert load(profile="default", HOOKLINE_PROFILE="work").profile == "default"
-        folder = tmp_path / "home" / "profiles" / "work"
-        own = load(profile="work").profiled
-        assert (own.hooks_dir, own.skills_dir) == (folder / "hooks", folder / "skills")
-        assert own.instructions_file == folder / "AGENTS.md"
+        assert load(profile="work").profile_dir == tmp_path / "home" / "profiles" / "work"
 
     def test_an_unknown_one_is_an_error_that_says_which_there_are_and_how_to_make_it(self, write, load):
         write("work", "")

@@ -325,17 +325,6 @@ async def test_merging_what_is_not_a_fork_of_this_session_is_refused(store: Tape
 # --- Looking back ---
 
 
-async def test_tool_calls_without_result_are_pending(tape: Tape):
-    for call in ("a", "b", "c"):
-        await tape.append("tool_call", {"id": call, "name": "shell", "arguments": {}})
-    await tape.append(
-        "tool_result", {"tool_call_id": "b", "name": "shell", "content": "", "is_error": False}
-    )
-    assert [entry.payload["id"] for entry in await tape.pending_tool_calls()] == ["a", "c"]
-    await tape.anchor("later")
-    assert await tape.pending_tool_calls() == []
-
-
 async def test_the_last_of_a_kind_is_the_last_on_the_branch(tape: Tape):
     assert await tape.last("model") is None
     first = await tape.append("model", {"name": "one"})

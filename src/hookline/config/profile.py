@@ -56,16 +56,6 @@ class Profile:
         """Its hook files."""
         return self.dir / "hooks"
 
-    @property
-    def skills_dir(self) -> Path:
-        """Its skills."""
-        return self.dir / "skills"
-
-    @property
-    def instructions_file(self) -> Path:
-        """The agent's instructions under this profile, before those of the project."""
-        return self.dir / "AGENTS.md"
-
 
 def profiles(home: Path) -> list[str]:
     """The profiles that there are."""

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from hookline.errors import BadEntry, SessionExists, TapeConflict, UnknownEntry
 
-from .entry import ANCHOR, FORK, LABEL, NAME, SWITCH, TOOL_CALL, TOOL_RESULT, Entry, Json, new_id
+from .entry import ANCHOR, FORK, LABEL, NAME, SWITCH, Entry, Json, new_id
 from .merge import copies
 from .outline import OutlineEntry
 from .store import Hit, TapeStore
@@ -215,16 +215,6 @@ class Tape:
         if not shared:
             return None, await self.branch()
         return shared, (await self.store.branch(self._leaf.id, until=shared))[1:]
-
-    async def pending_tool_calls(self) -> list[Entry]:
-        """The tool calls in the context without a result, which a crash interrupted."""
-        pending: dict[str, Entry] = {}
-        for entry in await self.context_entries():
-            if entry.kind == TOOL_CALL:
-                pending[str(entry.payload.get("id") or entry.id)] = entry
-            elif entry.kind == TOOL_RESULT:
-                pending.pop(str(entry.payload.get("tool_call_id")), None)
-        return list(pending.values())
 
     async def last(self, kind: str) -> Entry | None:
         """The last entry of this kind on the branch."""

@@ -14,8 +14,10 @@ from hookline.errors import BridgeError
 from hookline.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from .bridge import Bridge, BridgeRun, HostAnswer, HostCall, HostRequest
+    from .bridge import Bridge
+    from .reports import HostAnswer, HostCall, HostRequest
+    from .run import BridgeRun
 else:
-    __getattr__ = lazy_names(__name__, "bridge")  # the command line loads this package, too
+    __getattr__ = lazy_names(__name__, "bridge reports run")  # the command line loads this package, too
 
 __all__ = ["Bridge", "BridgeError", "BridgeRun", "HostAnswer", "HostCall", "HostRequest"]

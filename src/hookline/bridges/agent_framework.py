@@ -5,19 +5,21 @@
     agent = Agent(client, tools=tools, middleware=hookline([no_sudo]))
 
 Carried are the prompt (`input`), model calls, tool calls and their results, `agent_stop` and the answer
-(`output`). Streamed answers are not judged before they are shown: with a handler of `model_result`,
-`output` or `agent_stop`, a streamed run is refused.
+(`output`). With a handler of `output`, a stream shows the answer when it is complete; with a handler of
+`model_result` or `agent_stop`, a streamed run is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_framework import (
     AgentContext,
     AgentMiddleware,
+    AgentResponseUpdate,
     ChatContext,
     ChatMiddleware,
     FunctionInvocationContext,
@@ -27,19 +29,24 @@ from agent_framework import (
 
 from hookline.errors import BridgeError
 
-from .bridge import Bridge, BridgeRun, HostAnswer, HostRequest, ToolAnswer, replaced
+from .bridge import Bridge
+from .reports import HostAnswer, HostRequest, ToolAnswer, replaced
+from .run import BridgeRun
 
 if TYPE_CHECKING:
     from hookline.hookspecs import Hooks
 
 _RUN: ContextVar[BridgeRun] = ContextVar("hookline_agent_framework_run")
-STREAMED = ("model_result", "output", "agent_stop")
+NOT_STREAMED = ("model_result", "agent_stop")
+
+TESTED: Final = {"agent-framework-core": ("1.23", "2")}
+"""The versions of the host that the suite was run with."""
 
 
 def hookline(hooks: Hooks | Iterable[Any] = (), **options: Any) -> list[Any]:
     """Middleware that carries Hookline's hooks; `options` are those of `Bridge`."""
-    bridge = Bridge(hooks, host="agent-framework", **options)
-    return [HooklineAgent(bridge), HooklineChat(), HooklineFunction()]
+    bridge = Bridge(hooks, host="agent-framework", tested=TESTED, **options)
+    return [HooklineAgent(bridge), HooklineChat(bridge), HooklineFunction()]
 
 
 class HooklineAgent(AgentMiddleware):
@@ -52,15 +59,20 @@ class HooklineAgent(AgentMiddleware):
         """Start a run with the prompt, and judge the answer at its end."""
         said = next((m for m in reversed(context.messages) if m.role == "user"), None)
         prompt = said.text if said is not None else ""
-        if context.stream and any(self.bridge.hooks[name].count() for name in STREAMED):
-            raise BridgeError(f"a streamed run cannot be judged by {', '.join(STREAMED)}; use run()")
+        judges = [name for name in NOT_STREAMED if self.bridge.hooks[name].count()]
+        if context.stream and judges:
+            raise BridgeError(f"a streamed run cannot be judged by {', '.join(judges)}; use run()")
         run = await self.bridge.start(prompt)
+        if said is not None and run.prompt != prompt:
+            context.messages[context.messages.index(said)] = Message("user", [run.prompt])
         token = _RUN.set(run)
-        try:
-            if said is not None and run.prompt != prompt:
-                context.messages[context.messages.index(said)] = Message("user", [run.prompt])
+        if context.stream:  # the run goes on while the caller reads the stream, in this context
+            self._stream(run, context)
             await call_next()
-            while not context.stream and (refused := await run.refuses_to_stop(context.result.text)):
+            return
+        try:
+            await call_next()
+            while refused := await run.refuses_to_stop(context.result.text):
                 context.messages.extend([*context.result.messages, Message("user", [refused])])
                 await call_next()
         except BaseException as error:
@@ -68,12 +80,45 @@ class HooklineAgent(AgentMiddleware):
             raise
         finally:
             _RUN.reset(token)
-        if context.stream:
-            await run.end("")
-            return
-        text = await run.end(context.result.text)
-        if text != context.result.text:
-            context.result.messages[-1] = Message("assistant", [text])
+        await judge(run, context.result)
+
+    def _stream(self, run: BridgeRun, context: AgentContext) -> None:
+        """Judge the answer at the end of a stream; an error ends the run."""
+
+        async def judged(response: Any) -> Any:
+            return await judge(run, response)
+
+        context.stream_consumption_context_manager_factories.append(lambda: failing(run))
+        context.stream_result_transforms.append(judged)
+        if run.judges:
+            context.stream_buffer_updates = True
+            context.stream_result_to_updates = updates_of
+
+
+@contextmanager
+def failing(run: BridgeRun) -> Iterator[None]:
+    """End a run with the error that a stream raises."""
+    try:
+        yield
+    except BaseException as error:
+        run.abandon(error)
+        raise
+
+
+async def judge(run: BridgeRun, response: Any) -> Any:
+    """End a run, whose response gets the text that handlers of `output` left."""
+    text = await run.end(response.text)
+    if text != response.text:
+        response.messages[-1] = Message("assistant", [text])
+    return response
+
+
+def updates_of(response: Any) -> list[AgentResponseUpdate]:
+    """The updates that a stream shows of a response."""
+    return [
+        AgentResponseUpdate(contents=list(message.contents), role=message.role)
+        for message in response.messages
+    ]
 
 
 class HooklineFunction(FunctionMiddleware):
@@ -102,20 +147,43 @@ class HooklineFunction(FunctionMiddleware):
 class HooklineChat(ChatMiddleware):
     """Passes model calls through their hooks."""
 
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Pass a model call through its hooks."""
-        originals = list(context.messages)
+        for tool in (context.options or {}).get("tools") or ():
+            if isinstance(tool, Mapping):
+                name = str(tool.get("name") or tool.get("type"))
+                self.bridge.out_of_reach(name, "on the servers of the model's provider")
+        run, originals = _RUN.get(), list(context.messages)
         before = [plain_message(message) for message in originals]
 
-        async def ask(request: HostRequest) -> HostAnswer:
+        def change(request: HostRequest) -> None:
             if request.messages != before:
                 context.messages = replaced(originals, before, request.messages, host_message)
+            if request.system:
+                context.messages = [Message("system", [request.system]), *context.messages]
+
+        async def ask(request: HostRequest) -> HostAnswer:
+            change(request)
             await call_next()
-            return HostAnswer() if context.stream else answer_of(context.result)
+            return answer_of(context.result)
 
         name = str((context.options or {}).get("model") or "")
-        answer = await _RUN.get().call_model(HostRequest(list(before), name), ask)
-        if context.stream or context.result is None:
+        asked = HostRequest(list(before), name)
+        if context.stream:
+            change(await run.before_model(asked))
+
+            async def answered(response: Any) -> Any:
+                await run.after_model(answer_of(response))
+                return response
+
+            context.stream_result_hooks.append(answered)
+            await call_next()
+            return
+        answer = await run.call_model(asked, ask)
+        if context.result is None:
             return
         was = answer_of(context.result)
         if answer.text != was.text and context.result.messages:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hookline.tape import TapeStore
     from hookline.types import StreamEvent
 
-    from .bridge import BridgeRun
+    from .run import BridgeRun
 
 Executor = Callable[[dict[str, Any]], Awaitable[Any]]
 """Runs a tool of the host with these arguments."""
@@ -127,7 +127,9 @@ class BridgeApp(HostRuntime, EmbeddedApp):
     """The app of one bridge in one event loop."""
 
 
-def host_parts(name: str, host: str, hooks: Hooks, policy: Policy, store: TapeStore) -> AgentParts:
+def host_parts(
+    name: str, host: str, hooks: Hooks, policy: Policy | None, store: TapeStore | None
+) -> AgentParts:
     """The parts of an agent whose model and tools belong to a host."""
     return AgentParts(
         name,

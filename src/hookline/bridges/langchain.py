@@ -6,13 +6,15 @@
 
 Carried are the prompt (`input`), model calls, tool calls and their results, `agent_stop` and the answer
 (`output`), in `invoke`, `ainvoke`, `stream` and `astream`. A prompt, request or answer that a handler
-blocks raises `Blocked`.
+blocks raises `Blocked`. An answer without tool calls is judged when the model has given it, before the
+graph sees it; with handlers that judge what the model says, a stream shows text that is complete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -21,7 +23,6 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
     ToolCallRequest,
-    hook_config,
 )
 from langchain_core.messages import (
     AIMessage,
@@ -32,7 +33,9 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 
-from .bridge import Bridge, BridgeRun, HostAnswer, HostRequest, ToolAnswer, replaced
+from .bridge import Bridge
+from .reports import HostAnswer, HostRequest, ToolAnswer, replaced
+from .run import BridgeRun
 
 if TYPE_CHECKING:
     from hookline.hookspecs import Hooks
@@ -44,9 +47,13 @@ class HooklineState(AgentState[Any]):
     hookline_run: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
+TESTED: Final = {"langchain": ("1.4", "2")}
+"""The versions of the host that the suite was run with."""
+
+
 def hookline(hooks: Hooks | Iterable[Any] = (), **options: Any) -> HooklineMiddleware:
     """Middleware that carries Hookline's hooks; `options` are those of `Bridge`."""
-    return HooklineMiddleware(Bridge(hooks, host="langchain", **options))
+    return HooklineMiddleware(Bridge(hooks, host="langchain", tested=TESTED, **options))
 
 
 class HooklineMiddleware(AgentMiddleware[HooklineState, Any]):
@@ -78,17 +85,58 @@ class HooklineMiddleware(AgentMiddleware[HooklineState, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[Any], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Pass a model call through its hooks."""
-        run = self._runs[request.state["hookline_run"]]
-        call = ModelCallOf(request, run.in_thread(handler))
-        return run.sync(call.through(run))
+        """Pass a model call, and the answer if it is the last one, through their hooks."""
+        run = self._run(request.state) or self._begin(self.bridge.start_sync(""), request.state)
+        return run.sync(self._answered(run, request, run.in_thread(handler)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[Any], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Pass a model call through its hooks."""
-        run = self._runs[request.state["hookline_run"]]
-        return await ModelCallOf(request, handler).through(run)
+        """Pass a model call, and the answer if it is the last one, through their hooks."""
+        run = self._run(request.state) or self._begin(await self.bridge.start(""), request.state)
+        return await self._answered(run, request, handler)
+
+    def _run(self, state: Any) -> BridgeRun | None:
+        """The run of an agent; None after its answer, if another middleware lets it go on."""
+        return self._runs.get(state["hookline_run"])
+
+    def _begin(self, run: BridgeRun, state: Any) -> BridgeRun:
+        self._runs[state["hookline_run"]] = run
+        return run
+
+    async def _answered(
+        self, run: BridgeRun, request: ModelRequest[Any], handler: Callable[[Any], Awaitable[Any]]
+    ) -> ModelResponse[Any]:
+        """Call the model until `agent_stop` accepts its answer, and let `output` judge that."""
+        for tool in request.tools:
+            if isinstance(tool, dict):
+                name = str(tool.get("name") or tool.get("type"))
+                self.bridge.out_of_reach(name, "on the servers of the model's provider")
+        if run.judges:  # no token may be shown before
+            tags = [*(request.model.tags or ()), "nostream"]
+            request = request.override(model=request.model.model_copy(update={"tags": tags}))
+        before: list[AnyMessage] = []
+        try:
+            while True:
+                response = await ModelCallOf(request, handler).through(run)
+                answer = last(response.result, AIMessage)
+                if answer is None or answer.tool_calls:
+                    return replace(response, result=[*before, *response.result])
+                refused = await run.refuses_to_stop(answer.text)
+                if refused is None:
+                    break
+                said = [*response.result, HumanMessage(refused)]
+                before += said
+                request = request.override(messages=[*request.messages, *said])
+        except BaseException as error:
+            self._runs.pop(request.state["hookline_run"], None)
+            await run.fail(error)
+            raise
+        del self._runs[request.state["hookline_run"]]
+        text = await run.end(answer.text)
+        kept = [each for each in response.result if each is not answer]
+        judged = answer if text == answer.text else AIMessage(text, id=answer.id)
+        return replace(response, result=[*before, *kept, judged])
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[Any], Any]) -> Any:
         """Pass a tool call and its result through their gates."""
@@ -101,25 +149,21 @@ class HooklineMiddleware(AgentMiddleware[HooklineState, Any]):
         """Pass a tool call and its result through their gates."""
         return await through_gates(self._runs[request.state["hookline_run"]], request, handler)
 
-    @hook_config(can_jump_to=["model"])
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Let `agent_stop` and `output` judge the answer."""
-        run = self._runs[state["hookline_run"]]
-        return run.sync(self._ended(run, state))
+        """End a run whose agent stopped without an answer, for example after a tool."""
+        run = self._run(state)
+        return None if run is None else run.sync(self._ended(run, state))
 
-    @hook_config(can_jump_to=["model"])
     async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Let `agent_stop` and `output` judge the answer."""
-        return await self._ended(self._runs[state["hookline_run"]], state)
+        """End a run whose agent stopped without an answer, for example after a tool."""
+        run = self._run(state)
+        return None if run is None else await self._ended(run, state)
 
     async def _ended(self, run: BridgeRun, state: Any) -> dict[str, Any] | None:
-        answer = last(state["messages"], AIMessage) or AIMessage("")
-        refused = await run.refuses_to_stop(answer.text)
-        if refused is not None:
-            return {"messages": [HumanMessage(refused)], "jump_to": "model"}
-        del self._runs[run.session]
-        text = await run.end(answer.text)
-        return None if text == answer.text else {"messages": [AIMessage(text, id=answer.id)]}
+        del self._runs[state["hookline_run"]]
+        said = state["messages"][-1]
+        text = await run.end(said.text)
+        return None if text == said.text else {"messages": [said.model_copy(update={"content": text})]}
 
 
 class ModelCallOf:
@@ -137,12 +181,7 @@ class ModelCallOf:
         system = self.request.system_message
         name = getattr(self.request.model, "model_name", None) or type(self.request.model).__name__
         asked = HostRequest(list(self.before), name, system.text if system is not None else "")
-        try:
-            answer = await run.call_model(asked, self.ask)
-        except Exception as error:
-            await run.fail(error)
-            raise
-        return self.judged(answer)
+        return self.judged(await run.call_model(asked, self.ask))
 
     async def ask(self, asked: HostRequest) -> HostAnswer:
         """Send the request as handlers left it to the model."""

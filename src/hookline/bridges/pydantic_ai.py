@@ -5,8 +5,9 @@
     agent = Agent(model, tools=tools, capabilities=[hookline([no_sudo])])
 
 Carried are the prompt (`input`), model calls, tool calls and their results, `agent_stop` and the answer
-(`output`), in `run`, `run_sync` and `iter`. A prompt, request or answer that a handler blocks raises
-`Blocked`.
+(`output`), in `run`, `run_sync`, `run_stream` and `iter`. A prompt, request or answer that a handler
+blocks raises `Blocked`. With handlers that judge what the model says, a stream shows text that is
+complete, and the model is asked without streaming.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_ai import ModelRetry, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import (
+    InstructionPart,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -29,15 +31,20 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from .bridge import Bridge, BridgeRun, HostAnswer, HostRequest, ToolAnswer
+from .bridge import Bridge
+from .reports import HostAnswer, HostRequest, ToolAnswer
+from .run import BridgeRun
 
 if TYPE_CHECKING:
     from hookline.hookspecs import Hooks
 
+TESTED: Final = {"pydantic-ai-slim": ("2.66", "3")}
+"""The versions of the host that the suite was run with."""
+
 
 def hookline(hooks: Hooks | Iterable[Any] = (), **options: Any) -> HooklineCapability:
     """A capability that carries Hookline's hooks; `options` are those of `Bridge`."""
-    return HooklineCapability(Bridge(hooks, host="pydantic-ai", **options))
+    return HooklineCapability(Bridge(hooks, host="pydantic-ai", tested=TESTED, **options))
 
 
 class HooklineCapability(AbstractCapability[Any]):
@@ -47,6 +54,7 @@ class HooklineCapability(AbstractCapability[Any]):
         self.bridge = bridge
         self.run: BridgeRun
         self.prompt: str | None = None
+        self.ended = False
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         """A copy with the state of one run."""
@@ -61,6 +69,8 @@ class HooklineCapability(AbstractCapability[Any]):
         except BaseException as error:
             await self.run.fail(error)
             raise
+        if self.ended:
+            return result
         text = await self.run.end(str(result.output))
         unchanged = not isinstance(result.output, str) or text == result.output
         return result if unchanged else replace(result, output=text)
@@ -69,6 +79,22 @@ class HooklineCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, request_context: Any, handler: Any
     ) -> ModelResponse:
         """Pass a model call through its hooks."""
+        for tool in request_context.model_request_parameters.native_tools:
+            self.bridge.out_of_reach(tool.kind, "on the servers of the model's provider")
+        if not request_context.streaming or not self.run.judges:
+            return await self._ask(request_context, handler)
+        response = await self._ask(request_context, whole)
+        while text_alone(response):  # the answer, which the stream would show before it is judged
+            text = answer_of(response).text
+            refused = await self.run.refuses_to_stop(text)
+            if refused is None:
+                self.ended = True
+                return replace(response, parts=[TextPart(await self.run.end(text))])
+            request_context.messages += [response, ModelRequest([UserPromptPart(refused)])]
+            response = await self._ask(request_context, whole)
+        return response
+
+    async def _ask(self, request_context: Any, handler: Any) -> ModelResponse:
         self._rewrite_prompt(request_context.messages)
         before = plain_messages(request_context.messages)
         made: list[ModelResponse] = []
@@ -78,6 +104,11 @@ class HooklineCapability(AbstractCapability[Any]):
                 request_context.messages[:] = host_messages(
                     request_context.messages, before, request.messages
                 )
+            if request.system:
+                given = request_context.model_request_parameters
+                parts = [*(given.instruction_parts or ()), InstructionPart(request.system)]
+                changed = replace(given, instruction_parts=parts)
+                request_context.model_request_parameters = changed
             made[:] = [await handler(request_context)]
             return answer_of(made[0])
 
@@ -111,10 +142,23 @@ class HooklineCapability(AbstractCapability[Any]):
     ) -> Any:
         """Let `agent_stop` judge the output; a refusal goes back to the model."""
         made = await handler(output)
+        if self.ended:
+            return made
         refused = await self.run.refuses_to_stop(str(made))
         if refused is not None:
             raise ModelRetry(refused)
         return made
+
+
+async def whole(context: Any) -> ModelResponse:
+    """Ask a model without streaming."""
+    settings, parameters = context.model_settings, context.model_request_parameters
+    return await context.model.request(context.messages, settings, parameters)
+
+
+def text_alone(response: ModelResponse) -> bool:
+    """Whether an answer has text and asks for no tools."""
+    return bool(answer_of(response).text) and not response.tool_calls
 
 
 def calls_of(response: ModelResponse) -> list[dict[str, Any]]:

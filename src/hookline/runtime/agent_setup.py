@@ -32,18 +32,25 @@ def embed(parts: AgentParts) -> None:
     parts.limits = parts.limits or Limits()
     parts.store = parts.store if parts.store is not None else MemoryTapeStore()
     parts.hooks.add(EmbeddedPlugin(parts), name="builtin")
-    if parts.policy is not None and parts.policy.budget:
-        # Here and not in each app, since several apps may share these hooks.
-        from hookline.policy import METERED, Meter
-        from hookline.policy.budgets import PLUGIN, BudgetGate
+    add_budgets(parts)
 
-        policy, store = parts.policy, parts.store
 
-        async def entries(session_id: str, after: str | None) -> list[Entry]:
-            return await store.entries(session_id, kinds=METERED, after=after)
+def add_budgets(parts: AgentParts) -> None:
+    """Deny model calls of a session that has used up the budget of its policy.
 
-        policy.spending = policy.spending or Meter(entries).spent
-        parts.hooks.add(BudgetGate(lambda: policy), name=PLUGIN)
+    Here and not in each app, since several apps may share these hooks.
+    """
+    policy, store = parts.policy, parts.store
+    if policy is None or store is None or not policy.budget:
+        return
+    from hookline.policy import METERED, Meter
+    from hookline.policy.budgets import PLUGIN, BudgetGate
+
+    async def entries(session_id: str, after: str | None) -> list[Entry]:
+        return await store.entries(session_id, kinds=METERED, after=after)
+
+    policy.spending = policy.spending or Meter(entries).spent
+    parts.hooks.add(BudgetGate(lambda: policy), name=PLUGIN)
 
 
 def one_app(**options: Any) -> Callable[[AgentParts], AgentApp]:

@@ -1,6 +1,7 @@
 """An agent written by hand, for the conformance suite: everything that a host has to report."""
 
 import asyncio
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +40,8 @@ async def result(
     """Run a tool and return its result as a message."""
 
     async def invoke(arguments: dict[str, Any]) -> Any:
-        return tools[call["name"]](**arguments)
+        value = tools[call["name"]](**arguments)
+        return await value if inspect.isawaitable(value) else value
 
     value = await run.call(call["name"], call["arguments"], invoke, call["id"])
     return {"role": "tool", "tool_call_id": call["id"], "content": str(value)}
@@ -56,7 +58,10 @@ def asking(url: str) -> Callable[[HostRequest], Any]:
 
 def post(url: str, request: HostRequest) -> HostAnswer:
     """Send a request over HTTP."""
-    body = {"model": request.model, "messages": [wire(message) for message in request.messages]}
+    messages = [wire(message) for message in request.messages]
+    if request.system:
+        messages.insert(0, {"role": "system", "content": request.system})
+    body = {"model": request.model, "messages": messages}
     sent = Request(
         f"{url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
@@ -89,10 +94,25 @@ def wire(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(asked: HostRun) -> str:
-    """Run the agent for a scenario."""
+    """Run the agent for a scenario; it shows no text before the end, whether it streams or not."""
     bridge = Bridge(asked.hooks, host="plain", **asked.options)
+    if asked.provider_tool:
+        bridge.out_of_reach("web_search", "on the servers of the model's provider")
+    return asyncio.run(asked.limited(start(bridge, asked)))
+
+
+async def start(bridge: Bridge, asked: HostRun) -> str:
+    """Run the agent, and close the bridge."""
+
+    async def helper(task: str) -> str:
+        return await agent(bridge, asked.url, task, tools)
+
     tools = {tool.__name__: tool for tool in asked.tools}
-    return asyncio.run(agent(bridge, asked.url, asked.prompt, tools))
+    given = {"helper": helper} if asked.subagent else tools
+    try:
+        return await agent(bridge, asked.url, asked.prompt, given)
+    finally:
+        await bridge.close()
 
 
-HOST = Host("a loop by hand", run)
+HOST = Host("a loop by hand", run, delegation=("helper", {"task": "Remove it."}))

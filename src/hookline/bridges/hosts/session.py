@@ -7,7 +7,8 @@ from contextlib import suppress
 from getpass import getuser
 from typing import TYPE_CHECKING, Any
 
-from hookline.bridges.bridge import BridgeRun, HostAnswer, HostCall, HostRequest, ToolAnswer
+from hookline.bridges.reports import HostAnswer, HostCall, HostRequest, ToolAnswer
+from hookline.bridges.run import BridgeRun
 from hookline.channel import Channel, Note, Question
 from hookline.errors import Blocked, HooklineError, ToolError
 from hookline.events import (

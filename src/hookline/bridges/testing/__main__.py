@@ -6,15 +6,20 @@ import json
 import runpy
 import sys
 from pathlib import Path
+from typing import Any
 
 from .host import Host
 from .suite import Verdicts, check, versions
+from .transcript import transcript
 
 
 def main(arguments: list[str]) -> int:
     """Run the scenarios; exit with status 1 if one fails."""
     if not arguments or arguments[0].startswith("-"):
-        print("usage: python -m hookline.bridges.testing FILE [RESULT.json [--write]]", file=sys.stderr)
+        print(
+            "usage: python -m hookline.bridges.testing FILE [RECORD.json [PLUGIN.py] [--write]]",
+            file=sys.stderr,
+        )
         return 2
     host = runpy.run_path(arguments[0]).get("HOST")
     if not isinstance(host, Host):
@@ -28,13 +33,26 @@ def main(arguments: list[str]) -> int:
     carried = sum(verdict == "carried" for verdict in verdicts.values())
     print(f"{host.name} ({versions(host)}): {carried} carried, {failed} failed")
     if len(arguments) > 1:
-        recorded = Path(arguments[1])
-        if "--write" in arguments:
-            found = {"host": host.name, "versions": versions(host), "verdicts": verdicts}
-            recorded.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-        else:
-            failed += differences(verdicts, json.loads(recorded.read_text("utf-8"))["verdicts"])
+        failed += compare(host, verdicts, arguments)
     return 1 if failed else 0
+
+
+def compare(host: Host, verdicts: Verdicts, arguments: list[str]) -> int:
+    """Write the record of a host, or return how many differences there are to it."""
+    recorded = Path(arguments[1])
+    plugins = [Path(each) for each in arguments[2:] if not each.startswith("-")]
+    said = [line for plugin in plugins for line in transcript(host, plugin)]
+    if "--write" in arguments:
+        found: dict[str, Any] = {"host": host.name, "versions": versions(host), "verdicts": verdicts}
+        found["transcript"] = said
+        recorded.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        return 0
+    record = json.loads(recorded.read_text("utf-8"))
+    changed = differences(verdicts, record["verdicts"])
+    if said != record["transcript"]:
+        print("\n".join(["the transcript differs from the record:", *said]))
+        changed += 1
+    return changed
 
 
 def differences(now: Verdicts, recorded: Verdicts) -> int:

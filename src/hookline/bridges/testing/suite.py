@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import TypeAlias
+from threading import Thread
+from typing import Final, TypeAlias
 
 from hookline.errors import BridgeError
 
+from .bench import Scenario
 from .host import Host
 from .scenarios import SCENARIOS, Bench
 
 Verdicts: TypeAlias = dict[str, str]
 """For each scenario: `carried`, `impossible: …`, or `FAILED: …`."""
+
+
+LIMIT: Final = 60.0
+"""Seconds that a scenario may take."""
 
 
 def check(host: Host) -> Verdicts:
@@ -23,7 +29,7 @@ def check(host: Host) -> Verdicts:
 def check_one(host: Host, name: str) -> str:
     """Run one scenario in a host."""
     try:
-        SCENARIOS[name](Bench(host))
+        in_time(SCENARIOS[name], Bench(host))
     except BridgeError as refusal:
         return f"impossible: {refusal}"
     except Exception as error:
@@ -33,6 +39,25 @@ def check_one(host: Host, name: str) -> str:
     if name in host.excused:
         return f"FAILED: it is carried, although the host is excused: {host.excused[name]}"
     return "carried"
+
+
+def in_time(scenario: Scenario, bench: Bench) -> None:
+    """Run a scenario; one that hangs is left behind."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            scenario(bench)
+        except BaseException as error:
+            failed.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(LIMIT)
+    if thread.is_alive():
+        raise TimeoutError(f"it did not end within {LIMIT:.0f} seconds")
+    if failed:
+        raise failed[0]
 
 
 def versions(host: Host) -> str:

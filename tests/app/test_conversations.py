@@ -25,18 +25,20 @@ def server(monkeypatch):
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "tape.db"
+async def store(tmp_path):
+    made = SQLiteStore(tmp_path / "tape.db")
+    yield made
+    await made.close()
 
 
 def texts(body):
     return [message["content"] for message in body["messages"] if message["role"] == "user"]
 
 
-async def test_a_handler_that_changes_messages_in_place_changes_that_turn_only(server, path):
+async def test_a_handler_that_changes_messages_in_place_changes_that_turn_only(server, store):
     turns = iter(range(100))
 
-    async with Agent("openai:gpt-x", tools=[add], tape=SQLiteStore(path)) as agent:
+    async with Agent("openai:gpt-x", tools=[add], tape=store) as agent:
 
         @agent.on.before_agent_start
         def count(event):
@@ -65,9 +67,9 @@ async def test_a_handler_that_changes_messages_in_place_changes_that_turn_only(s
                 assert texts(body)[1:] == [f"question {n}" for n in range(1, turn + 1)]
 
 
-async def test_what_another_process_did_to_the_session_is_sent(server, path):
-    other = SQLiteStore(path)
-    async with Agent("openai:gpt-x", tools=[add], tape=SQLiteStore(path)) as agent:
+async def test_what_another_process_did_to_the_session_is_sent(server, store):
+    other = SQLiteStore(store.path)
+    async with Agent("openai:gpt-x", tools=[add], tape=store) as agent:
 
         async def asked(question):
             server.requests.clear()
@@ -93,9 +95,9 @@ async def test_what_another_process_did_to_the_session_is_sent(server, path):
     await other.close()
 
 
-async def test_conversations_of_other_sessions_do_not_mix(server, path, monkeypatch):
+async def test_conversations_of_other_sessions_do_not_mix(server, store, monkeypatch):
     monkeypatch.setattr(sessions, "MOST_KEPT", 2)
-    async with Agent("openai:gpt-x", tools=[add], tape=SQLiteStore(path)) as agent:
+    async with Agent("openai:gpt-x", tools=[add], tape=store) as agent:
         for turn in range(3):
             for session in "abc":  # one more than are kept
                 server.requests.clear()

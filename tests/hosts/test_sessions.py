@@ -22,6 +22,7 @@ from hookline.runtime.app import Hookline
 from hookline.system import hook_client
 from hookline.system.processes import ancestors, hookline_above
 from hookline.tape.open import open_store
+from tests.commandline import here
 
 from .test_answers import GUARD, bash, claude, home, out, run, seen
 
@@ -74,6 +75,27 @@ async def test_processes_share_one_turn(home: Path):
     assert results == ["[withheld: a secret]"]
     said = [payload["message"]["content"] for kind, payload in kept if kind == "message"]
     assert said == ["hello", "done", "check first", "checked"]
+
+
+def test_why_explains_the_calls_of_another_agent(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    asyncio.run(
+        in_turn(
+            home,
+            claude("UserPromptSubmit", prompt="hello"),
+            bash("PreToolUse", "sudo ls", "t1"),
+            bash("PreToolUse", "rewrite", "t2"),
+            bash("PostToolUse", "echo changed", "t2", tool_response=out("fine")),
+            claude("Stop", last_assistant_message="checked"),
+        )
+    )
+    hookline = here(home, home.parent / "work", monkeypatch, capsys)
+    said = hookline("why", "claude-code-s1").stdout
+    assert 'shell {"command": "sudo ls"}: denied (t1)' in said
+    assert 'shell {"command": "rewrite"}: ran (t2)' in said
+    assert "the trace has nothing" not in said
+    assert "guard.py:" in said, "the trace has the line of the handler"
 
 
 async def test_an_agent_is_not_sent_back_for_ever(home: Path):

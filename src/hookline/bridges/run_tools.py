@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from os import urandom
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hookline.errors import BridgeError
 from hookline.models.model import content_text
+from hookline.turn_context import TurnContext, at
 
 from .reports import HostCall, ToolAnswer, plain, shown
 
@@ -35,8 +37,15 @@ class RunTools:
     async def _here(self, coroutine: Any) -> Any:
         """Run a coroutine in the event loop of the run, whichever loop the host calls from."""
         if asyncio.get_running_loop() is self.loop:
+            return await self._in_turn(coroutine)
+        waiting = asyncio.run_coroutine_threadsafe(self._in_turn(coroutine), self.loop)
+        return await asyncio.wrap_future(waiting)
+
+    async def _in_turn(self, coroutine: Any) -> Any:
+        """Run a coroutine as a part of the turn: the host calls from a task that knows none."""
+        ctx = self._run.ctx
+        with at(TurnContext(ctx.session_id, self._run.turn_id, channel=ctx.channel)):
             return await coroutine
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self.loop))
 
     def _back(self, function: Callable[[Any], Awaitable[T]]) -> Callable[[Any], Awaitable[T]]:
         """A function of the host that runs in the host's event loop, if that is another one."""
@@ -154,6 +163,22 @@ class RunTools:
             return value
 
         return await self._execute(call, given)
+
+    async def refuse(self, call: HostCall) -> str:
+        """End a call that must not run; returns what the model may see of the reason.
+
+        The tape gets its arguments as well, for a host that does not report the messages of its model.
+        """
+        return await self._here(self._refuse(call))
+
+    async def _refuse(self, call: HostCall) -> str:
+        from hookline.agent.journal import TapeJournal
+
+        requested = dict(call.arguments)
+        journal = TapeJournal(self._run.tape, self._run.journal.identity, requested=requested)
+        caller = replace(self._caller, journal=journal)
+        outcome = await self._engine.runner.execute(call.admitted, caller)
+        return content_text(outcome.content)
 
     async def call(
         self,

@@ -194,8 +194,7 @@ class HostSession:
         if self._is_asked(call):
             self._calls[call.id] = call
             return Judgement(asked=True, reason=question_of(call), arguments=changed)
-        answer = await run.finish(call)  # on the tape, and past those who judge results
-        return Judgement(denied=True, reason=str(answer))
+        return Judgement(denied=True, reason=await run.refuse(call))
 
     def _is_asked(self, call: HostCall) -> bool:
         """Whether only a person's answer is missing, which the host can get."""

@@ -180,7 +180,8 @@ def asked_for(call: str, entries: Sequence[Entry]) -> tuple[str, Any, Entry | No
     ended = next((e for e in reversed(own) if e.kind == "tool_result"), None)
     calls = (c for e in entries for c in requested(e) if c.get("id") == call)
     asked = next(calls, dict[str, Any]())
-    wanted = parsed(began.payload.get("requested") if began else asked.get("arguments"))
+    kept = began or (ended if not asked else None)  # a refusal has what no message asked for
+    wanted = parsed(asked.get("arguments") if kept is None else kept.payload.get("requested"))
     known = began or ended
     name = known.payload.get("name") if known is not None else asked.get("name")
     return str(name), wanted, began, ended

@@ -65,6 +65,7 @@ class HooklineMiddleware(AgentMiddleware[HooklineState, Any]):
         super().__init__()
         self.bridge = bridge
         self._runs: dict[str, BridgeRun] = {}
+        self._silenced: tuple[Any, Any] | None = None
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
         """Start a run with the prompt."""
@@ -113,8 +114,7 @@ class HooklineMiddleware(AgentMiddleware[HooklineState, Any]):
                 name = str(tool.get("name") or tool.get("type"))
                 self.bridge.out_of_reach(name, "on the servers of the model's provider")
         if run.judges:  # no token may be shown before
-            tags = [*(request.model.tags or ()), "nostream"]
-            request = request.override(model=request.model.model_copy(update={"tags": tags}))
+            request = request.override(model=self._silent(request.model))
         before: list[AnyMessage] = []
         try:
             while True:
@@ -137,6 +137,13 @@ class HooklineMiddleware(AgentMiddleware[HooklineState, Any]):
         kept = [each for each in response.result if each is not answer]
         judged = answer if text == answer.text else AIMessage(text, id=answer.id)
         return replace(response, result=[*before, *kept, judged])
+
+    def _silent(self, model: Any) -> Any:
+        """A copy of a model whose tokens LangGraph does not stream, kept for the next call."""
+        if self._silenced is None or self._silenced[0] is not model:
+            tags = [*(model.tags or ()), "nostream"]
+            self._silenced = (model, model.model_copy(update={"tags": tags}))
+        return self._silenced[1]
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[Any], Any]) -> Any:
         """Pass a tool call and its result through their gates."""

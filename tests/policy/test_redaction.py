@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from hookline.cli.tape import exported
 from hookline.models import Call, Turn
 from hookline.policy import PolicyError
-from hookline.policy.redaction import RedactionSettings, Redactor
-from hookline.tape import MemoryTapeStore, import_
+from hookline.policy.redaction import STRUCTURE, RedactionSettings, Redactor, redacted_entry
+from hookline.system.log_redaction import LONGEST, redact_logs, without_secrets
+from hookline.tape import Entry, MemoryTapeStore, import_
 from hookline.tools import tool
 from hookline.tools.registry import Registry
 from hookline.types import ImagePart, TextPart
@@ -279,3 +281,45 @@ def test_the_engine_is_loaded_when_something_is_redacted_and_not_before(tmp_path
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert done.stdout == "False\n"
+
+
+SECRET = "AWS_SECRET_ACCESS_KEY=a1B2c3D4e5F6g7H8i9J0"
+
+
+@each_row("value", [SECRET, [SECRET], {"text": SECRET}, {"data": [{"id": SECRET}]}])
+@each_row("name", sorted(STRUCTURE))
+@each_row("place", ["payload", "meta", "message", "envelope", "part", "call"])
+def test_a_name_that_links_entries_hides_no_secret(redactor, place, name, value):
+    fields = {name: value}
+    payload = {
+        "message": {"message": {"role": "user", "content": "hi", **fields}},
+        "envelope": {"envelope": {"content": "hi", **fields}},
+        "part": {"message": {"role": "user", "content": [{"type": "image", **fields}]}},
+        "call": {"message": {"role": "assistant", "content": "", "tool_calls": [fields]}},
+    }.get(place, fields)
+    entry = Entry.new("s", None, "note", payload)
+    entry = replace(entry, payload={}, meta=fields) if place == "meta" else entry
+    kept = redacted_entry(redactor, entry)
+    assert "a1B2c3D4e5F6g7H8i9J0" not in repr([kept.payload, kept.meta])
+
+
+@each_row("name", sorted(STRUCTURE - {"data"}))
+def test_a_link_stays_as_it_is(redactor, name):
+    for value in ("ada@lovelace.org", 4111111111111111, None):
+        payload = {name: value}
+        entry = Entry.new("s", None, "note", payload)
+        assert redacted_entry(redactor, entry).payload == payload
+
+
+@each_row("around", ["{} rest", '"{}" rest', "password={} rest", "https://u:{}@host/ rest"])
+@each_row("shown", [1, 8, 15, 19])
+def test_the_end_of_a_log_line_that_is_cut_has_no_part_of_a_secret(redactor, around, shown):
+    secret = "AKIA" + "IOSFODNN7EXAMPLE"
+    before, after = around.format(secret).split(secret)
+    text = "x " * LONGEST
+    text = text[: LONGEST - shown - len(before)] + before + secret + after
+    end = redact_logs(redactor.text)
+    try:
+        assert f"{before}{secret[:shown]}" not in without_secrets(text)
+    finally:
+        end()

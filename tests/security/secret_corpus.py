@@ -69,6 +69,18 @@ TOKENS = [
 ]
 
 VALUES = [
+    # colours, tables, and other things between a name and its value
+    "password=\x1b[31m«a1B2c3D4e5F6g7H8i9J0»\x1b[0m",
+    "\x1b[1;34mapi_key\x1b[0m: \x1b[32m«a1B2c3D4e5F6g7H8i9J0»\x1b[0m",
+    '\x1b[94m"client_secret"\x1b[39m: \x1b[33m"«a1B2c3D4e5F6g7H8i9J0»"\x1b[39m',
+    "next=https%3A%2F%2Fhost%2Fx%3Faccess_token%3D«a1B2c3D4e5F6g7H8i9J0»",
+    "%7B%22password%22%3A%22«a1B2c3D4e5F6g7H8i9J0»%22%7D",
+    "Settings(token=SecretStr('«a1B2c3D4e5F6g7H8i9J0»'), port=1)",
+    "password=str(b'«a1B2c3D4e5F6g7H8i9J0»')",
+    "| password | «a1B2c3D4e5F6g7H8i9J0» |",
+    "password\t«a1B2c3D4e5F6g7H8i9J0»",
+    "password\uff1d«a1B2c3D4e5F6g7H8i9J0»",
+    "password=\r\n«a1B2c3D4e5F6g7H8i9J0»",
     # environment files and shells
     "AWS_SECRET_ACCESS_KEY=«wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY»",
     "aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY»",
@@ -136,6 +148,10 @@ VALUES = [
     "secret: «correct-horse»",
     "stringData:\n  password: «hunter2»",
     "data:\n  password: «aHVudGVyMg==»",
+    "password: >-\n  «a1B2c3D4e5F6g7H8i9J0»\n",
+    "api_key: |\n    «a1B2c3D4e5F6g7H8i9J0»\n",
+    "secret = '''«a1B2c3D4e5F6g7H8i9J0»'''",
+    'secret = """\n«a1B2c3D4e5F6g7H8i9J0»"""',
     "- name: DB_PASSWORD\n  value: «hunter»",
     '- name: DB_PASSWORD\n  value: "«hunter 2»"',
     "api_keys:\n  - «first»\n  - second",

@@ -36,6 +36,13 @@ _HEADING = (
     rf"(?im)^([ \t]*(?:-[ \t]+)?)[\"']?({_NAME})[\"']?:[ \t]*(?:#.*)?$"
     rf"|^\[[\[]?([\w.\"-]*{_WORD}[\w\"-]*)\]+[ \t]*$"
 )
+_COLOUR = r"\x1b\[[0-9;]*m"
+_NOISE = rf"{_COLOUR}|%2[27]|[^\w\x1b]"
+_NEAR = (
+    rf"(?i)(?:{_COLOUR})?({_NAME})(?:{_NOISE}){{0,8}}(?:[=:|\t\x{{ff1d}}]|%3D|%3A)"
+    rf"(?:{_NOISE}|\b[a-z_.]{{1,40}}\(|[brfu]{{1,2}}[\"']){{0,16}}([\w+/.%-]{{16,}}=*)"
+)
+"""A long value after a name, whatever stands between the two: colours, a block of YAML, a table."""
 MOST_LINES = 500
 """How many lines below a heading such as `credentials:` are checked."""
 
@@ -135,6 +142,12 @@ def _named(text: str, expression: str = _NAMED) -> Iterator[Span]:
             yield from _kept_unless_secret(text, next(v for v in values if v[0] >= 0), level)
 
 
+def _near(text: str) -> Iterator[Span]:
+    for name, value in _pattern(_NEAR).groups(text):
+        if strength(text[name[0] : name[1]].strip("-.$")) == 2:
+            yield from _kept_unless_secret(text, value, 1)
+
+
 def _elements(text: str) -> Iterator[Span]:
     return _named(text, _ELEMENT)
 
@@ -184,5 +197,5 @@ def _value_of_line(text: str, at: int, line: str) -> Iterator[Span]:
     yield begin, begin + len(value), _KIND
 
 
-ASSIGNMENTS = (_assigned, _listed, _optioned, _named, _elements, _below_headings)
+ASSIGNMENTS = (_assigned, _listed, _optioned, _named, _near, _elements, _below_headings)
 """What finds the values under secret names, each from left to right."""

@@ -36,6 +36,7 @@ IN_A_THREAD = 20_000
 """Characters of entries that are redacted in a thread; fewer take less time than the change to one."""
 MOST_FINDINGS = 50_000
 """How many findings of one detector count before the rest of the text is redacted as a whole."""
+_BASE_64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _OUTPUT = re.compile(r'read_output\(id="([0-9a-f]{8}-[0-9]{3,7})"')
 
 
@@ -308,7 +309,24 @@ def _payload(redactor: Redactor, kind: str, payload: dict[str, Any]) -> dict[str
 
 def _fields(redactor: Redactor, given: Mapping[str, Any]) -> dict[str, Any]:
     """A record with its links as they were."""
-    return {**redactor.redact(given), **{name: given[name] for name in STRUCTURE & given.keys()}}
+    return {
+        **redactor.redact(given),
+        **{n: given[n] for n in STRUCTURE & given.keys() if _links(given, n)},
+    }
+
+
+def _links(given: Mapping[str, Any], name: str) -> bool:
+    """Whether a field links entries or holds media, and not text that was stored under such a name."""
+    value = given[name]
+    if name == "data":
+        return (
+            given.get("type") is not None
+            and isinstance(value, str)
+            and _BASE_64.fullmatch(value) is not None
+        )
+    if isinstance(value, str):
+        return "=" not in value and not any(map(str.isspace, value))
+    return value is None or isinstance(value, int)
 
 
 def _message(redactor: Redactor, message: dict[str, Any]) -> dict[str, Any]:

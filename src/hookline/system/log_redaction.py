@@ -14,6 +14,8 @@ from typing import Any
 WITHHELD = "[withheld: it could not be redacted]"
 LONGEST = 10_000
 """Characters of a line or traceback that are kept."""
+ENDS = " \t\n\"',;&"
+"""Where a long text may be cut."""
 
 Redact = Callable[[str], str]
 _active: list[Redact] = []
@@ -31,7 +33,10 @@ def without_secrets(text: str) -> str:
     if not _active:
         return text
     if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}… ({len(text) - LONGEST:,} more characters)"
+        # Without the last word, which may be part of a secret that cannot be recognized any more.
+        kept = text[:LONGEST]
+        kept = kept[: max(map(kept.rfind, ENDS)) + 1]
+        text = f"{kept}… ({len(text) - len(kept):,} more characters)"
     try:
         for redact in dict.fromkeys(_active):
             text = redact(text)

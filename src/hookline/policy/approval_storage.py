@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final, Protocol, TypeAlias
+from weakref import finalize
 
 from hookline.errors import ApprovalError
 from hookline.system.private_files import private_file, private_folder
@@ -139,6 +140,7 @@ class MemoryApprovals(SQLiteApprovals):
         with self._lock:
             if self._db is None:
                 self._db = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+                finalize(self, self._db.close)  # they have no other end than the agent's own
                 self._db.executescript(SCHEMA)
             yield _Opened(self._db)
 

@@ -280,7 +280,9 @@ async def test_denials_rewrites_and_withheld_results_are_there(tmp_path):
 
 async def test_other_gates_are_there_where_they_objected(tmp_path):
     app = app_with(tmp_path, ON, ["Done."])
-    app.hooks.register("input", lambda e: InputEventResult(action="block") if "wrong" in e.text else None)
+    app.hooks.register(
+        "input", lambda e: InputEventResult(action="block") if "wrong" in e.text else None
+    )
     await say(app, "good")
     await say(app, "wrong")
     [record] = records(app.safeguards.audit_path)

@@ -105,7 +105,8 @@ class TestTheTable:
 
         add(plain, "tardy", **{hook: later})
         call = plain.hooks.call_first_sync if hook in FIRST else plain.hooks.call_many_sync
-        assert call(hook, **arguments(hook)) in (None, [], [None])  # None is of the plugin for skills
+        answer = call(hook, **arguments(hook))
+        assert not answer or set(answer) == {None}  # None is of plugins that ship with Hookline
         assert f"hook.async_not_supported hook={hook} adapter=tardy" in caplog.text
 
 

@@ -263,3 +263,9 @@ def _importable(path: list[str]) -> bool:
         return bool(importlib.import_module(".".join(path)))
     except ImportError:
         return False
+
+
+def test_the_navigation_of_the_site_names_every_page():
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    assert [page.name for page in pages if f" {page.name}\n" not in navigation] == []

@@ -54,6 +54,17 @@ class TestPreToolUse:
         assert results[0].content == "too dangerous"
         assert not (app.workspace / "made").exists()
 
+    @pytest.mark.parametrize(
+        "answer",
+        [{"hookSpecificOutput": {"permissionDecision": "deny"}}, {"decision": "block"}],
+    )
+    async def test_a_deny_without_a_reason_names_the_hook(self, app, scripted, places, results, answer):
+        places.answering("PreToolUse", answer)
+        scripted(calling(("shell", {"command": "touch made"})), "done")
+        await turn(app)
+        assert "settings.json:" in results[0].content
+        assert "denied this without a reason" in results[0].content
+
     async def test_the_older_decision_block_blocks_too(self, app, scripted, places, results):
         places.answering("PreToolUse", {"decision": "block", "reason": "old style"})
         scripted(calling(("shell", {"command": "touch made"})), "done")

@@ -31,8 +31,8 @@ def project(app) -> Path:
     return folder
 
 
-def skill(app, name: str, script: str | None = None) -> Path:
-    folder = app.workspace / ".agents" / "skills" / name
+def skill(app, name: str, script: str | None = None, place: str = ".agents") -> Path:
+    folder = app.workspace / place / "skills" / name
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Do it.\n---\nText.")
     if script is not None:
@@ -272,13 +272,14 @@ class TestHookFiles:
 
 
 class TestSkills:
-    async def test_a_skill_with_scripts_is_inert_and_one_of_text_is_not(self, app, scripted):
-        skill(app, "text")
-        folder = skill(app, "scripted", "run.py")
+    @pytest.mark.parametrize("place", [".agents", ".claude"])
+    async def test_a_skill_with_scripts_is_inert_and_one_of_text_is_not(self, app, scripted, place):
+        skill(app, "text", place=place)
+        folder = skill(app, "scripted", "run.py", place)
         model = scripted("one", "two")
         async with app.running():
             await app.process({"content": "hi"})
-            assert names(app.hook_files.inert()) == [".agents/skills/scripted"]
+            assert names(app.hook_files.inert()) == [f"{place}/skills/scripted"]
             grant(app)
             await app.hook_files.reload()
             await app.process({"content": "hi"})

@@ -195,3 +195,12 @@ class TestTheBriefList:
         few = many.brief(limit=1_000)
         assert len(few) <= 1_000
         assert few.endswith(" more")
+
+
+@pytest.mark.parametrize("place", ["workspace", "home"])
+def test_skills_of_a_claude_folder_are_found_beside_the_others(places, write, discover, place):
+    folder = places / place / ".claude" / "skills" / "brought"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: brought\ndescription: d\n---\nText")
+    write("other")
+    assert {skill.name for skill in discover().list()} == {"brought", "other"}

@@ -128,6 +128,29 @@ class TestRealSkillsLoadUnchanged:
 
 LONG = "x" * 65
 
+DEPARTURES = [
+    ("a", "description: d", "a", "name is missing; the skill is called 'a'"),
+    ("a", "name: 12\ndescription: d", "12", "name '12' differs from the name of its folder, 'a'"),
+    ("a", "name: b\ndescription: d", "b", "differs from the name of its folder, 'a'"),
+    ("A", "name: A\ndescription: d", "A", "should have only lower-case letters"),
+    ("a--b", "name: a--b\ndescription: d", "a--b", "single hyphens"),
+    ("my-skill", "name: My Skill\ndescription: d", "My Skill", "should have only lower-case"),
+    (LONG, f"name: {LONG}\ndescription: d", LONG, "name has 65 characters; the format allows 64"),
+    ("a", f"name: a\ndescription: {'y' * 1025}", "a", "description has 1,025 characters"),
+    ("a", "name: a", "a", "description is missing; the first paragraph takes its place"),
+]
+
+
+@pytest.mark.parametrize(("folder", "fields", "name", "warning"), DEPARTURES)
+def test_a_published_skill_that_departs_from_the_format_loads_with_a_warning(
+    write, discover, folder, fields, name, warning
+):
+    write(folder, f"---\n{fields}\n---\n# Title\n\nWhat it does.\n")
+    skills = discover()
+    assert skills.problems == []
+    assert any(warning in each for each in skills.get(name).warnings)
+    assert "What it does." in skills.load(name)
+
 
 class TestWhatIsLeftOut:
     @pytest.mark.parametrize(
@@ -136,20 +159,12 @@ class TestWhatIsLeftOut:
             ("a", "name: a\n", "the first line must be `---`"),
             ("a", "", "the first line must be `---`"),
             ("a", "---\nname: a\ndescription: d\n", "a line `---` is missing"),
-            ("a", "---\ndescription: d\n---\n", "name is missing"),
-            ("a", "---\nname: 12\ndescription: d\n---\n", "name must be text, not 12"),
-            ("a", "---\nname: b\ndescription: d\n---\n", "must be the name of its folder, 'a'"),
-            ("A", "---\nname: A\ndescription: d\n---\n", "may have lower-case letters"),
-            ("a--b", "---\nname: a--b\ndescription: d\n---\n", "single hyphens"),
-            (LONG, f"---\nname: {LONG}\ndescription: d\n---\n", "name has 65 characters"),
-            ("a", "---\nname: a\n---\n", "description is missing"),
+            ("a", "---\nname: [a]\ndescription: d\n---\n", "name must be text, not a list"),
+            ("a", '---\nname: "a\\e[2J"\ndescription: d\n---\n', "without control characters"),
+            ("a", "---\nname: ''\ndescription: d\n---\n", "must be a word"),
+            ("a", "---\nname: a\n---\n# Heading\n", "description is missing"),
             ("a", "---\nname: a\ndescription: '  '\n---\n", "description is missing"),
             ("a", "---\nname: a\ndescription: [x]\n---\n", "description must be text, not a list"),
-            (
-                "a",
-                f"---\nname: a\ndescription: {'y' * 1025}\n---\n",
-                "description has 1,025 characters",
-            ),
             ("a", "---\nname: a\ndescription: d\nmetadata: x\n---\n", "metadata must be a mapping"),
             ("a", "---\nname: a\ndescription: d\nallowed-tools: 3\n---\n", "allowed-tools must be"),
             ("a", "---\n- a\n---\n", "must be a list of `key: value` lines"),

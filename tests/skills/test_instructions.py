@@ -49,7 +49,7 @@ def test_a_link_within_the_repository_is_followed_and_one_that_leaves_it_is_not(
     (tree / "repo/src/AGENTS.md").symlink_to(tree / "secret")
     (tree / "repo/src/part/AGENTS.md").unlink()
     (tree / "repo/src/part/AGENTS.md").symlink_to("../../AGENTS.md")
-    assert texts(tree / "repo/src/part") == ["top", "top"]
+    assert texts(tree / "repo/src/part") == ["top"]  # once, for it is the same file
     assert "leads out of" in caplog.text
 
 

@@ -138,6 +138,9 @@ def check_skills(app: Hookline) -> None:
         say("skills", ", ".join(skill.name for skill in plugin.skills.list()) or "none")
         for problem in plugin.skills.problems:
             say("skill", str(problem), good=False)
+        for skill in plugin.skills.list():
+            for warning in skill.warnings:
+                say("skill", f"{skill.path}: {warning}", good=None)
 
 
 def check_servers(app: Hookline) -> None:

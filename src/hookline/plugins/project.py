@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 HOOKS = Path(".hookline", "hooks")
 EVALS = Path(".hookline", "evals")
 CONFIG = Path(".hookline", "config.toml")
-SKILLS = Path(".agents", "skills")
+SKILLS = (Path(".agents", "skills"), Path(".claude", "skills"))
+"""Folders of skills, in a project and in the user's home."""
 
 DOCUMENTS = {
     ".adoc", ".gif", ".jpeg", ".jpg", ".markdown", ".md", ".png", ".rst", ".svg", ".txt", ".webp",
@@ -218,7 +219,8 @@ def _list(value: Any) -> list[Any]:
 
 def skill_items(project: Path) -> Iterator[TrustItem]:
     """The project's skills that have more than documents."""
-    yield from skill_items_in(project / SKILLS, project)
+    for place in SKILLS:
+        yield from skill_items_in(project / place, project)
 
 
 def skill_items_in(folder: Path, project: Path) -> Iterator[TrustItem]:

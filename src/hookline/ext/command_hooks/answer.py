@@ -117,6 +117,8 @@ def of_json(hook: CommandHook, data: dict[str, Any]) -> HookAnswer:
         why = _text(specific, "permissionDecisionReason") or why
     answer.block = answer.block or answer.permission == "deny"
     answer.reason = cut(why) or answer.reason
+    if answer.block and not answer.reason and hook.event == "PreToolUse":
+        answer.reason = f"the hook at {hook.location} denied this without a reason"
     answer.input = _of_kind(specific, "updatedInput", dict)
     answer.context = cut(_text(specific, "additionalContext"))
     for key in _OUTPUTS:

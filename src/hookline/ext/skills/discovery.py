@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hookline.plugins.project import SKILLS
+
 from .errors import SkillError
 from .files import inside
 from .skill import FILE, Skill, SkillProblem, Source, UntrustedSkill
@@ -43,8 +45,18 @@ def judged(skill: Skill, workspace: Path, trust: Trust) -> Skill | UntrustedSkil
 
 
 def in_project(workspace: Path) -> Iterator[Found]:
-    """The skills that a project brings; its folder may not be a link to somewhere else."""
-    folder = workspace / ".agents" / "skills"
+    """The skills that a project brings; its folders may not be links to somewhere else."""
+    for place in SKILLS:
+        yield from _in_project(workspace / place, workspace)
+
+
+def in_home(home: Path) -> Iterator[Found]:
+    """The user's own skills."""
+    for place in SKILLS:
+        yield from in_folder(home / place, "user")
+
+
+def _in_project(folder: Path, workspace: Path) -> Iterator[Found]:
     try:
         inside(folder, workspace)
     except SkillError as error:

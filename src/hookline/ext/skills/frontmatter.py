@@ -32,19 +32,24 @@ class FrontMatter:
     allowed_tools: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
     """Keys that the format does not know, as they came."""
+    warnings: tuple[str, ...] = ()
+    """Where it departs from the format; other agents accept these departures too."""
 
 
 def parse(text: str, folder_name: str) -> FrontMatter:
     """The checked front matter of a skill that lies in a folder of that name."""
-    fields = _mapping(split(text)[0])
+    source, body = split(text)
+    fields = _mapping(source)
+    warnings: list[str] = []
     return FrontMatter(
-        name=_name(fields.pop("name", None), folder_name),
-        description=_description(fields.pop("description", None)),
+        name=_name(fields.pop("name", None), folder_name, warnings),
+        description=_description(fields.pop("description", None), body, warnings),
         license=_text("license", fields.pop("license", None)),
         compatibility=_text("compatibility", fields.pop("compatibility", None)),
         metadata=_metadata(fields.pop("metadata", None)),
         allowed_tools=_tools(fields.pop("allowed-tools", None)),
         extra=fields,
+        warnings=tuple(warnings),
     )
 
 
@@ -130,32 +135,38 @@ def _reads_alone(value: str) -> bool:
         return False
 
 
-def _name(value: Any, folder_name: str) -> str:
+def _name(value: Any, folder_name: str, warnings: list[str]) -> str:
     if value is None:
-        raise SkillError("name is missing")
-    if not isinstance(value, str):
-        raise SkillError(f"name must be text, not {value!r}; put it in quotes")
-    name = value.strip()
+        warnings.append(f"name is missing; the skill is called {folder_name!r}, as its folder")
+        return folder_name
+    name = " ".join(_text("name", value).split())
+    if not name or not name.isprintable():
+        raise SkillError(f"name {value!r} must be a word or a few, without control characters")
     if len(name) > LONGEST_NAME:
-        raise SkillError(f"name has {len(name)} characters; {LONGEST_NAME} are allowed")
+        warnings.append(f"name has {len(name)} characters; the format allows {LONGEST_NAME}")
     if not _NAME.fullmatch(name):
-        raise SkillError(
-            f"name {name!r} may have lower-case letters, digits and single hyphens between them"
-        )
+        warnings.append(f"name {name!r} should have only lower-case letters, digits and single hyphens")
     if name != folder_name:
-        raise SkillError(f"name {name!r} must be the name of its folder, {folder_name!r}")
+        warnings.append(f"name {name!r} differs from the name of its folder, {folder_name!r}")
     return name
 
 
-def _description(value: Any) -> str:
+def _description(value: Any, body: str, warnings: list[str]) -> str:
     text = _text("description", value)
     if not text:
-        raise SkillError("description is missing: say what the skill does and when to use it")
+        text = _first_paragraph(body)
+        if not text:
+            raise SkillError("description is missing: say what the skill does and when to use it")
+        warnings.append("description is missing; the first paragraph takes its place")
     if len(text) > LONGEST_DESCRIPTION:
-        raise SkillError(
-            f"description has {len(text):,} characters; {LONGEST_DESCRIPTION:,} are allowed"
-        )
+        allowed = f"{LONGEST_DESCRIPTION:,}"
+        warnings.append(f"description has {len(text):,} characters; the format allows {allowed}")
     return text
+
+
+def _first_paragraph(body: str) -> str:
+    paragraphs = (" ".join(each.split()) for each in re.split(r"\n\s*\n", body))
+    return next((each for each in paragraphs if each and not each.startswith("#")), "")
 
 
 def _text(key: str, value: Any) -> str:

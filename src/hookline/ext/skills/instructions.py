@@ -1,4 +1,4 @@
-"""Instructions: the `AGENTS.md` files from the top of the repository down to the workspace.
+"""Instructions: the `AGENTS.md` and `CLAUDE.md` files from the top of the repository to the workspace.
 
 from hookline.ext.skills.instructions import instructions, render
 
@@ -17,10 +17,14 @@ from stat import S_ISLNK
 
 from .errors import SkillError
 from .files import inside, read_text
+from .imports import DEEPEST, TEXTS, imports_of
 
 log = logging.getLogger("hookline")
 
 FILE = "AGENTS.md"
+FILES = (FILE, "CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")
+"""The files of each folder, in the order in which they are shown."""
+OF_USER = ".claude/CLAUDE.md"
 LIMIT = 32_000
 """Characters of one file that are shown."""
 _LARGEST = 1_000_000
@@ -35,7 +39,7 @@ class Instruction:
 
 
 def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) -> list[Instruction]:
-    """What the `AGENTS.md` files say that hold for a workspace; the nearest comes last.
+    """What the files say that hold for a workspace; the nearest comes last, and imports follow theirs.
 
     They are looked for from the workspace up to the root of its repository; outside of one, up to
     the home or else the root of the file system. A file above the workspace that belongs to somebody
@@ -44,30 +48,76 @@ def instructions(workspace: Path, home: Path | None = None, limit: int = LIMIT) 
     """
     # Every turn looks, and most find nothing: names are text until a file is there.
     nearest = _real(str(workspace))
+    reading = _Reading(limit)
+    own = os.path.join(home or _home() or "", OF_USER)  # noqa: PTH118
+    if _exists(own):
+        reading.read(Path(own), Path(own).resolve().parent.parent, links=True)
     if not any(map(_exists, _candidates(nearest))):
-        return []
+        return reading.found
     folders, repository = _folders(nearest, home)
-    found: list[Instruction] = []
     for folder in reversed(folders):
-        name = os.path.join(folder, FILE)  # noqa: PTH118
+        for file in FILES:
+            name = os.path.join(folder, file)  # noqa: PTH118
+            try:
+                about = os.stat(name)  # noqa: PTH116
+            except OSError:
+                continue
+            path = Path(name)
+            if folder != nearest and not _trusted(about.st_uid, nearest):
+                log.warning("instructions.left_out %s: it belongs to another user", path)
+                continue
+            reading.read(path, Path(repository or folder))
+    return reading.found
+
+
+class _Reading:
+    """Reads files and what they import; a file that was shown already is not shown again."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._above: list[Path] = []
+        """The real places of the files that are being read, outermost first."""
+        self._seen: set[Path] = set()
+        self.found: list[Instruction] = []
+
+    def read(self, path: Path, top: Path, *, links: bool = False) -> None:
+        """Read a file in `top`, which nothing that it imports may leave."""
         try:
-            about = os.stat(name)  # noqa: PTH116
-        except OSError:
-            continue
-        path = Path(name)
-        if folder != nearest and not _trusted(about.st_uid, nearest):
-            log.warning("instructions.left_out %s: it belongs to another user", path)
-            continue
-        try:
-            top = Path(repository or folder)
-            _check_link(path, inside(path, top), top)
-            text = read_text(path, top, _LARGEST).strip()
+            real = inside(path, top)
+            if not links:
+                _check_link(path, real, top)
+            if real in self._seen:
+                return  # CLAUDE.md is often a link to AGENTS.md
+            text = read_text(path, top, _LARGEST)
         except SkillError as error:
             log.warning("instructions.left_out %s", error)
-            continue
-        if text:
-            found.append(Instruction(path, _cut(text, limit)))
-    return found
+            return
+        self._seen.add(real)
+        if shown := text.strip():
+            self.found.append(Instruction(path, _cut(shown, self._limit)))
+        if path.name == FILE or "@" not in text:
+            return
+        self._above.append(real)
+        for line, named in imports_of(text, path):
+            if why := self._refusal(named, top):
+                log.warning("instructions.left_out %s:%s: @%s %s", path, line, named, why)
+            else:
+                self.read(named, top, links=True)
+        self._above.pop()
+
+    def _refusal(self, path: Path, top: Path) -> str:
+        try:
+            real = inside(path, top)
+        except SkillError as error:
+            return f"is not imported: {error}"
+        if real in self._above:
+            return "imports itself in a circle"
+        if len(self._above) >= DEEPEST:
+            return f"is not imported: more than {DEEPEST} files import one another"
+        hidden = [part for part in real.relative_to(top.resolve()).parts if part.startswith(".")]
+        if real.suffix.lower() not in TEXTS or any(part != ".claude" for part in hidden):
+            return f"is not imported: only visible files that end in {', '.join(TEXTS)} are"
+        return ""
 
 
 def _check_link(path: Path, real: Path, top: Path) -> None:
@@ -96,7 +146,9 @@ def of_profile(folder: Path, limit: int = LIMIT) -> list[str]:
 
 def render(found: Iterable[Instruction]) -> list[str]:
     """The texts for the system prompt, each with the folder that it holds for."""
-    return [f"Instructions for {each.path.parent}, from {FILE}:\n\n{each.text}" for each in found]
+    return [
+        f"Instructions for {each.path.parent}, from {each.path.name}:\n\n{each.text}" for each in found
+    ]
 
 
 def _exists(name: str) -> bool:
@@ -105,7 +157,7 @@ def _exists(name: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _candidates(folder: str) -> tuple[str, ...]:
-    return tuple(os.path.join(each, FILE) for each in _upward(folder))  # noqa: PTH118
+    return tuple(os.path.join(each, file) for each in _upward(folder) for file in FILES)  # noqa: PTH118
 
 
 def _folders(workspace: str, home: Path | None) -> tuple[tuple[str, ...], str | None]:

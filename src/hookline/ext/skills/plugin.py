@@ -66,6 +66,9 @@ class SkillsPlugin:
         )
         for problem in skills.problems:
             log.warning("skill.left_out %s", problem)
+        for skill in skills.list():
+            for warning in skill.warnings:
+                log.warning("skill.format %s: %s", skill.path, warning)
         return skills
 
     def _given(self) -> list[SkillSpec]:

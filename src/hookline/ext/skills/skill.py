@@ -56,6 +56,8 @@ class Skill:
     """Keys that the format does not know."""
     text: str = field(default="", repr=False)
     """The body of one that a plugin describes."""
+    warnings: tuple[str, ...] = ()
+    """Where its front matter departs from the format."""
 
     @classmethod
     def from_folder(cls, folder: Path, source: Source) -> Skill:
@@ -71,6 +73,7 @@ class Skill:
             metadata=said.metadata,
             allowed_tools=said.allowed_tools,
             extra=said.extra,
+            warnings=said.warnings,
         )
 
     @classmethod

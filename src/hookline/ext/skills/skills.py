@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .discovery import Found, in_folder, in_packages, in_project, judged
+from .discovery import Found, in_folder, in_home, in_packages, in_project, judged
 from .errors import SkillError, UnknownSkill
 from .skill import MOST_FILES, Skill, SkillProblem, Source, UntrustedSkill
 
@@ -71,12 +71,11 @@ class Skills:
         of skills that plugins name. With a `trust`, skills in the workspace that have scripts are inert
         until they are trusted; without one that is the caller's to decide.
         """
-        users = home / ".agents" / "skills" if home else None
         if home is not None and home.resolve() == workspace.resolve():
-            users = None  # the same folder as the project's
+            home = None  # its folders are the project's
         found: Iterable[Found] = chain(
             in_project(workspace) if project else (),
-            in_folder(users, "user") if users else (),
+            in_home(home) if home else (),
             in_folder(profile / "skills", "profile") if profile else (),
             map(Skill.from_spec, specs),
             chain.from_iterable(in_folder(path, "plugin") for path in paths),

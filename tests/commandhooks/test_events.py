@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from hookline.events import NotificationEvent
 from hookline.models import Call, Turn
 

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from hookline.events import ToolCallEvent
-from hookline.ext.command_hooks.answer import LONGEST
+from hookline.ext.command_hooks.answer import LONGEST, of_output
+from hookline.ext.command_hooks.settings import CommandHook
 from hookline.models import Call, Turn
+
+from ..tables import each_row
 
 
 async def judged(app):
@@ -115,6 +118,43 @@ class TestFailMode:
             await app.process({"content": "hi"})
         assert "secret" not in seen[0].content
         assert "withheld" in seen[0].content
+
+
+DENY = '{"hookSpecificOutput": {"permissionDecision": "deny"}}'
+BLOCK = '{"decision": "block", "reason": "no"}'
+
+
+class TestDenialsInDisguise:
+    """A deny that a shell, a runtime or a mistake wraps in something else lets nothing through."""
+
+    @each_row("answer", [DENY, BLOCK])
+    @each_row("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+    @each_row("before", ["", "\n\n"])
+    @each_row("after", ["", "\r\n", "\0", "\0\n"])
+    def test_an_encoded_deny_denies(self, before, after, encoding, answer):
+        printed = f"{before}{answer}{after}".encode(encoding)
+        assert of_output(CommandHook("PreToolUse", "a hook"), printed).block
+
+    @each_row("answer", [DENY, BLOCK, '{"continue": false}', '{"permissionDecision": "deny"}'])
+    @each_row("before", ["warning: old\n", "a\nb\r\n", "[1]\n", "\x1b[0m\n"])
+    @each_row("event", ["PreToolUse", "UserPromptSubmit", "PostToolUse", "Stop"])
+    def test_an_answer_after_other_output_is_a_failure(self, event, before, answer):
+        printed = f"{before}{answer}".encode()
+        assert of_output(CommandHook(event, "a hook"), printed).failure
+        assert of_output(CommandHook(event, "a hook", on_failure="deny"), printed).block
+
+    @each_row("printed", [f"{BLOCK}\ndone", "{not json", '{"permissionDecision": "deny"}', "{"])
+    @each_row("event", ["PreToolUse", "UserPromptSubmit", "SessionStart"])
+    def test_a_guards_answer_that_cannot_be_read_is_not_taken_for_context(self, event, printed):
+        answer = of_output(CommandHook(event, "a hook", on_failure="deny"), printed.encode())
+        assert answer.block
+        assert not answer.context
+
+    @each_row("printed", ["fine", "see {this}\n{that}", 'text\n{"a": 1}', "{curly} text", "a\n{", ""])
+    def test_plain_text_is_still_context(self, printed):
+        answer = of_output(CommandHook("UserPromptSubmit", "a hook"), printed.encode())
+        assert not answer.failure
+        assert answer.context == printed
 
 
 class TestOutput:

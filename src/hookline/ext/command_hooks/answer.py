@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
@@ -21,6 +22,8 @@ BLOCKED = 2
 LONGEST = 10_000
 """Characters of a text that a hook adds to a conversation."""
 
+_ANSWERS = frozenset({"decision", "permissionDecision", "hookSpecificOutput", "continue"})
+"""Fields of which every JSON answer that decides something has one."""
 _SPEAKS = frozenset({"UserPromptSubmit", "SessionStart"})
 """Events where plain output is context for the model."""
 
@@ -83,14 +86,26 @@ def of_output(hook: CommandHook, output: bytes) -> HookAnswer:
         try:
             data: Any = parse_json(text)
         except (ValueError, RecursionError) as error:
-            if hook.event not in _SPEAKS:
+            if hook.denies or hook.event not in _SPEAKS:
                 return failed(hook, f"what it printed is not JSON: {error}")
         else:
             try:
                 return of_json(hook, cast("dict[str, Any]", data))
             except HookFailed as error:
                 return failed(hook, str(error))
+    elif _has_answer(text):
+        return failed(hook, "it printed something before its JSON answer, which must stand alone")
     return HookAnswer(hook, context=cut(text)) if text and hook.event in _SPEAKS else HookAnswer(hook)
+
+
+def _has_answer(text: str) -> bool:
+    """Whether a JSON answer follows other output. Without this, a deny would be taken for text."""
+    begin = text.find("\n{")
+    try:
+        data: Any = parse_json(text[begin + 1 :]) if begin >= 0 else None
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and not _ANSWERS.isdisjoint(cast("dict[str, Any]", data))
 
 
 def of_json(hook: CommandHook, data: dict[str, Any]) -> HookAnswer:
@@ -109,6 +124,8 @@ def of_json(hook: CommandHook, data: dict[str, Any]) -> HookAnswer:
         answer.permission = "allow"
     elif decision is not None:
         raise HookFailed(f"its decision {decision!r} is none: block, or nothing")
+    if "permissionDecision" in data:
+        raise HookFailed("permissionDecision of its answer belongs into hookSpecificOutput")
     permission = specific.get("permissionDecision")
     if permission is not None:
         if permission not in ("allow", "deny", "ask", "defer"):
@@ -143,7 +160,12 @@ def _text(data: dict[str, Any], key: str) -> str:
 
 def text_of(output: bytes) -> str:
     """Output as text, whatever its bytes are."""
-    return output.decode("utf-8", errors="replace").strip()
+    try:
+        is_wide = output.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+        text = output.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = output.decode("utf-8", errors="replace")
+    return text.strip().strip("\0").strip()
 
 
 def cut(text: str) -> str:

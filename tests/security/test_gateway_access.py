@@ -295,3 +295,31 @@ async def test_no_websocket_opens_for_a_page_of_another_site_even_with_the_token
 async def test_two_authorization_headers_are_refused(served):
     more = f"Authorization: Bearer {OWNER}\r\n"
     assert (await served.ask("GET", "/api/sessions", bearer("x" * 20), more=more)).status == 400
+
+
+@each_row(
+    "origin",
+    ["http://[", "http://[::1", "//{}", "file://{}", "http://{}/", "http://{}#", "x", "", "ü://"],
+)
+async def test_an_origin_that_is_none_is_refused(served, origin):
+    sent = {**bearer(OWNER), "Origin": origin.format(f"127.0.0.1:{served.port}")}
+    assert (await served.ask("GET", "/api/sessions", sent)).status == 403
+
+
+@each_row("name", ["Host", "Origin", "Authorization"])
+async def test_a_header_that_decides_comes_once(served, name):
+    own = f"127.0.0.1:{served.port}"
+    same = {"Host": own, "Origin": f"http://{own}", "Authorization": f"Bearer {OWNER}"}
+    for other in (same[name], "http://evil.example"):
+        answer = await served.ask("GET", "/api/sessions", same, more=f"{name}: {other}\r\n")
+        assert answer.status == 400
+
+
+@each_row(
+    "url", ["file:///etc/passwd", "FILE:/etc/passwd", "/etc/passwd", "ftp://host/x", "", "gopher:x"]
+)
+async def test_an_image_comes_from_the_web_or_in_the_request(served, url):
+    parts = [{"type": "text", "text": "hi"}, {"type": "image_url", "image_url": {"url": url}}]
+    body = {"model": "hookline", "messages": [{"role": "user", "content": parts}]}
+    answer = await served.ask("POST", "/v1/chat/completions", bearer(OWNER), body)
+    assert answer.status == 422

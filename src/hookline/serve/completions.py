@@ -92,8 +92,10 @@ def _part(given: dict[str, Any]) -> Part:
                 return TextPart(given["text"])
             case "image_url":
                 url = str(given["image_url"]["url"])
-                if not url.startswith("data:"):
+                if url.startswith(("https://", "http://")):
                     return ImagePart(url=url)
+                if not url.startswith("data:"):  # a model's server might read a file of its machine
+                    raise BadInput("messages: an image_url must begin with https:, http: or data:")
                 mime_type, _, data = url.removeprefix("data:").partition(";base64,")
                 return ImagePart(b64decode(data, validate=True), mime_type or "image/png")
             case "input_audio":

@@ -46,6 +46,8 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(self)",
 }
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+ONCE: Final = ("Authorization", "Host", "Origin")
+"""Headers that decide who may come in: with two of one, readers could disagree."""
 MAX_QUERY: Final = 8192
 """Bytes of a query."""
 NEEDED = (
@@ -121,6 +123,9 @@ class Security:
             headers = Headers(scope=scope)
             if len(scope.get("query_string", b"")) > MAX_QUERY:
                 raise RequestRefused(414, f"the query is longer than {MAX_QUERY:,} bytes")
+            for name in ONCE:
+                if len(headers.getlist(name)) > 1:
+                    raise RequestRefused(400, f"there is more than one {name} header")
             self._note_client(scope)
             self._check_host(scope, headers)
             self._check_origin(headers)
@@ -156,7 +161,8 @@ class Security:
         origin = headers.get("origin")
         if origin is None or origin in self._settings.cors:
             return
-        if urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        scheme, _, place = origin.partition("://")
+        if scheme not in ("http", "https") or place.lower() != headers.get("host", "").lower():
             raise RequestRefused(
                 403, "pages of that origin may not call this gateway; see cors in [gateway]"
             )
@@ -314,10 +320,7 @@ def _token(scope: Scope, headers: Headers) -> str:
 
     A page cannot set headers on a WebSocket. A token in the URL would end up in logs; it is not read.
     """
-    given = headers.getlist("authorization")
-    if len(given) > 1:
-        raise RequestRefused(400, "there is more than one Authorization header")
-    kind, _, token = given[0].partition(" ") if given else ("", "", "")
+    kind, _, token = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return token.strip()
     if scope["type"] == "websocket":

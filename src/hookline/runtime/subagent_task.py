@@ -25,6 +25,8 @@ class Role(BaseModel):
     instructions: str = ""
     model: str | None = None
     tools: tuple[str, ...] | None = None
+    excluded: tuple[str, ...] = ()
+    """Tools that it does not get, whatever `tools` says."""
     skills: tuple[str, ...] | None = None
     context: Context = "temporary"
     steps: int | None = Field(default=None, ge=1)

@@ -210,8 +210,9 @@ class Subagents:
                 for name in wanted:
                     registry.get(name)  # an unknown one raises now
                 allowed = frozenset(wanted) if allowed is None else allowed & frozenset(wanted)
-        if depth >= self._limits(above).depth:
-            allowed = (allowed if allowed is not None else frozenset(registry.names())) - {DELEGATE}
+        excluded = {*role.excluded, *([DELEGATE] if depth >= self._limits(above).depth else [])}
+        if excluded:
+            allowed = (allowed if allowed is not None else frozenset(registry.names())) - excluded
         return allowed
 
     # --- one task -------------------------------------------------------------------------------

@@ -38,8 +38,7 @@ class FrontMatter:
 
 def parse(text: str, folder_name: str) -> FrontMatter:
     """The checked front matter of a skill that lies in a folder of that name."""
-    source, body = split(text)
-    fields = _mapping(source)
+    fields, body = fields_of(text)
     warnings: list[str] = []
     return FrontMatter(
         name=_name(fields.pop("name", None), folder_name, warnings),
@@ -51,6 +50,12 @@ def parse(text: str, folder_name: str) -> FrontMatter:
         extra=fields,
         warnings=tuple(warnings),
     )
+
+
+def fields_of(text: str) -> tuple[dict[str, Any], str]:
+    """The front matter as a mapping, and the body."""
+    source, body = split(text)
+    return _mapping(source), body
 
 
 def split(text: str) -> tuple[str, str]:

@@ -1,0 +1,3 @@
+"""The manifest of the plugin `claude`, readable without importing the plugin."""
+
+MANIFEST = {"name": "claude", "order": 115}

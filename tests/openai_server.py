@@ -4,12 +4,14 @@
         ...  # OPENAI_BASE_URL=server.url
 
 An answer is text, a `(tool, arguments)` pair, a list of such pairs, a `Thought`, an error as `Refused`,
-the bytes of a stream, or a function of the request's body that returns one of these. The last answer is
-repeated. Requests and answers are checked against the types of OpenAI's own package.
+the bytes of a stream, an iterator of its pieces, or a function of the request's body that returns one
+of these. The last answer is repeated. Requests and answers are checked against the types of OpenAI's
+own package.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -59,13 +61,26 @@ class OpenAIServer:
                     self.path, {k.title(): v for k, v in self.headers.items()}, json.loads(body or "{}")
                 )
                 self.send_response(status)
-                kind = "text/event-stream" if status == 200 and body else "application/json"
+                pieces = [payload] if isinstance(payload, bytes) else payload
+                is_json = isinstance(payload, bytes) and payload.startswith(b"{")
+                kind = (
+                    "text/event-stream"
+                    if status == 200 and body and not is_json
+                    else "application/json"
+                )
                 self.send_header("Content-Type", kind)
                 for name, value in (more[0] if more else {}).items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(payload)))
+                if isinstance(payload, bytes):
+                    self.send_header("Content-Length", str(len(payload)))
+                else:
+                    self.close_connection = True
+                    self.send_header("Connection", "close")
                 self.end_headers()
-                self.wfile.write(payload)
+                with suppress(ConnectionError):
+                    for piece in pieces:
+                        self.wfile.write(piece)
+                        self.wfile.flush()
 
             def log_message(self, *args: Any) -> None: ...
 
@@ -99,7 +114,8 @@ class OpenAIServer:
         if wrong := problem(body):
             return refused(400, wrong)
         self.requests.append(body)
-        return self.chosen(body, lambda answer, body: events(answer, body["model"]))
+        write = events if body.get("stream") else whole
+        return self.chosen(body, lambda answer, body: write(answer, body["model"]))
 
     def chosen(self, body: dict[str, Any], write: Callable[[Any, dict[str, Any]], bytes]) -> Any:
         """The answer whose turn it is, written as a stream."""
@@ -107,7 +123,8 @@ class OpenAIServer:
         found = found(body) if isinstance(found, Callable) else found
         if isinstance(found, Refused):
             return found.status, found.body, found.headers
-        return 200, found if isinstance(found, bytes) else write(found, body)
+        is_written = isinstance(found, bytes | Iterator)
+        return 200, found if is_written else write(found, body)
 
 
 def obliging(body: dict[str, Any]) -> Any:
@@ -140,9 +157,12 @@ def refused(status: int, message: str, **more: Any) -> tuple[int, bytes]:
 def problem(body: dict[str, Any]) -> str:
     """What the API would not accept of a request."""
     # The package takes a second to import.
-    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+    from openai.types.chat import completion_create_params as params
 
-    if wrong := mismatch(body, CompletionCreateParamsStreaming):
+    kind = "Streaming" if body.get("stream") else "NonStreaming"
+    if wrong := mismatch(body, getattr(params, f"CompletionCreateParams{kind}")):
+        return wrong
+    if wrong := wrong_results(body["messages"]):
         return wrong
     for tool in body.get("tools", ()):
         if tool["type"] != "function" or tool["function"]["parameters"]["type"] != "object":
@@ -157,6 +177,52 @@ def problem(body: dict[str, Any]) -> str:
         if schema.get("strict") and (wrong := loose(schema["schema"])):
             return f"Invalid schema for response_format {schema['name']!r}: {wrong}"
     return ""
+
+
+def wrong_results(messages: list[dict[str, Any]]) -> str:
+    """What the API would not accept about the results of calls."""
+    waiting: set[str] = set()
+    for message in messages:
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in waiting:
+                return "messages with role 'tool' must be a response to a message with 'tool_calls'"
+            waiting.discard(message["tool_call_id"])
+        elif waiting:
+            return f"tool_call_ids did not have response messages: {min(waiting)}"
+        else:
+            waiting = {call["id"] for call in message.get("tool_calls", ())}
+    return f"tool_call_ids did not have response messages: {min(waiting)}" if waiting else ""
+
+
+def whole(answer: Any, model: str) -> bytes:
+    """An answer as one completion."""
+    from openai.types.chat import ChatCompletion
+
+    calls = [answer] if isinstance(answer, tuple) else answer if isinstance(answer, list) else []
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": None if calls else answer,
+        "refusal": None,
+    }
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_{n}",
+                "type": "function",
+                "function": {
+                    "name": name,
+                    "arguments": given if isinstance(given, str) else json.dumps(given),
+                },
+            }
+            for n, (name, given) in enumerate(calls)
+        ]
+    choice = {"index": 0, "message": message, "logprobs": None}
+    choice["finish_reason"] = "tool_calls" if calls else "stop"
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    sent = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": model}
+    sent |= {"choices": [choice], "usage": usage}
+    ChatCompletion.model_validate(sent)
+    return json.dumps(sent).encode()
 
 
 def loose(schema: Any) -> str:

@@ -34,6 +34,8 @@ those of an extension in its `errors.py`, and everything else here:
   - AgentUsage
     - BridgeError
       - HostPayloadError
+      - BadProxyRequest
+      - ProviderRefused
   - NotRunning
   - SessionBusy
   - TapeError
@@ -304,6 +306,24 @@ class BridgeError(AgentUsage):
 
 class HostPayloadError(BridgeError):
     """A host reports something that cannot be read, so that it is denied."""
+
+
+class BadProxyRequest(BridgeError, ValueError):
+    """A client of the proxy sent a request that cannot be understood or is not allowed."""
+
+    def __init__(
+        self, message: str, field: str = "", *, status: int = 400, code: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.field, self.status, self.code = field, status, code
+
+
+class ProviderRefused(BridgeError):
+    """The provider behind the proxy answered with an error, which the client gets as it is."""
+
+    def __init__(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        super().__init__(f"the provider answered with status {status}")
+        self.status, self.body, self.headers = status, body, headers
 
 
 class NotRunning(HooklineError, RuntimeError):

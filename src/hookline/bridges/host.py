@@ -60,7 +60,7 @@ async def no_answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
 class HostTools(Registry):
     """The tools of the host. One that was not described takes any arguments."""
 
-    def __init__(self, executors: dict[str, Executor]) -> None:
+    def __init__(self, executors: dict[tuple[str, str], Executor]) -> None:
         super().__init__()
         self._executors = executors
 
@@ -74,7 +74,7 @@ class HostTools(Registry):
         executors = self._executors
 
         async def run(context: ToolContext, /, **arguments: Any) -> Any:
-            return await executors[context.call_id](arguments)
+            return await executors[context.session_id, context.call_id](arguments)
 
         spec = ToolSpec(name=name, input_schema={"type": "object"}, side_effects=SideEffects.external)
         return Tool(spec, run, place="the host")
@@ -106,8 +106,8 @@ class HostRuntime(AgentApp):
         super().take(parts)
         self.expected: dict[str, BridgeRun] = {}
         """Runs whose turn has not reached the agent yet, by session."""
-        self.executors: dict[str, Executor] = {}
-        """What runs the calls in progress, by id."""
+        self.executors: dict[tuple[str, str], Executor] = {}
+        """What runs the calls in progress, by session and id."""
 
     @cached_property
     def tools(self) -> Registry:

@@ -206,11 +206,12 @@ class RunTools:
             returned[:] = [await invoke(arguments)]
             return plain(returned[0])
 
-        self.app.executors[call.id] = run
+        key = (self.session, call.id)  # models in two sessions may choose the same id
+        self.app.executors[key] = run
         try:
             outcome = await self._engine.runner.execute(call.admitted, self._caller)
         finally:
-            self.app.executors.pop(call.id, None)
+            self.app.executors.pop(key, None)
         if returned and not outcome.is_error and outcome.content == shown(plain(returned[0])):
             return returned[0]
         return ToolAnswer(content_text(outcome.content), is_error=outcome.is_error, ran=outcome.ran)

@@ -1,4 +1,4 @@
-"""The gateway's token: generated at the first start, and readable only by its owner."""
+"""The token of a server: generated at its first start, and readable only by its owner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Final
 
 from hookline.errors import ConfigError
 
-FILE: Final = "gateway.token"
 SHORTEST: Final = 16
 """The minimum length of a token; shorter ones can be guessed."""
 LONGEST: Final = 512
@@ -36,14 +35,17 @@ def check_token(token: str) -> str:
     return token
 
 
-def token_file(home: Path) -> Path:
-    """The file of the generated token."""
-    return home / FILE
+def token_file(home: Path, server: str = "gateway") -> Path:
+    """The file of the generated token of a server."""
+    return home / f"{server}.token"
 
 
-def read_token(home: Path) -> str | None:
+def read_token(home: Path, server: str = "gateway") -> str | None:
     """The generated token, or None if there is none yet."""
-    path = token_file(home)
+    path = token_file(home, server)
+    remedy = "remove it, and a new one is generated"
+    if server == "gateway":
+        remedy = "`hookline gateway --rotate-token` makes a new one"
     try:
         about = path.lstat()
     except FileNotFoundError:
@@ -51,25 +53,20 @@ def read_token(home: Path) -> str | None:
     if not stat.S_ISREG(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
         raise ConfigError(f"{path} is not a file of yours; remove it, and a new token is generated")
     if hasattr(os, "getuid") and about.st_mode & 0o077:
-        raise ConfigError(
-            f"{path} can be read by others, who may know the token; "
-            "`hookline gateway --rotate-token` makes a new one"
-        )
+        raise ConfigError(f"{path} can be read by others, who may know the token; {remedy}")
     try:
         return check_token(path.read_text("ascii").strip())
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     except ConfigError as error:
-        raise ConfigError(
-            f"{path}: {error}; `hookline gateway --rotate-token` makes a new one"
-        ) from None
+        raise ConfigError(f"{path}: {error}; {remedy}") from None
 
 
-def make_token(home: Path) -> str:
+def make_token(home: Path, server: str = "gateway") -> str:
     """Generate a token, replacing any other."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    token, path = secrets.token_urlsafe(32), token_file(home)
-    beside = path.with_name(f".{FILE}.{secrets.token_hex(8)}")
+    token, path = secrets.token_urlsafe(32), token_file(home, server)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as file:
@@ -81,7 +78,7 @@ def make_token(home: Path) -> str:
     return token
 
 
-def own_token(home: Path) -> tuple[str, bool]:
+def own_token(home: Path, server: str = "gateway") -> tuple[str, bool]:
     """The generated token, and whether it is new."""
-    known = read_token(home)
-    return (known, False) if known is not None else (make_token(home), True)
+    known = read_token(home, server)
+    return (known, False) if known is not None else (make_token(home, server), True)

@@ -28,6 +28,7 @@ class RunTools:
     """What a host reports of its tools."""
 
     app: HostRuntime
+    session: str
     loop: asyncio.AbstractEventLoop
     _run: AgentRun
     _engine: Engine

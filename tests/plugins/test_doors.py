@@ -242,7 +242,7 @@ class TestSwitchedOff:
         assert "is enabled" in hookline("plugins", "enable", "voice").stdout
 
     def test_without_the_plugin_of_the_command_line_it_is_empty(self, tmp_path):
-        app = Hookline(home=tmp_path, without=["cli"])
+        app = Hookline(home=tmp_path, without=["cli", "proxy"])
         app.load_hooks(packages=False)
         assert app.create_cli_app().registered_commands == []
 

@@ -28,13 +28,10 @@ NOT_RUN = {
         "README.md",
         ".venv/bin/hookline run",
     ): "installs packages; .ci/run does that",
-    (
-        "README.md",
-        ".venv/bin/hookline gateway",
-    ): "installs packages; .ci/run does that",
     ("docs/cli.md", "hookline models install"): "downloads the weights of the local model",
     ("docs/models.md", "hookline models install"): "downloads the weights of the local model",
     ("docs/configuration.md", "hookline onboard"): "asks a provider on the network",
+    ("docs/proxy.md", "hookline proxy"): "serves until it is ended; tests/model_proxy does that",
     ("docs/telegram.md", "hookline gateway"): "logs in to Telegram over the network",
 }
 """The samples that no test runs, by page and by how they begin, with the reason."""

@@ -25,6 +25,7 @@ DENY empty basket
 10 % off for three or more
 tea, milk, sugar
 """,
+    "guard.py": "",  # a plugin; tests/bridges runs it in every host
     "notes.py": """\
 kept
 ["Zoë likes green tea"]

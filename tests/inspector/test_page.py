@@ -327,6 +327,7 @@ async def test_the_keyboard_alone_leads_from_the_sessions_to_what_was_decided(tm
         await verdict.wait_for()
         box = await verdict.bounding_box()
         assert box["y"] + box["height"] < 720  # in sight, under the timeline
+        await page.wait_for_selector(".bars .row[aria-selected=true]")
         chosen = await page.locator(".bars .row[aria-selected=true]").bounding_box()
         frame = await page.locator(".bars").bounding_box()
         assert frame["y"] <= chosen["y"] < frame["y"] + frame["height"]

@@ -40,9 +40,12 @@ OWNERS = {"os", "posix", "asyncio", "anyio", "loop", "trio", "futures", "concurr
 
 
 RUNS_INSIDE = {
-    name: ["os.fork", "os.execvp"] for name in ("sandbox/relay.py", "sandbox/landlock_child.py")
+    "sandbox/relay.py": ["os.fork", "os.execvp"],
+    "sandbox/landlock_child.py": ["os.fork", "os.execvpe"],
+    "system/hook_client.py": ["posix.fork", "posix.fork", "posix.execv"],
 }
-"""Programs of ours that run inside the sandbox and become the command there."""
+"""Programs of ours: two run inside the sandbox and become the command there, and the client that other
+agents start imports nothing of ours and starts a server of this same file."""
 
 
 def starts_in(tree: ast.AST) -> list[str]:

@@ -133,6 +133,14 @@ COMMANDS: dict[str, list[str]] = {
     "mcp check": ["", "files", "web", "evil"],
     "voice say": ["hello {marks}/../tmp/said.wav"],
     "voice hear": ["AGENTS.md", "loop"],
+    "eval": ["AGENTS.md", "missing.toml", "loop"],
+    "hook": ["--for claude-code", "--for evil"],
+    "hook install": ["--for claude-code --project", "--for pi"],
+    "hook uninstall": ["--for claude-code --project"],
+    "hook status": [""],
+    "hook serve": ["--help"],
+    "hook stop": [""],
+    "proxy": ["--print-token", "--help"],
 }
 """Arguments for each command, as words; `{marks}` is a folder outside of the repository."""
 

@@ -13,6 +13,8 @@ from typer.models import CommandInfo, TyperInfo
 
 from hookline.plugins.registrations import name_of
 
+HEADINGS = ("Talk to the agent", "See what happened", "Change what it does", "Set it up")
+"""The headings of the overall help, in order."""
 Adds = Callable[[typer.Typer], object]
 
 
@@ -55,7 +57,9 @@ class RootGroup(TyperGroup):
                 rows = groups.setdefault(heading if isinstance(heading, str) else "", [])
                 rows.append((name, command.get_short_help_str(width)))
         rest = groups.pop("", [])
-        for heading, rows in [*groups.items(), ("From plugins" if groups else "Commands", rest)]:
+        known = [(heading, groups.pop(heading)) for heading in HEADINGS if heading in groups]
+        last = "From plugins" if known else "Commands"
+        for heading, rows in [*known, *groups.items(), (last, rest)]:
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)

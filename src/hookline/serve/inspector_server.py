@@ -27,6 +27,7 @@ from .routes.approvals import answer_routes
 from .security import Levels, Security
 from .server import listen, server_of
 from .settings import GatewaySettings, settings_of
+from .users import Admissions
 
 if TYPE_CHECKING:
     from hookline.config import Config
@@ -47,6 +48,7 @@ def create_inspector(app: Hookline, settings: GatewaySettings, leaving: asyncio.
         Security,
         settings=settings,
         users=lambda: users,
+        admissions=Admissions(),
         levels=levels,
         limiter=Limiter(settings.requests_per_minute, settings.burst),
     )

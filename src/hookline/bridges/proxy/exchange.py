@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .client import ProxyClient
     from .upstream import Upstream
 
-log = logging.getLogger("hookline.proxy")
+log = logging.getLogger("hookline.bridges.proxy")
 
 
 class Exchange:

@@ -29,7 +29,7 @@ from .wire import WireFormat
 HOST: Final = "127.0.0.1"
 TOKEN: Final = "X-Hookline-Token"
 WRONG = "the token is missing or wrong; `hookline proxy --print-token` shows it"
-log = logging.getLogger("hookline.proxy")
+log = logging.getLogger("hookline.bridges.proxy")
 
 
 def formats() -> list[WireFormat]:

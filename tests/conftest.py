@@ -1,7 +1,8 @@
 """What holds for all tests."""
 
 import gc
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +32,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     assert not moving, f"the names of these tests differ between processes: {moving[:3]}"
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(autouse=True)
+def _no_declared_tool_stays() -> Iterator[None]:
+    """What a test declares with `@tool` is forgotten after it, as if its process had ended."""
+    module = sys.modules.get("hookline.tools.registry")
+    if module is None:
+        yield
+        return
+    registry = module.REGISTRY
+    declared, own = [*registry.declared], {**registry._own}
+    yield
+    if registry.declared != declared:
+        registry.declared, registry._own, registry._told = declared, own, None
 
 
 @pytest.fixture

@@ -15,14 +15,14 @@ from hookline.errors import BridgeError
 
 def from_langchain(middleware: Any) -> object:
     """A middleware of LangChain as a plugin."""
-    from .langchain import mount
+    from .langchain import mount  # pyright: ignore[reportUnknownVariableType]
 
     return mount(middleware)
 
 
 def from_pydantic_ai(capability: Any) -> object:
     """A capability of pydantic-ai as a plugin."""
-    from .pydantic_ai import mount
+    from .pydantic_ai import mount  # pyright: ignore[reportUnknownVariableType]
 
     return mount(capability)
 

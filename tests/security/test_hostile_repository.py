@@ -134,7 +134,7 @@ COMMANDS: dict[str, list[str]] = {
     "voice say": ["hello {marks}/../tmp/said.wav"],
     "voice hear": ["AGENTS.md", "loop"],
     "eval": ["AGENTS.md", "missing.toml", "loop"],
-    "hook": ["--for claude-code", "--for evil"],
+    "hook": ["--help"],  # an event would start a server, which tests/hosts does
     "hook install": ["--for claude-code --project", "--for pi"],
     "hook uninstall": ["--for claude-code --project"],
     "hook status": [""],
